@@ -1,0 +1,32 @@
+# Two commands a newcomer needs: `make demo` and `make test`. Both create the environment first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: env test lint demo bench clean
+
+env: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "windowlib needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+demo: env
+	$(BIN)/python -m windowlib demo
+
+bench: env
+	$(BIN)/python -m bench core
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info bench/out

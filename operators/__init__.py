@@ -1,0 +1,1 @@
+"""Operators built on windowlib's containers."""

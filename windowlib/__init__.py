@@ -1,0 +1,69 @@
+"""SPL-style windows for Python and Spark.
+
+Policies configure a window, a container fires its events in an exact order, and you write
+handlers. Start with `Tumbling` and `Sliding`, `TumblingWindow` and `SlidingWindow`.
+"""
+
+from windowlib import summarizers
+from windowlib.clock import WallClock
+from windowlib.errors import (
+    AccessError,
+    ClockError,
+    PartitionError,
+    PolicyError,
+    PunctuationError,
+    SchemaError,
+    StateVersionError,
+    WindowlibError,
+    WindowlibWarning,
+)
+from windowlib.events import WindowEvents
+from windowlib.policies import (
+    Count,
+    Delta,
+    PartitionAge,
+    PartitionCount,
+    Punct,
+    Time,
+    TupleCount,
+)
+from windowlib.sliding import SlidingWindow
+from windowlib.spec import KEY, Sliding, Tumbling
+from windowlib.spl import parse
+from windowlib.summarizers import Summarizer
+from windowlib.trace import Trace, trace
+from windowlib.tumbling import TumblingWindow
+from windowlib.window import Window
+
+__all__ = [
+    "KEY",
+    "AccessError",
+    "ClockError",
+    "Count",
+    "Delta",
+    "PartitionAge",
+    "PartitionCount",
+    "PartitionError",
+    "PolicyError",
+    "Punct",
+    "PunctuationError",
+    "SchemaError",
+    "Sliding",
+    "SlidingWindow",
+    "StateVersionError",
+    "Summarizer",
+    "Time",
+    "Trace",
+    "Tumbling",
+    "TumblingWindow",
+    "TupleCount",
+    "WallClock",
+    "Window",
+    "WindowEvents",
+    "WindowlibError",
+    "WindowlibWarning",
+    "parse",
+    "summarizers",
+    "trace",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,89 @@
+"""How an attribute of a tuple is read: by mapping key, attribute name, index, or a callable.
+
+A name means `t["ts"]` for mappings and `t.ts` for everything else; the first tuple decides which
+form the generated code inlines, and any other tuple goes through `Getter`, which knows both.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from windowlib.errors import SchemaError, suggestion
+from windowlib.policies import Attribute, attribute_text
+
+
+def column_names(row: object) -> list[str]:
+    """The names a tuple offers, for messages."""
+    if isinstance(row, Mapping):
+        return [str(name) for name in row]
+    if is_dataclass(row):
+        return [field.name for field in fields(row)]
+    return list(getattr(row, "_fields", ()) or getattr(row, "__slots__", ()) or vars_of(row))
+
+
+def vars_of(row: object) -> Iterable[str]:
+    """Instance attributes, or nothing for objects without a dict."""
+    return getattr(row, "__dict__", {})
+
+
+class Getter:
+    """Reads one attribute from tuples of any form; says who asked when it is missing.
+
+    >>> Getter("ts", 'Delta("ts", 10)')({"ts": 7})
+    7
+    """
+
+    __slots__ = ("_call", "attribute", "owner")
+
+    def __init__(self, attribute: Attribute, owner: str) -> None:
+        self.attribute = attribute
+        self.owner = owner
+        self._call: Callable[[Any], Any] = self._named
+        if isinstance(attribute, int):
+            self._call = operator.itemgetter(attribute)
+        elif callable(attribute):
+            self._call = attribute
+
+    def _named(self, row: Any) -> Any:
+        return row[self.attribute] if isinstance(row, Mapping) else getattr(row, str(self.attribute))
+
+    def __call__(self, row: Any) -> Any:
+        """The attribute's value in `row`."""
+        try:
+            return self._call(row)
+        except (KeyError, IndexError, AttributeError, TypeError) as error:
+            if callable(self.attribute):  # the user's own code: keep its error as it is
+                raise
+            raise SchemaError(self._missing(row)) from error
+
+    def _missing(self, row: object) -> str:
+        names = column_names(row)
+        listed = f" Columns: {', '.join(names)}." if names else ""
+        return (
+            f"{self.owner}: the tuple {_short(row)} has no {attribute_text(self.attribute)!r}."
+            f"{listed}{suggestion(self.attribute, names)}"
+        )
+
+    def inline(self, variable: str, sample: object) -> str | None:
+        """Source text that reads the attribute from `variable`, or None for callables."""
+        if callable(self.attribute):
+            return None
+        if isinstance(self.attribute, int) or isinstance(sample, Mapping):
+            return f"{variable}[{self.attribute!r}]"
+        return f"{variable}.{self.attribute}" if self.attribute.isidentifier() else None
+
+
+def _short(row: object) -> str:
+    text = repr(row)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def key_getter(by: Attribute | tuple[Attribute, ...], owner: str) -> Callable[[Any], Any]:
+    """Reads a partition key: one attribute, or several as a tuple."""
+    if not isinstance(by, tuple):
+        return Getter(by, owner)
+    parts = [Getter(part, owner) for part in by]
+    return lambda row: tuple([part(row) for part in parts])

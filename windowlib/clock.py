@@ -1,0 +1,202 @@
+"""Live time: one thread that moves windows along the wall clock.
+
+The core never reads a clock. A `WallClock` does, on its behalf: it advances each attached window
+when something is due, and every insert advances it first, so that whatever is overdue happens
+before the new tuple, in order.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any
+
+from windowlib.durations import as_instant
+from windowlib.errors import ClockError
+from windowlib.window import NO_KEY, Window
+
+logger = logging.getLogger("windowlib")
+logger.addHandler(logging.NullHandler())
+
+
+class WallClock:
+    """Moves live windows from one thread with a heap of deadlines.
+
+    Ticks that a slow handler held up are caught up, none is lost. A handler that raises in the
+    clock's thread is logged, and the exception comes out of the next `insert` into that window,
+    or of `close`.
+
+    Args:
+        now: what tells the time, in seconds; a test may pass its own.
+
+    >>> from windowlib import SlidingWindow
+    >>> with WallClock() as clock:
+    ...     window = clock.attach(SlidingWindow("sliding, time(60), count(1)"))
+    ...     window.insert("a tuple")
+    ...     window.size()
+    1
+    """
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._read = now
+        self._latest = as_instant(now())
+        self._changed = threading.Condition()
+        self._heap: list[tuple[int, int, _Attached]] = []
+        self._serial = itertools.count()
+        self._attached: list[_Attached] = []
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def attach(self, window: Window[Any, Any]) -> Window[Any, Any]:
+        """Move `window` from now on; its clock starts now unless it has been moved before."""
+        if self._closed:
+            raise ClockError("attach(window): this clock is closed. Make a new WallClock.")
+        if "_clock" in vars(window):
+            msg = "attach(window): the window is attached to a clock already. Detach it first."
+            raise ClockError(msg)
+        attached = _Attached(self, window)
+        with self._changed:
+            self._attached.append(attached)
+            if self._thread is None:
+                name = "windowlib-clock"
+                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+                self._thread.start()
+        attached.schedule()
+        return window
+
+    def detach(self, window: Window[Any, Any]) -> None:
+        """Leave `window` alone from now on; raises what its handlers raised in the meantime."""
+        with self._changed:
+            found = [a for a in self._attached if a.window is window]
+            self._attached = [a for a in self._attached if a.window is not window]
+        for attached in found:
+            attached.release()
+            attached.raise_failure()
+
+    def now(self) -> int:
+        """Microseconds since the epoch; never less than it was, whatever the system clock does."""
+        self._latest = max(self._latest, as_instant(self._read()))
+        return self._latest
+
+    def poll(self) -> None:
+        """Do everything that is due, in this thread; what the clock's own thread does."""
+        while (attached := self._next_due()) is not None:
+            attached.catch_up()
+
+    def close(self) -> None:
+        """Stop the thread and release the windows; raises what their handlers raised."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        attached, self._attached = self._attached, []
+        for each in attached:
+            each.release()
+        for each in attached:
+            each.raise_failure()
+
+    def __enter__(self) -> WallClock:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _schedule(self, due: int, attached: _Attached) -> None:
+        with self._changed:
+            heapq.heappush(self._heap, (due, next(self._serial), attached))
+            self._changed.notify()
+
+    def _next_due(self) -> _Attached | None:
+        with self._changed:
+            if self._heap and self._heap[0][0] <= self.now():
+                return heapq.heappop(self._heap)[2]
+            return None
+
+    def _run(self) -> None:
+        while True:
+            self.poll()
+            with self._changed:
+                if self._closed:
+                    return
+                wait = (self._heap[0][0] - self.now()) / 1e6 if self._heap else None
+                if wait is None or wait > 0:
+                    self._changed.wait(wait)
+
+
+class _Attached:
+    """One window on a clock: advances it before every insert, and tells the clock what is due."""
+
+    def __init__(self, clock: WallClock, window: Window[Any, Any]) -> None:
+        self.clock = clock
+        self.window = window
+        self.failure: Exception | None = None
+        self._scheduled: int | None = None
+        with window.locked():
+            if window._now == window._start and not window.seen:
+                window._rebase(clock.now())
+            window.__dict__.update(_clock=self, _on_due=self.schedule)
+            window.__dict__.update(insert=self.insert, insert_many=self.insert_many)
+
+    def insert(self, tuple_: Any, /, key: Any = NO_KEY) -> None:
+        """Advance to now, then insert."""
+        self.raise_failure()
+        with self.window.locked():
+            self.window._advance(self.clock.now())
+            type(self.window).insert(self.window, tuple_, key)
+        self.schedule()
+
+    def insert_many(self, tuples: Iterable[Any], keys: Iterable[Any] | None = None) -> None:
+        """Insert one by one, each at its own time."""
+        if keys is None:
+            for tuple_ in tuples:
+                self.insert(tuple_)
+            return
+        for tuple_, key in zip(tuples, keys, strict=True):
+            self.insert(tuple_, key)
+
+    def schedule(self) -> None:
+        """Tell the clock when this window is next due, if that has changed."""
+        with self.window.locked():
+            due = self.window._due()
+            if due is None or due == self._scheduled:
+                return
+            self._scheduled = due
+        self.clock._schedule(due, self)
+
+    def catch_up(self) -> None:
+        """Advance the window to now; an exception is kept for the next caller."""
+        if "_clock" not in vars(self.window):
+            return
+        try:
+            with self.window.locked():
+                self._scheduled = None
+                self.window._advance(self.clock.now())
+        except Exception as error:
+            logger.exception("a handler of %r failed in the clock's thread", self.window)
+            error.add_note("in the thread of a WallClock")
+            self.failure = self.failure or error
+        self.schedule()
+
+    def raise_failure(self) -> None:
+        """Raise what a handler raised in the clock's thread, once."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
+    def release(self) -> None:
+        """The window moves by hand again."""
+        with self.window.locked():
+            self.window.__dict__.pop("_clock", None)
+            self.window._on_due = None
+            self.window._reset_insert()

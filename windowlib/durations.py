@@ -1,0 +1,113 @@
+"""Durations and instants: what users write, and the microseconds the engine counts in.
+
+The engine keeps time as whole microseconds, so that adding periods a million times is exact.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from windowlib.errors import ClockError, PolicyError
+
+MICROSECOND = timedelta(microseconds=1)
+
+UNITS = {
+    "us": timedelta(microseconds=1),
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+}
+_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|min|s|m|h|d)\s*")
+
+Duration = timedelta | str
+Instant = float | int | datetime | timedelta
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read a duration such as "10s", "500ms" or "1h30m".
+
+    >>> parse_duration("1h30m")
+    datetime.timedelta(seconds=5400)
+    """
+    total, end = timedelta(0), 0
+    while end < len(text) and (part := _PART.match(text, end)):
+        # Through Decimal, because 0.1 s is 100,000 microseconds and not one less.
+        total += int(Decimal(part[1]) * micros(UNITS[part[2]])) * MICROSECOND
+        end = part.end()
+    if not text.strip() or end < len(text):
+        msg = f'"{text}" is not a duration. Write a number and a unit: "10s", "500ms", "1h30m".'
+        raise PolicyError(msg)
+    return total
+
+
+def as_duration(value: Duration, *, argument: str) -> timedelta:
+    """Turn what a user wrote into a timedelta; bare numbers are refused as ambiguous."""
+    if isinstance(value, timedelta):
+        return value
+    if isinstance(value, str):
+        try:
+            return parse_duration(value)
+        except PolicyError as error:
+            raise PolicyError(f"{argument}({value!r}): {error}") from None
+    if isinstance(value, int | float):
+        msg = (
+            f"{argument}({value}): a bare number is ambiguous. "
+            f'Write {argument}("{value}s") or {argument}(timedelta(seconds={value})).'
+        )
+        raise PolicyError(msg)
+    msg = f'{argument}({value!r}): not a duration. Write {argument}("10s") or pass a timedelta.'
+    raise PolicyError(msg)
+
+
+def micros(duration: timedelta) -> int:
+    """A duration as whole microseconds."""
+    return duration // MICROSECOND
+
+
+def seconds_text(duration: timedelta) -> str:
+    """A duration as SPL writes it, in seconds: 10, 0.5.
+
+    >>> seconds_text(timedelta(milliseconds=500))
+    '0.5'
+    """
+    value = Decimal(micros(duration)) / 1_000_000
+    return f"{value.normalize():f}"
+
+
+def duration_text(duration: timedelta) -> str:
+    """A duration in the form `parse_duration` reads: "1h30m", "10s", "1.5s".
+
+    >>> duration_text(timedelta(minutes=90))
+    '1h30m'
+    """
+    whole, rest = divmod(micros(duration), 60_000_000)
+    hours, minutes = divmod(whole, 60)
+    parts = [f"{hours}h"] * bool(hours) + [f"{minutes}m"] * bool(minutes)
+    if rest or not parts:
+        parts.append(f"{seconds_text(rest * MICROSECOND)}s")
+    return "".join(parts)
+
+
+def as_instant(value: Instant) -> int:
+    """A point in time as microseconds: seconds as a number or a timedelta, or a datetime (UTC).
+
+    >>> as_instant(1.5)
+    1500000
+    """
+    if isinstance(value, datetime):
+        at = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return micros(at - datetime(1970, 1, 1, tzinfo=UTC))
+    if isinstance(value, timedelta):
+        return micros(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value - value != 0:
+        msg = (
+            f"advance({value!r}): not a point in time. Pass seconds as a number, or a datetime, "
+            f"or a timedelta since the start."
+        )
+        raise ClockError(msg)
+    return round(value * 1_000_000)

@@ -1,0 +1,56 @@
+"""Every exception windowlib raises, and the note a failing handler gains.
+
+All derive from `WindowlibError` and from the builtin people already catch. A message says the
+argument, its value, the reason and the fix, in that order.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class WindowlibError(Exception):
+    """Base of everything windowlib raises on purpose."""
+
+
+class PolicyError(WindowlibError, ValueError):
+    """A policy or a window specification that makes no sense."""
+
+
+class SchemaError(WindowlibError, ValueError):
+    """A tuple lacks an attribute, or the attribute's type does not fit its use."""
+
+
+class PartitionError(WindowlibError, ValueError):
+    """A partition key that is missing, not wanted, or unknown."""
+
+
+class PunctuationError(WindowlibError, ValueError):
+    """A punctuation where none is taken."""
+
+
+class ClockError(WindowlibError, ValueError):
+    """Time that runs backwards, or a clock used outside its life."""
+
+
+class StateVersionError(WindowlibError, ValueError):
+    """A snapshot written by another specification or another format."""
+
+
+class AccessError(WindowlibError, LookupError):
+    """Window contents that this window does not keep."""
+
+
+class WindowlibWarning(UserWarning):
+    """A configuration that is legal and probably not what was meant."""
+
+
+def suggestion(name: object, known: Iterable[object]) -> str:
+    """Name the nearest of `known`, as the tail of a message: ` Did you mean "x"?` or nothing.
+
+    >>> suggestion("notionl", ["price", "notional"])
+    ' Did you mean "notional"?'
+    """
+    near = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
+    return f' Did you mean "{near[0]}"?' if near else ""

@@ -1,0 +1,115 @@
+"""Handlers: what an operator's author writes.
+
+Overriding a handler is registering it. The container looks once, when it is built, which handlers
+are overridden, and pays only for those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from windowlib.window import Window
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+INSERT_EVENTS = ("before_insert", "after_insert")
+EVICT_EVENTS = ("before_evict", "after_evict")
+FLUSH_EVENTS = ("before_flush", "after_flush")
+SLIDING_EVENTS = (*EVICT_EVENTS, "on_trigger", "on_initial_full")
+PARTITION_EVENTS = ("on_partitions_evicted", "select_partitions")
+HANDLERS = (
+    *INSERT_EVENTS,
+    *EVICT_EVENTS,
+    *FLUSH_EVENTS,
+    "on_trigger",
+    "on_initial_full",
+    *PARTITION_EVENTS,
+    "on_empty_punctuation",
+)
+
+
+class WindowEvents(Generic[T, K]):
+    """Base class of handlers; override what you need.
+
+    A handler may read the window (`window[key]`, `window.keys()`, …) and must not insert into it.
+    `emit` collects rows in `emitted`; a host that wants them elsewhere sets `sink`.
+
+    >>> from windowlib import Count, SlidingWindow
+    >>> class Range(WindowEvents[int, None]):
+    ...     def on_trigger(self, window, key):
+    ...         self.emit(low=min(window[key]), high=max(window[key]))
+    >>> window = SlidingWindow(evict=Count(3), trigger=Count(2), events=Range())
+    >>> window.insert_many([5, 1, 4, 9])
+    >>> window.events.emitted
+    [{'low': 1, 'high': 5}, {'low': 1, 'high': 9}]
+    """
+
+    sink: Callable[[Any], None] | None = None
+    emitted: list[Any]
+
+    def emit(self, row: Any = None, /, **fields: Any) -> None:
+        """Hand out a row: an object, or fields that become a dict."""
+        if row is not None and fields:
+            raise TypeError("emit: give a row or fields, not both.")
+        made = fields if row is None else row
+        if self.sink is not None:
+            self.sink(made)
+            return
+        try:
+            self.emitted.append(made)
+        except AttributeError:  # no __init__ here, so that subclasses need not call it
+            self.emitted = [made]
+
+    def before_insert(self, window: Window[T, K], tuple_: T, key: K) -> None:
+        """`tuple_` is about to enter; the subwindow exists and does not have it yet."""
+
+    def after_insert(self, window: Window[T, K], tuple_: T, key: K) -> None:
+        """`tuple_` is the newest of its subwindow."""
+
+    def before_evict(self, window: Window[T, K], tuple_: T, key: K) -> None:
+        """`tuple_` is about to leave a sliding window and is still in it."""
+
+    def after_evict(self, window: Window[T, K], tuple_: T, key: K) -> None:
+        """`tuple_` has left a sliding window."""
+
+    def before_flush(self, window: Window[T, K], key: K) -> None:
+        """A tumbling subwindow is full: process it here, its tuples are all there."""
+
+    def after_flush(self, window: Window[T, K], key: K) -> None:
+        """A tumbling subwindow was emptied."""
+
+    def on_trigger(self, window: Window[T, K], key: K) -> None:
+        """A sliding subwindow is due: process it here."""
+
+    def on_initial_full(self, window: Window[T, K], key: K) -> None:
+        """A sliding subwindow is full for the first time since it exists."""
+
+    def on_partitions_evicted(self, window: Window[T, K], keys: Sequence[K]) -> None:
+        """These partitions are about to be forgotten; their tuples are still there."""
+
+    def select_partitions(self, window: Window[T, K], keys: Sequence[K]) -> Iterable[K]:
+        """Choose the partitions to forget, given all of them, least recently used first."""
+        return ()
+
+    def on_empty_punctuation(self, window: Window[T, K]) -> None:
+        """A punctuation came to a window that holds no partition."""
+
+    def snapshot(self) -> Any:
+        """The handler's own state as plain data, kept inside the window's snapshot."""
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Take back what `snapshot` gave."""
+
+
+def overridden(events: object) -> Mapping[str, Callable[..., Any]]:
+    """The handlers that `events` overrides, bound, by name."""
+    base = WindowEvents.__dict__
+    return {
+        name: getattr(events, name)
+        for name in HANDLERS
+        if getattr(type(events), name, None) is not base[name] or name in vars(events)
+    }

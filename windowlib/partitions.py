@@ -1,0 +1,157 @@
+"""Partition eviction: which partitions are forgotten, and when (paper, section 3.5).
+
+Exists only for windows with a partition eviction policy. Keeps the partitions from least to most
+recently used, where use means the insertion of a tuple.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heappop
+from typing import TYPE_CHECKING, Any
+
+from windowlib.errors import PartitionError
+from windowlib.policies import PartitionAge, PartitionCount, PartitionEviction, TupleCount
+from windowlib.subwindow import Subwindow
+
+if TYPE_CHECKING:
+    from windowlib.window import Window
+
+
+class Partitions:
+    """The least-recently-used order of a window's partitions, and their eviction."""
+
+    def __init__(self, window: Window[Any, Any], policy: PartitionEviction) -> None:
+        self.window = window
+        self.policy = policy
+        self.lru: OrderedDict[Any, Subwindow] = OrderedDict()
+        self.by_age = isinstance(policy, PartitionAge)
+        self.total = 0  # tuples over all partitions
+        self.needed, self._pick = self._rule(policy)
+
+    def _rule(
+        self, policy: PartitionEviction
+    ) -> tuple[Callable[[], bool], Callable[[], list[Subwindow]]]:
+        if isinstance(policy, PartitionCount):
+            return self._too_many_partitions, self._surplus_partitions
+        if isinstance(policy, TupleCount):
+            return self._too_many_tuples, self._first_with_tuples
+        return self._too_old, self._old_ones
+
+    def touch(self, s: Subwindow) -> None:
+        """A tuple entered `s`: it is now the most recently used."""
+        self.total += 1
+        s.stamp = self.window._now
+        self.lru[s.key] = s
+        self.lru.move_to_end(s.key)
+
+    def forget(self, s: Subwindow) -> None:
+        """`s` left the window, by whatever way."""
+        if self.lru.pop(s.key, None) is not None:
+            self.total -= self.window._size(s)
+
+    def check_age(self) -> None:
+        """Evict partitions that are too old, if that is the policy."""
+        if self.by_age:
+            self.evict()
+
+    def evict(self) -> None:
+        """Evict if needed: one round as selected, and one more with LRU if that was not enough."""
+        if not self.needed():
+            return
+        chosen = self._selected()
+        if chosen is None:
+            return
+        self._remove(chosen)
+        if self.needed():
+            self._remove(self._pick())
+
+    def _selected(self) -> list[Subwindow] | None:
+        select = "lru" if isinstance(self.policy, PartitionAge) else self.policy.select
+        if select == "operator":
+            handler = self.window._on.get("select_partitions")
+            return None if handler is None else self._marked(handler)
+        if select == "lru":
+            return self._pick()
+        if select == "oldest":
+            return self._enough(self.window._subs.values())
+        return self._enough(self._least_used())
+
+    def _least_used(self) -> Iterator[Subwindow]:
+        """Partitions by insertions since creation; ties go to the least recently used."""
+        arrived = self.window._arrived
+        heap = [(arrived(s), i, s) for i, s in enumerate(self.lru.values())]
+        heapify(heap)
+        while heap:
+            yield heappop(heap)[2]
+
+    def _marked(self, handler: Callable[..., Iterable[Any]]) -> list[Subwindow]:
+        marked = list(handler(self.window, tuple(self.lru)))
+        unknown = [key for key in marked if key not in self.lru]
+        if unknown:
+            msg = (
+                f"select_partitions returned {unknown[0]!r}, which is no partition of this window. "
+                f"Return some of the keys it was given."
+            )
+            raise PartitionError(msg)
+        return [self.lru[key] for key in marked]
+
+    def _enough(self, ranked: Iterable[Subwindow]) -> list[Subwindow]:
+        """The shortest run of `ranked` whose removal ends the need."""
+        assert not isinstance(self.policy, PartitionAge)
+        by_tuples = isinstance(self.policy, TupleCount)
+        over = (self.total if by_tuples else len(self.window._subs)) - self.policy.size
+        chosen = []
+        for s in ranked:
+            if over <= 0:
+                break
+            chosen.append(s)
+            over -= self.window._size(s) if by_tuples else 1
+        return chosen
+
+    def _remove(self, chosen: list[Subwindow]) -> None:
+        if not chosen:
+            return
+        try:
+            if handler := self.window._on.get("on_partitions_evicted"):
+                handler(self.window, tuple(s.key for s in chosen))
+        finally:
+            for s in chosen:
+                if s.alive:  # a partition may be marked twice
+                    self.window._drop(s)
+                    s.stamps.clear()  # tells the eviction clock that nothing of it is left
+
+    def _too_many_partitions(self) -> bool:
+        assert isinstance(self.policy, PartitionCount)
+        return len(self.window._subs) > self.policy.size
+
+    def _surplus_partitions(self) -> list[Subwindow]:
+        return self._enough(self.lru.values())
+
+    def _too_many_tuples(self) -> bool:
+        assert isinstance(self.policy, TupleCount)
+        return self.total > self.policy.size
+
+    def _first_with_tuples(self) -> list[Subwindow]:
+        chosen = []
+        for s in self.lru.values():
+            chosen.append(s)
+            if self.window._size(s):
+                break
+        return chosen
+
+    def _too_old(self) -> bool:
+        assert isinstance(self.policy, PartitionAge)
+        head = next(iter(self.lru.values()), None)
+        return head is not None and head.stamp + self.policy.micros < self.window._now
+
+    def _old_ones(self) -> list[Subwindow]:
+        assert isinstance(self.policy, PartitionAge)
+        limit = self.window._now - self.policy.micros
+        chosen = []
+        for s in self.lru.values():
+            if s.stamp > limit:
+                break
+            chosen.append(s)
+        return chosen

@@ -1,0 +1,244 @@
+"""The policies that configure a window (paper, sections 3.3 and 3.5): frozen values.
+
+| policy | tumbling eviction | sliding eviction | sliding trigger |
+| --- | --- | --- | --- |
+| `Count(n)` | full at n tuples | keeps the newest n | every n tuples |
+| `Delta(a, d)` | full when `new.a - oldest.a > d` | drops `t` with `new.a - t.a > d` | see below |
+| `Time(p)` | every p | drops tuples older than p | every p |
+| `Punct()` | at a punctuation | – | – |
+
+A delta trigger fires when `new.a - last.a > d`, where `last` is the tuple that fired before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, ClassVar, Literal
+
+from windowlib.durations import Duration, as_duration, duration_text, micros, seconds_text
+from windowlib.errors import PolicyError, suggestion
+
+Attribute = str | int | Callable[[Any], Any]
+Selection = Literal["lru", "lfu", "oldest", "operator"]
+SELECTIONS: tuple[Selection, ...] = ("lru", "lfu", "oldest", "operator")
+
+
+def _check_size(owner: str, size: int) -> None:
+    if isinstance(size, bool) or not isinstance(size, int):
+        msg = f"{owner}(size={size!r}): size must be a whole number of tuples, such as {owner}(10)."
+        raise PolicyError(msg)
+    if size < 0:
+        raise PolicyError(f"{owner}(size={size}): size must not be negative.")
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A number of tuples.
+
+    `Count(0)` is legal: a tumbling window of size 0 ignores its input, a sliding one keeps
+    nothing (a one-sided join), a trigger of 0 never fires.
+
+    >>> str(Count(100))
+    'count(100)'
+    """
+
+    kind: ClassVar[str] = "count"
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_size("Count", self.size)
+
+    def __str__(self) -> str:
+        return f"count({self.size})"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A distance between values of one attribute: strictly more than `threshold` counts.
+
+    `attribute` is a mapping key, an attribute name, an index or a callable; its values may be
+    int, float, Decimal, date or datetime. Values should not decrease: a smaller value never
+    fires. A duration as text ("10s") is for datetime attributes.
+
+    >>> Delta("ts", "10s").threshold
+    datetime.timedelta(seconds=10)
+    """
+
+    kind: ClassVar[str] = "delta"
+    attribute: Attribute
+    threshold: int | float | Decimal | timedelta
+
+    def __init__(self, attribute: Attribute, threshold: float | Decimal | Duration) -> None:
+        usable = isinstance(attribute, str | int) or callable(attribute)
+        if isinstance(attribute, bool) or not usable:
+            msg = (
+                f"Delta({attribute!r}, ...): the attribute must be a name, an index or a callable, "
+                f'such as Delta("ts", 10).'
+            )
+            raise PolicyError(msg)
+        if isinstance(threshold, str):
+            threshold = as_duration(threshold, argument=f"Delta({attribute!r}, ...), threshold ")
+        usable = isinstance(threshold, int | float | Decimal | timedelta)
+        if isinstance(threshold, bool) or not usable or threshold != threshold:
+            msg = (
+                f"Delta({attribute!r}, {threshold!r}): the threshold must be a number or a "
+                f'duration, such as Delta("ts", 10) or Delta("ts", "10s").'
+            )
+            raise PolicyError(msg)
+        object.__setattr__(self, "attribute", attribute)
+        object.__setattr__(self, "threshold", threshold)
+
+    def exceeds(self, new: Any, old: Any) -> bool:
+        """The delta test: never for smaller values, and strictly more than the threshold.
+
+        >>> [Delta("x", 2).exceeds(new, 10) for new in (9, 12, 13)]
+        [False, False, True]
+        """
+        return bool(new >= old and new - old > self.threshold)
+
+    def __str__(self) -> str:
+        d = self.threshold
+        text = duration_text(d) if isinstance(d, timedelta) else str(d)
+        return f"delta({attribute_text(self.attribute)}, {text})"
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A period of the clock that moves the window; arrival times, not a timestamp attribute.
+
+    >>> str(Time("500ms"))
+    'time(0.5)'
+    """
+
+    kind: ClassVar[str] = "time"
+    period: timedelta
+
+    def __init__(self, period: Duration) -> None:
+        length = as_duration(period, argument="Time")
+        if length <= timedelta(0):
+            raise PolicyError(f'Time("{period}"): the period must be longer than zero.')
+        object.__setattr__(self, "period", length)
+
+    @property
+    def micros(self) -> int:
+        """The period as whole microseconds."""
+        return micros(self.period)
+
+    def __str__(self) -> str:
+        return f"time({seconds_text(self.period)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Punct:
+    """Window punctuations in the stream close the (tumbling) window.
+
+    >>> str(Punct())
+    'punct()'
+    """
+
+    kind: ClassVar[str] = "punct"
+
+    def __str__(self) -> str:
+        return "punct()"
+
+
+def _check_selection(owner: str, select: str) -> None:
+    if select not in SELECTIONS:
+        msg = (
+            f"{owner}(select={select!r}): unknown selection; use one of "
+            f"{', '.join(SELECTIONS)}.{suggestion(select, SELECTIONS)}"
+        )
+        raise PolicyError(msg)
+
+
+def _with_selection(name: str, size: int, select: str) -> str:
+    return f"{name}({size})" if select == "lru" else f"{name}({size}, {select})"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCount:
+    """At most `size` partitions; `select` says which go: lru, lfu, oldest or operator.
+
+    With "operator" your `select_partitions` handler chooses.
+
+    >>> str(PartitionCount(1000))
+    'partitionCount(1000)'
+    """
+
+    kind: ClassVar[str] = "partition_count"
+    size: int
+    select: Selection = "lru"
+
+    def __post_init__(self) -> None:
+        _check_size("PartitionCount", self.size)
+        _check_selection("PartitionCount", self.select)
+
+    def __str__(self) -> str:
+        return _with_selection("partitionCount", self.size, self.select)
+
+
+@dataclass(frozen=True, slots=True)
+class TupleCount:
+    """At most `size` tuples over all partitions; whole partitions go, as `select` says.
+
+    >>> str(TupleCount(5000, select="lfu"))
+    'tupleCount(5000, lfu)'
+    """
+
+    kind: ClassVar[str] = "tuple_count"
+    size: int
+    select: Selection = "lru"
+
+    def __post_init__(self) -> None:
+        _check_size("TupleCount", self.size)
+        _check_selection("TupleCount", self.select)
+
+    def __str__(self) -> str:
+        return _with_selection("tupleCount", self.size, self.select)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAge:
+    """Partitions without an insertion for longer than `age` go, the longest idle first.
+
+    It has no timer of its own: it is checked at inserts, punctuations and ticks.
+
+    >>> str(PartitionAge("1h"))
+    'partitionAge(3600)'
+    """
+
+    kind: ClassVar[str] = "partition_age"
+    age: timedelta
+
+    def __init__(self, age: Duration) -> None:
+        length = as_duration(age, argument="PartitionAge")
+        if length < timedelta(0):
+            raise PolicyError(f"PartitionAge({age!r}): age must not be negative.")
+        object.__setattr__(self, "age", length)
+
+    @property
+    def micros(self) -> int:
+        """The age as whole microseconds."""
+        return micros(self.age)
+
+    def __str__(self) -> str:
+        return f"partitionAge({seconds_text(self.age)})"
+
+
+Policy = Count | Delta | Time | Punct
+PartitionEviction = PartitionCount | TupleCount | PartitionAge
+
+
+def attribute_text(attribute: object) -> str:
+    """An attribute as text that is the same in every process: a name, or where a callable lives.
+
+    >>> attribute_text("ts"), attribute_text(abs)
+    ('ts', 'builtins.abs')
+    """
+    if isinstance(attribute, str | int):
+        return str(attribute)
+    module = getattr(attribute, "__module__", type(attribute).__module__)
+    return f"{module}.{getattr(attribute, '__qualname__', type(attribute).__qualname__)}"

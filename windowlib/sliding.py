@@ -1,0 +1,276 @@
+"""Sliding windows: keep the most recent tuples and are processed at each trigger."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, TypeVar
+
+from windowlib.durations import Instant
+from windowlib.events import EVICT_EVENTS, INSERT_EVENTS, PARTITION_EVENTS, WindowEvents
+from windowlib.failure import collected
+from windowlib.folds import SHORT
+from windowlib.policies import (
+    Count,
+    Delta,
+    PartitionAge,
+    PartitionCount,
+    PartitionEviction,
+    Policy,
+    Time,
+)
+from windowlib.slices import Slices
+from windowlib.spec import By, Sliding
+from windowlib.subwindow import Subwindow
+from windowlib.summarizers import Plan, SummarizerArgument
+from windowlib.window import DEFAULT_KEY, Engine, Window, combine
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+class SlidingWindow(Window[T, K]):
+    """A container that keeps recent tuples, with separate eviction and trigger (paper, Table II).
+
+    Insert is O(1) amortised. Delta eviction over values that go backwards costs O(window) per
+    insert until they are in order again.
+
+    Args:
+        spec: a `Sliding`, or its SPL text; or give policies instead: `evict`, `trigger`, `by`,
+            `forget`.
+        events: your handlers.
+        summarizer: ready-made summarizers, or a `Summarizer` class. With count eviction and count
+            trigger, ready-made ones are kept as slices instead of the tuples (see `explain`).
+        start: where the window's clock starts.
+        engine: "generated" (the default), or "reference", the slow and readable definition.
+
+    >>> from windowlib import WindowEvents
+    >>> class Show(WindowEvents[int, None]):
+    ...     def on_trigger(self, window, key):
+    ...         print(list(window[key]))
+    >>> SlidingWindow("sliding, count(3), count(2)", events=Show()).insert_many([1, 2, 3, 4])
+    [1, 2]
+    [2, 3, 4]
+    """
+
+    spec_type = Sliding
+    kind = "sliding"
+    spec: Sliding
+
+    def __init__(
+        self,
+        spec: Sliding | str | None = None,
+        *,
+        evict: Policy | None = None,
+        trigger: Policy | None = None,
+        by: By | None = None,
+        forget: PartitionEviction | None = None,
+        events: WindowEvents[T, K] | None = None,
+        summarizer: SummarizerArgument | None = None,
+        start: Instant = 0,
+        engine: Engine = "generated",
+    ) -> None:
+        whole, open_key = combine(spec, Sliding, evict, by, forget, every=trigger)
+        super().__init__(
+            whole,
+            events=events,
+            summarizer=summarizer,
+            start=start,
+            engine=engine,
+            open_key=open_key,
+        )
+        self._evict, self._trigger = self.spec.evict, self.spec.every
+        self._tick = self._start + self._trigger.micros if isinstance(self._trigger, Time) else None
+        self._slices = self._sliced()
+        if self._slices is None and isinstance(self._factory, Plan):
+            self._factory = self._factory.careful()
+
+    def _sliced(self) -> Slices | None:
+        """Slices stand for the tuples where nobody can tell the difference."""
+        evict, every, plan, forget = self._evict, self._trigger, self._factory, self.spec.forget
+        if self._engine == "reference" or not isinstance(plan, Plan):
+            return None
+        if not (isinstance(evict, Count) and isinstance(every, Count) and evict.size and every.size):
+            return None
+        # Slices are a whole window only while a trigger runs, and no event may ask earlier.
+        watched = (*INSERT_EVENTS, *EVICT_EVENTS, *PARTITION_EVENTS)
+        early_full = "on_initial_full" in self._on and evict.size % every.size
+        if any(name in self._on for name in watched) or early_full:
+            return None
+        # An insert that evicts its own partition would leave a trigger count without tuples.
+        keeps_own = isinstance(forget, PartitionCount) and forget.select == "lru" and forget.size
+        if not (forget is None or isinstance(forget, PartitionAge) or keeps_own):
+            return None
+        return Slices(plan, evict.size, every.size)
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def _due(self) -> int | None:
+        expiry = self._expiry()
+        if expiry is None or (self._tick is not None and self._tick <= expiry):
+            return self._tick
+        return expiry
+
+    def _expiry(self) -> int | None:
+        """When the oldest tuple is too old: its age must exceed the period, by a microsecond."""
+        while self._arrivals and not self._arrivals[0].stamps:  # its partition was evicted
+            self._arrivals.popleft()
+        if not self._arrivals:
+            return None
+        assert isinstance(self._evict, Time)
+        return self._arrivals[0].stamps[0] + self._evict.micros + 1
+
+    def _act(self, failures: list[Exception]) -> None:
+        if self._tick is not None and self._tick == self._due():
+            assert isinstance(self._trigger, Time)
+            self._tick += self._trigger.micros
+            self._fire_all(failures)
+        else:
+            self._expire(failures)
+
+    def _fire_all(self, failures: list[Exception]) -> None:
+        with collected(failures):
+            if self._pe is not None:
+                self._pe.check_age()
+        if handler := self._on.get("on_trigger"):
+            for key in list(self._subs) or [DEFAULT_KEY]:
+                with collected(failures):
+                    handler(self, key)
+
+    def _expire(self, failures: list[Exception]) -> None:
+        """Evict the tuples that came at the oldest instant, partition by partition."""
+        stamp = self._arrivals[0].stamps[0]
+        leaving: dict[Subwindow, int] = {}
+        while self._arrivals:
+            s = self._arrivals[0]
+            if s.stamps:
+                counted = leaving.get(s, 0)
+                if s.stamps[counted] > stamp:
+                    break
+                leaving[s] = counted + 1
+            self._arrivals.popleft()
+        for s in sorted(leaving, key=lambda s: s.born):
+            for _ in range(leaving[s]):
+                with collected(failures):
+                    self._expire_oldest(s)
+            if not s.data:
+                self._rest(s)
+
+    def _expire_oldest(self, s: Subwindow) -> None:
+        before = len(s.data)
+        try:
+            self._evict_one(s, s.data[0])
+        finally:
+            if len(s.data) == before:  # its time is over, whatever its handler says
+                self._leave(s, s.data[0])
+
+    def _evict_one(self, s: Subwindow, tuple_: Any) -> None:
+        if handler := self._on.get("before_evict"):
+            handler(self, tuple_, s.key)
+        self._leave(s, tuple_)
+        if handler := self._on.get("after_evict"):
+            handler(self, tuple_, s.key)
+
+    def _leave(self, s: Subwindow, tuple_: Any) -> None:
+        # By identity, and nearly always the oldest; only delta eviction takes from the middle.
+        index = next(i for i, held in enumerate(s.data) if held is tuple_)
+        del s.data[index]
+        if s.stamps:
+            s.stamps.popleft()
+        if self._pe is not None:
+            self._pe.total -= 1
+
+    def _rest(self, s: Subwindow) -> None:
+        """Out of storage without an event; trigger state and fullness survive."""
+        if self._pe is not None:
+            self._pe.forget(s)
+        del self._subs[s.key]
+        self._asleep[s.key] = s
+
+    # -- partitions -----------------------------------------------------------------------------
+
+    def _make(self, key: Any) -> Subwindow:
+        if self._slices is not None:
+            return self._slices.make(key)
+        s = Subwindow(key, 0, deque(maxlen=self._maxlen()))
+        if isinstance(self._evict, Time):
+            s.stamps = deque()
+        return s
+
+    def _maxlen(self) -> int | None:
+        """The deque itself evicts where nobody watches tuples leave."""
+        watched = "before_evict" in self._on or "after_evict" in self._on
+        if self._engine == "reference" or watched or self._pe is not None:
+            return None
+        return self._evict.size if isinstance(self._evict, Count) else None
+
+    def _revive(self, key: Any) -> Subwindow:
+        """Trigger state for a key that is not in storage: its partition was just evicted."""
+        return self._asleep.setdefault(key, self._make(key))
+
+    def _size(self, s: Subwindow) -> int:
+        return len(s.data) if self._slices is None else self._slices.size(s)
+
+    def _arrived(self, s: Subwindow) -> int:
+        return s.taken if self._slices is None else self._slices.arrived(s)
+
+    def full(self, key: Any = DEFAULT_KEY) -> bool:
+        """Whether a partition has been full since it was created: `partial` windows before that."""
+        s = self._subs.get(key)
+        if s is None:
+            return False
+        return self._was_full(s) or isinstance(self._evict, Time)
+
+    def _short_runs(self) -> bool:
+        return isinstance(self.spec.every, Count) and self.spec.every.size <= SHORT
+
+    def _summarises(self) -> bool:
+        return self._slices is not None
+
+    def _summary(self, key: Any) -> Any:
+        s = self._subs.get(key)
+        if self._slices is not None:
+            return self._slices.read(key, s)
+        assert self._factory is not None
+        summary = self._factory()
+        summary.open(key)
+        for tuple_ in s.data if s is not None else ():
+            summary.insert(tuple_)
+        return summary
+
+    def _was_full(self, s: Subwindow) -> bool:
+        if isinstance(self._evict, Count):  # the generated insert sets the flag only for a handler
+            return self._size(s) >= self._evict.size
+        return s.full
+
+    def _save_summary(self, s: Subwindow) -> Any:
+        return None if self._slices is None else self._slices.save(s)
+
+    def _load_summary(self, s: Subwindow, state: Any) -> None:
+        if self._slices is not None:
+            self._slices.load(s, state)
+
+    def _keeps(self) -> str:
+        if self._slices is not None:
+            return f"{self._slices.kept} slices per partition, for {self._summary_text()}"
+        return "tuples" if self._factory is None else f"tuples, read by {self._summary_text()}"
+
+    def _check(self) -> None:
+        super()._check()
+        for s in self._subs.values():
+            if isinstance(self._evict, Count):
+                assert self._size(s) <= self._evict.size, s.key
+            if isinstance(self._trigger, Count) and self._trigger.size:
+                assert 0 <= s.count < self._trigger.size, s.key
+            if isinstance(self._evict, Delta) and s.data:
+                get = self._getters[self._evict]
+                *older, newest = map(get, s.data)
+                assert newest == s.newest
+                assert s.rough or older == sorted(older)
+                assert not any(self._evict.exceeds(newest, value) for value in older)
+            if isinstance(self._evict, Time):
+                assert s.data
+                assert len(s.stamps) == len(s.data)
+                assert self._now - s.stamps[0] <= self._evict.micros, "age invariant"
+        if isinstance(self._evict, Time):
+            entries = sum(1 for s in self._arrivals if s.stamps)
+            assert entries == sum(len(s.stamps) for s in self._subs.values())

@@ -1,0 +1,103 @@
+"""Snapshots: a window's state as plain data, with a format version and what wrote it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from windowlib.errors import StateVersionError
+from windowlib.subwindow import UNSET, Subwindow
+
+if TYPE_CHECKING:
+    from windowlib.window import Window
+
+VERSION = 1
+
+
+def take(window: Window[Any, Any]) -> dict[str, Any]:
+    """The state of a window."""
+    pe = window._pe
+    return {
+        "v": VERSION,
+        "fingerprint": window.spec.fingerprint,
+        "spec": _description(window),
+        "start": window._start,
+        "now": window._now,
+        "tick": window._tick,
+        "left": window._left,
+        "parts": [_part(window, s) for s in window._subs.values()],
+        "asleep": [_part(window, s) for s in window._asleep.values()],
+        "lru": None if pe is None else list(pe.lru),
+        "events": window.events.snapshot(),
+    }
+
+
+def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
+    """Replace a window's state; nothing changes if the snapshot does not fit."""
+    _check(window, state)
+    parts = [_restored(window, part) for part in state["parts"]]
+    asleep = [_restored(window, part) for part in state["asleep"]]
+    window._start, window._now = state["start"], state["now"]
+    window._tick, window._left = state["tick"], state["left"]
+    window._subs.clear()
+    window._asleep.clear()
+    window._asleep.update((s.key, s) for s in asleep)
+    for s in parts:
+        s.born = next(window._born)
+        window._subs[s.key] = s
+    arrivals = [(stamp, s.born, s) for s in parts for stamp in s.stamps]
+    window._arrivals.clear()
+    window._arrivals.extend(s for _, _, s in sorted(arrivals, key=lambda entry: entry[:2]))
+    if window._pe is not None:
+        window._pe.lru.clear()
+        window._pe.lru.update((key, window._subs[key]) for key in state["lru"])
+        window._pe.total = sum(map(window._size, window._pe.lru.values()))
+    window.events.restore(state["events"])
+
+
+def _description(window: Window[Any, Any]) -> dict[str, str]:
+    return {**window.spec.describe(), "keeps": window._keeps()}
+
+
+def _check(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
+    if not isinstance(state, Mapping) or "v" not in state:
+        raise StateVersionError("restore(state): this is not a snapshot of a window.")
+    if state["v"] != VERSION:
+        msg = (
+            f"restore(state): the snapshot has format {state['v']!r}, this version reads "
+            f"{VERSION}. Use the version that wrote it, or start afresh."
+        )
+        raise StateVersionError(msg)
+    was, now = state["spec"], _description(window)
+    for name in {**was, **now}:
+        if was.get(name) != now.get(name):
+            msg = (
+                f"restore(state): the snapshot was written with {name}={was.get(name)}; this "
+                f"window says {name}={now.get(name)}. Build the window as it was, or start afresh."
+            )
+            raise StateVersionError(msg)
+
+
+def _part(window: Window[Any, Any], s: Subwindow) -> dict[str, Any]:
+    part: dict[str, Any] = {"key": s.key, "taken": s.taken, "count": s.count, "stamp": s.stamp}
+    part["ref"] = [] if s.ref is UNSET else [s.ref]
+    part["newest"] = [] if s.newest is UNSET else [s.newest]
+    part["full"], part["rough"] = window._was_full(s), s.rough
+    part["data"], part["stamps"] = list(s.data), list(s.stamps)
+    part["n"], part["summary"] = s.n, window._save_summary(s)
+    return part
+
+
+def _restored(window: Window[Any, Any], part: Mapping[str, Any]) -> Subwindow:
+    s = window._make(part["key"])
+    s.taken, s.count, s.stamp = part["taken"], part["count"], part["stamp"]
+    s.ref = part["ref"][0] if part["ref"] else UNSET
+    s.newest = part["newest"][0] if part["newest"] else UNSET
+    s.full, s.rough = part["full"], part["rough"]
+    s.data.extend(part["data"])
+    if part["stamps"]:
+        s.stamps = deque(part["stamps"])
+    s.n = part["n"]
+    window._load_summary(s, part["summary"])
+    return s

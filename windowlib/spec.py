@@ -1,0 +1,252 @@
+"""Window specifications: what a window is, without its contents.
+
+`Tumbling` and `Sliding` are frozen, hashable, picklable values. `repr` evals back; `str` is SPL
+text, and `parse` in `windowlib.spl` reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Final, cast
+
+from windowlib.errors import PolicyError
+from windowlib.policies import (
+    Attribute,
+    Count,
+    Delta,
+    PartitionAge,
+    PartitionCount,
+    PartitionEviction,
+    Policy,
+    Punct,
+    Time,
+    TupleCount,
+    attribute_text,
+)
+
+
+class _Key:
+    """The type of `KEY`; one value, the same after pickling."""
+
+    def __repr__(self) -> str:
+        return "KEY"
+
+    def __reduce__(self) -> str:
+        return "KEY"
+
+
+KEY: Final = _Key()
+"""`by=KEY`: partitioned, and the caller passes each tuple's key to `insert`."""
+
+By = Attribute | tuple[Attribute, ...] | _Key
+
+
+def _check_by(by: By | Sequence[str] | None, spec: str) -> By | None:
+    if isinstance(by, list | tuple):
+        parts = tuple(cast("tuple[Attribute, ...]", by))
+        if not parts or not all(isinstance(p, str | int) or callable(p) for p in parts):
+            msg = f'{spec}(by={by!r}): name the key columns, such as by="symbol" or by=("a", "b").'
+            raise PolicyError(msg)
+        return parts
+    if by is None or by is KEY or callable(by):
+        return cast("By | None", by)
+    if isinstance(by, bool) or not isinstance(by, str | int):
+        msg = (
+            f"{spec}(by={by!r}): by must be a column name, an index, a tuple of those, a callable, "
+            f"or KEY if you pass the key to insert."
+        )
+        raise PolicyError(msg)
+    return by
+
+
+def _check_forget(forget: object, by: object, spec: str) -> None:
+    if forget is None:
+        return
+    if isinstance(forget, list | tuple):
+        msg = f"{spec}(forget={forget!r}): only one partition eviction policy is possible. Keep one."
+        raise PolicyError(msg)
+    if not isinstance(forget, PartitionCount | TupleCount | PartitionAge):
+        msg = (
+            f"{spec}(forget={forget!r}): not a partition eviction policy. Use PartitionCount, "
+            f"TupleCount or PartitionAge."
+        )
+        raise PolicyError(msg)
+    if by is None:
+        msg = (
+            f"{spec}(forget={forget!r}): partition eviction needs a partitioned window. "
+            f"Add by=..., or drop `forget=`."
+        )
+        raise PolicyError(msg)
+
+
+def _check_policy(policy: object, allowed: tuple[type, ...], where: str) -> None:
+    if isinstance(policy, allowed):
+        return
+    names = ", ".join(p.__name__ for p in allowed)
+    fix = f"Write Count({policy})." if type(policy) is int else f"Use one of {names}."
+    raise PolicyError(f"{where}: {policy!r} is not a policy that fits here. {fix}")
+
+
+class _Spec:
+    """What both window kinds share."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    evict: Policy
+    by: By | None
+    forget: PartitionEviction | None
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the window keeps a subwindow per key."""
+        return self.by is not None
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """Eviction policy, then the trigger policy if there is one."""
+        return (self.evict,)
+
+    @property
+    def timed(self) -> bool:
+        """Whether a policy runs on the clock, so that events can fire without an insert."""
+        return any(isinstance(policy, Time) for policy in self.policies)
+
+    def describe(self) -> dict[str, str]:
+        """The specification as names and values that are the same in every process."""
+        text = {"kind": self.kind}
+        for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
+            text[field.name] = _value_text(getattr(self, field.name))
+        return text
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that change with anything that changes the window's meaning."""
+        lines = "\n".join(f"{name}={value}" for name, value in self.describe().items())
+        return hashlib.sha256(lines.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        parts = [self.kind, *map(str, self.policies)]
+        parts += ["partitioned"] * self.partitioned + [str(self.forget)] * (self.forget is not None)
+        return ", ".join(parts)
+
+    def __repr__(self) -> str:
+        shown = [repr(self.evict)]
+        shown += [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)[1:]  # type: ignore[arg-type]
+            if getattr(self, field.name) is not None
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(attribute_text, value))
+    if isinstance(value, Delta):  # "10" and 10 must not look alike in a fingerprint
+        return f"Delta({attribute_text(value.attribute)}, {value.threshold!r})"
+    if value is None or value is KEY or not (callable(value) or isinstance(value, str | int)):
+        return repr(value)
+    return attribute_text(value)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Tumbling(_Spec):
+    """A window that fills up, is processed when full, and starts again empty.
+
+    Args:
+        evict: `Count`, `Delta`, `Time` or `Punct`: when the window is full.
+        by: the partition key: a column, several, a callable, or `KEY`; None for one partition.
+        forget: `PartitionCount`, `TupleCount` or `PartitionAge`.
+
+    >>> Tumbling(Count(100), by="symbol")
+    Tumbling(Count(size=100), by='symbol')
+    >>> str(Tumbling(Punct()))
+    'tumbling, punct()'
+    """
+
+    kind: ClassVar[str] = "tumbling"
+    evict: Policy
+    by: By | None
+    forget: PartitionEviction | None
+
+    def __init__(
+        self,
+        evict: Policy,
+        *,
+        by: By | Sequence[str] | None = None,
+        forget: PartitionEviction | None = None,
+        every: Policy | None = None,
+    ) -> None:
+        if every is not None:
+            msg = (
+                f"Tumbling(..., every={every!r}): a tumbling window is processed when it is full, "
+                f"so it has no trigger. Drop `every=`, or use Sliding({evict!r}, every={every!r})."
+            )
+            raise PolicyError(msg)
+        _check_policy(evict, (Count, Delta, Time, Punct), "Tumbling(evict)")
+        by = _check_by(by, "Tumbling")
+        _check_forget(forget, by, "Tumbling")
+        for name, value in (("evict", evict), ("by", by), ("forget", forget)):
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sliding(_Spec):
+    """A window that keeps the most recent tuples and is processed at each trigger.
+
+    Args:
+        evict: `Count`, `Delta` or `Time`: which tuples are recent.
+        every: the trigger: `Count`, `Delta` or `Time`; `Count(1)` unless given.
+        by: the partition key: a column, several, a callable, or `KEY`; None for one partition.
+        forget: `PartitionCount`, `TupleCount` or `PartitionAge`.
+
+    >>> Sliding(Count(100), every=Count(10), by="symbol")
+    Sliding(Count(size=100), every=Count(size=10), by='symbol')
+    >>> str(Sliding(Count(100), every=Count(10), by=KEY, forget=PartitionAge("1h")))
+    'sliding, count(100), count(10), partitioned, partitionAge(3600)'
+    """
+
+    kind: ClassVar[str] = "sliding"
+    evict: Policy
+    every: Policy
+    by: By | None
+    forget: PartitionEviction | None
+
+    def __init__(
+        self,
+        evict: Policy,
+        *,
+        every: Policy | None = None,
+        by: By | Sequence[str] | None = None,
+        forget: PartitionEviction | None = None,
+    ) -> None:
+        every = Count(1) if every is None else every
+        if isinstance(evict, Punct):
+            msg = (
+                "Sliding(Punct()): punctuation can only close tumbling windows. "
+                "Use Tumbling(Punct())."
+            )
+            raise PolicyError(msg)
+        if isinstance(every, Punct):
+            msg = (
+                f"Sliding({evict!r}, every=Punct()): punctuation cannot trigger a sliding window. "
+                f"Use Tumbling(Punct()), or a Count, Delta or Time trigger."
+            )
+            raise PolicyError(msg)
+        _check_policy(evict, (Count, Delta, Time), "Sliding(evict)")
+        _check_policy(every, (Count, Delta, Time), "Sliding(every)")
+        by = _check_by(by, "Sliding")
+        _check_forget(forget, by, "Sliding")
+        for name, value in (("evict", evict), ("every", every), ("by", by), ("forget", forget)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """Eviction policy, then trigger policy."""
+        return (self.evict, self.every)
+
+
+Spec = Tumbling | Sliding
+KeyGetter = Callable[[Any], Any]

@@ -1,0 +1,161 @@
+"""SPL window text: `"sliding, count(100), count(10), partitioned, partitionAge(3600)"`.
+
+Times are in seconds, as in SPL; a duration with a unit (`time(500ms)`) is read too. `str(spec)`
+writes this text; `parse` reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from windowlib.durations import parse_duration
+from windowlib.errors import PolicyError, suggestion
+from windowlib.policies import (
+    Count,
+    Delta,
+    PartitionAge,
+    PartitionCount,
+    PartitionEviction,
+    Policy,
+    Punct,
+    Time,
+    TupleCount,
+)
+from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
+
+_CLAUSE = re.compile(r"\s*([A-Za-z_]+)\s*(?:\(([^()]*)\))?\s*(?:,|$)")
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _size(text: str) -> int:
+    return int(text)
+
+
+def _span(text: str) -> timedelta:
+    return parse_duration(text if text[-1:].isalpha() else f"{text}s")
+
+
+def _threshold(text: str) -> float | timedelta:
+    return parse_duration(text) if text[-1:].isalpha() else _number(text)
+
+
+def _delta(attribute: str, threshold: str) -> Delta:
+    index = int(attribute) if attribute.lstrip("-").isdigit() else attribute
+    return Delta(index, _threshold(threshold))
+
+
+POLICIES: dict[str, tuple[str, Callable[..., Policy]]] = {
+    "count": ("count(100)", lambda n: Count(_size(n))),
+    "delta": ("delta(ts, 10)", _delta),
+    "time": ("time(10)", lambda p: Time(_span(p))),
+    "punct": ("punct()", lambda: Punct()),
+}
+PARTITION_POLICIES: dict[str, tuple[str, Callable[..., PartitionEviction]]] = {
+    "partitioncount": ("partitionCount(100)", lambda n, *s: PartitionCount(_size(n), *s)),
+    "tuplecount": ("tupleCount(1000)", lambda n, *s: TupleCount(_size(n), *s)),
+    "partitionage": ("partitionAge(3600)", lambda a: PartitionAge(_span(a))),
+}
+_WORDS = ("tumbling", "sliding", "partitioned", *POLICIES, "partitionCount", "tupleCount")
+
+
+def _clauses(text: str) -> list[tuple[str, list[str]]]:
+    found, end = [], 0
+    while end < len(text):
+        clause = _CLAUSE.match(text, end)
+        if not clause:
+            msg = f"{text!r}: cannot read {text[end:]!r}. Write it as {EXAMPLE!r}."
+            raise PolicyError(msg)
+        arguments = [a.strip() for a in (clause[2] or "").split(",") if a.strip()]
+        found.append((clause[1], arguments))
+        end = clause.end()
+    return found
+
+
+EXAMPLE = "sliding, count(100), count(10), partitioned"
+
+
+def _build(text: str, word: str, arguments: list[str], sample: str, make: Callable[..., object]):  # type: ignore[no-untyped-def]
+    try:
+        return make(*arguments)
+    except PolicyError:
+        raise
+    except (TypeError, ValueError):
+        msg = f"{text!r}: cannot read {word}({', '.join(arguments)}). Write it as {sample}."
+        raise PolicyError(msg) from None
+
+
+def parse(text: str, *, by: By | Sequence[str] | None = None) -> Spec:
+    """Read a window specification written as SPL text.
+
+    Args:
+        text: the window clause; words in any order, the eviction policy before the trigger.
+        by: the partition key of a partitioned window; `KEY` if left out.
+
+    >>> parse("sliding, count(100), count(10), partitioned", by="symbol")
+    Sliding(Count(size=100), every=Count(size=10), by='symbol')
+    """
+    kinds: list[str] = []
+    policies: list[Policy] = []
+    forget: list[PartitionEviction] = []
+    partitioned = False
+    for word, arguments in _clauses(text):
+        name = word.lower()
+        if name in POLICIES:
+            policies.append(_build(text, word, arguments, *POLICIES[name]))
+        elif name in PARTITION_POLICIES:
+            forget.append(_build(text, word, arguments, *PARTITION_POLICIES[name]))
+        elif name in ("tumbling", "sliding"):
+            kinds.append(name)
+        elif name == "partitioned":
+            partitioned = True
+        else:
+            msg = f"{text!r}: unknown word {word!r}.{suggestion(word, _WORDS)}"
+            raise PolicyError(msg)
+    if len(kinds) != 1:
+        raise PolicyError(f"{text!r}: say either tumbling or sliding, once.")
+    _check_counts(text, kinds[0], policies, forget)
+    key = _key(text, partitioned, by)
+    evicted = forget[0] if forget else None
+    if kinds[0] == "tumbling":
+        return Tumbling(policies[0], by=key, forget=evicted)
+    every = policies[1] if len(policies) > 1 else None
+    return Sliding(policies[0], every=every, by=key, forget=evicted)
+
+
+def _check_counts(
+    text: str, kind: str, policies: list[Policy], forget: list[PartitionEviction]
+) -> None:
+    if kind == "tumbling" and len(policies) != 1:
+        msg = (
+            f"{text!r}: a tumbling window takes exactly one eviction policy, here are "
+            f"{len(policies)}. Write it as 'tumbling, count(100)'."
+        )
+        raise PolicyError(msg)
+    if kind == "sliding" and len(policies) not in (1, 2):
+        msg = (
+            f"{text!r}: a sliding window takes an eviction policy and at most one trigger policy, "
+            f"here are {len(policies)}. Write it as 'sliding, count(100), count(10)'."
+        )
+        raise PolicyError(msg)
+    if len(forget) > 1:
+        raise PolicyError(f"{text!r}: only one partition eviction policy is possible. Keep one.")
+
+
+def _key(text: str, partitioned: bool, by: By | Sequence[str] | None) -> By | Sequence[str] | None:
+    if partitioned:
+        return KEY if by is None else by
+    if by is not None:
+        msg = (
+            f"{text!r}: by={by!r} is given, but the window is not partitioned. "
+            f"Add the word 'partitioned', or drop `by=`."
+        )
+        raise PolicyError(msg)
+    return None

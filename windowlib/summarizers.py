@@ -1,0 +1,244 @@
+"""Summarizers: what a window keeps instead of its tuples (paper, sections 4.1.6 and 4.1.8).
+
+Write your own as a subclass of `Summarizer`, or use the ready-made ones of this module: `count`,
+`sum`, `mean`, `variance`, `min`, `max`. The container updates the ready-made ones inside its
+generated insert, without a call per tuple.
+
+>>> from windowlib import Count, TumblingWindow, WindowEvents, summarizers
+>>> class Report(WindowEvents):
+...     def before_flush(self, window, key):
+...         self.emit(window.summary(key).value())
+>>> window = TumblingWindow(
+...     evict=Count(3),
+...     events=Report(),
+...     summarizer={"n": summarizers.count(), "mean": summarizers.mean("price")},
+... )
+>>> window.insert_many([{"price": 1.0}, {"price": 2.0}, {"price": None}])
+>>> window.events.emitted
+[{'n': 3, 'mean': 1.5}]
+
+Null (None) values are skipped, as in SQL; a summary of nothing but nulls is None. NaN counts as
+the largest number, as in Spark. Integers and decimals are exact.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from windowlib.attributes import Getter
+from windowlib.errors import PolicyError
+from windowlib.folds import CountFold, Fold, MaxFold, MeanFold, MinFold, SumFold, VarianceFold
+from windowlib.policies import Attribute, attribute_text
+from windowlib.subwindow import Subwindow, place
+
+T = TypeVar("T")
+
+
+class Summarizer(Generic[T]):
+    """One subwindow's summary. The container makes one per subwindow and calls it in order.
+
+    `open` when the subwindow gets its first tuple, `insert` for every tuple, `close` at the flush.
+    State is whatever attributes you set; snapshots carry them.
+
+    >>> class Longest(Summarizer[str]):
+    ...     def open(self, key):
+    ...         self.best = ""
+    ...     def insert(self, word):
+    ...         self.best = max(self.best, word, key=len)
+    ...     def value(self):
+    ...         return self.best
+    """
+
+    def open(self, key: Any) -> None:
+        """The subwindow of `key` starts."""
+
+    def insert(self, tuple_: T) -> None:
+        """A tuple enters the subwindow logically; keep of it what you need."""
+        raise NotImplementedError(f"{type(self).__name__} must define insert(self, tuple_).")
+
+    def close(self) -> None:
+        """The subwindow is about to be flushed; `value` is read after this."""
+
+    def value(self) -> Any:
+        """The summary so far."""
+
+    def snapshot(self) -> Any:
+        """The state as plain data; by default all attributes."""
+        return self.__getstate__()
+
+    def restore(self, state: Any) -> None:
+        """Take back what `snapshot` gave."""
+        plain, slots = state if isinstance(state, tuple) else (state, None)
+        for name, value in {**(plain or {}), **(slots or {})}.items():
+            setattr(self, name, value)
+
+
+class Ready(Summarizer[Any]):
+    """The ready-made summarizers of one subwindow: a tuple count and one state per fold.
+
+    This class is the readable form of what the generated insert does in place: the reference
+    engine runs it tuple by tuple, and the fast path falls back on it for nulls and odd types.
+    """
+
+    __slots__ = ("n", "plan", "states")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.n = 0
+        self.states: list[tuple[Any, ...]] = [fold.empty for fold in plan.folds]
+
+    def open(self, key: Any) -> None:
+        """Nothing to do: a new summary is empty."""
+
+    def insert(self, tuple_: Any) -> None:
+        """Fold one tuple into every state."""
+        for i, (fold, get) in enumerate(zip(self.plan.folds, self.plan.getters, strict=True)):
+            self.states[i] = fold.step(self.states[i], None if get is None else get(tuple_))
+        self.n += 1
+
+    def value(self) -> Any:
+        """The value, or a dict of them if the window was given a dict."""
+        folded = zip(self.plan.folds, self.states, strict=True)
+        values = [fold.value(self.n, state) for fold, state in folded]
+        return values[0] if self.plan.names is None else dict(zip(self.plan.names, values, strict=True))
+
+    def snapshot(self) -> Any:
+        """Tuple count and states."""
+        return [self.n, list(self.states)]
+
+    def restore(self, state: Any) -> None:
+        """Take back what `snapshot` gave."""
+        self.n, states = state
+        self.states = [tuple(s) for s in states]
+
+
+class Recipe:
+    """A ready-made summarizer before it meets a window: a function and an attribute. Frozen."""
+
+    __slots__ = ("_fold", "_text", "attribute")
+
+    def __init__(self, text: str, attribute: Attribute | None, fold: Callable[[bool], Fold]) -> None:
+        self._text = text
+        self.attribute = attribute
+        self._fold = fold
+
+    def fold(self, short: bool) -> Fold:
+        """The fold, for a short run of tuples or one of any length."""
+        return self._fold(short)
+
+    def __repr__(self) -> str:
+        return f"summarizers.{self._text}"
+
+
+class Plan:
+    """The ready-made summarizers of a window, as a factory of `Ready` objects."""
+
+    __slots__ = ("argument", "folds", "getters", "names", "recipes")
+
+    def __init__(self, recipes: Mapping[str, Recipe] | Recipe, *, short: bool) -> None:
+        self.argument = recipes
+        self.names = None if isinstance(recipes, Recipe) else tuple(recipes)
+        self.recipes = (recipes,) if isinstance(recipes, Recipe) else tuple(recipes.values())
+        self.folds = tuple(recipe.fold(short) for recipe in self.recipes)
+        self.getters = tuple(
+            None if recipe.attribute is None else Getter(recipe.attribute, repr(recipe))
+            for recipe in self.recipes
+        )
+
+    def __call__(self) -> Ready:
+        """A new, empty summary."""
+        return Ready(self)
+
+    def careful(self) -> Plan:
+        """The same for runs of any length."""
+        return Plan(self.argument, short=False)
+
+    @property
+    def places(self) -> int:
+        """How many places of state the folds need together."""
+        return builtins.sum(len(fold.empty) for fold in self.folds)
+
+    def load(self, s: Subwindow) -> Ready:
+        """The summary that the generated insert keeps in the slots of `s`."""
+        ready = Ready(self)
+        if s.n:
+            ready.n = s.n
+            values = iter([getattr(s, place(i)) for i in range(self.places)])
+            ready.states = [tuple(next(values) for _ in fold.empty) for fold in self.folds]
+        return ready
+
+    def store(self, s: Subwindow, ready: Ready) -> None:
+        """Put a summary back into the slots of `s`."""
+        s.n = ready.n
+        for i, value in enumerate(v for state in ready.states for v in state):
+            setattr(s, place(i), value)
+
+    def __repr__(self) -> str:
+        return repr(self.argument)
+
+
+def _shown(attribute: Attribute) -> str:
+    return repr(attribute) if isinstance(attribute, str | int) else attribute_text(attribute)
+
+
+def count() -> Recipe:
+    """How many tuples."""
+    return Recipe("count()", None, lambda _: CountFold())
+
+
+def sum(attribute: Attribute) -> Recipe:
+    """Sum of an attribute; exact for integers and decimals, compensated for floats."""
+    return Recipe(f"sum({_shown(attribute)})", attribute, SumFold)
+
+
+def mean(attribute: Attribute) -> Recipe:
+    """Arithmetic mean of an attribute."""
+    return Recipe(f"mean({_shown(attribute)})", attribute, MeanFold)
+
+
+def variance(attribute: Attribute, *, ddof: int = 0) -> Recipe:
+    """Variance of an attribute: `ddof=0` population, `ddof=1` sample (None for one value)."""
+    if ddof not in (0, 1):
+        msg = f"variance(ddof={ddof!r}): ddof must be 0 (population) or 1 (sample)."
+        raise PolicyError(msg)
+    return Recipe(f"variance({_shown(attribute)}, ddof={ddof})", attribute, lambda _: VarianceFold(ddof))
+
+
+def min(attribute: Attribute) -> Recipe:
+    """Smallest value of an attribute."""
+    return Recipe(f"min({_shown(attribute)})", attribute, lambda _: MinFold())
+
+
+def max(attribute: Attribute) -> Recipe:
+    """Largest value of an attribute."""
+    return Recipe(f"max({_shown(attribute)})", attribute, lambda _: MaxFold())
+
+
+SummarizerArgument = type[Summarizer[Any]] | Callable[[], Summarizer[Any]] | Recipe | Mapping[str, Recipe]
+
+
+def check_summarizer(argument: object) -> None:
+    """Refuse anything that is neither ready-made nor a factory of summarizers."""
+    if isinstance(argument, Recipe):
+        return
+    if isinstance(argument, Mapping):
+        wrong = [n for n, r in argument.items() if not isinstance(r, Recipe)]
+        if argument and not wrong:
+            return
+        msg = (
+            f"summarizer={argument!r}: a dict holds ready-made summarizers by name, such as "
+            f'{{"n": summarizers.count()}}.'
+        )
+        raise PolicyError(msg)
+    if isinstance(argument, Summarizer):
+        name = type(argument).__name__
+        msg = (
+            f"summarizer={name}(...): one object cannot serve every partition. Pass the class, "
+            f"summarizer={name}, or a function that makes one."
+        )
+        raise PolicyError(msg)
+    if not builtins.callable(argument):
+        msg = f"summarizer={argument!r}: pass a Summarizer class or one of windowlib.summarizers."
+        raise PolicyError(msg)

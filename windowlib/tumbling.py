@@ -1,0 +1,203 @@
+"""Tumbling windows: fill up, are processed when full, and start again empty."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from windowlib.durations import Instant
+from windowlib.events import WindowEvents
+from windowlib.failure import collected, raise_first
+from windowlib.folds import SHORT
+from windowlib.policies import Count, Delta, PartitionEviction, Policy, Punct, Time
+from windowlib.spec import By, Tumbling
+from windowlib.subwindow import UNSET, Subwindow, with_places
+from windowlib.summarizers import Plan, Ready, SummarizerArgument
+from windowlib.window import DEFAULT_KEY, Engine, Mark, Window, combine
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+class TumblingWindow(Window[T, K]):
+    """A container that is flushed whenever it is full (paper, Table I).
+
+    Insert is O(1). It keeps the tuples of each subwindow, or only its summarizer.
+
+    Args:
+        spec: a `Tumbling`, or its SPL text; or give policies instead: `evict`, `by`, `forget`.
+        events: your handlers.
+        summarizer: a `Summarizer` class, or ready-made ones (`windowlib.summarizers`).
+        start: where the window's clock starts.
+        engine: "generated" (the default), or "reference", the slow and readable definition.
+
+    A container made from policies without `by` takes the key at `insert`, or none.
+
+    >>> from windowlib import WindowEvents
+    >>> class Total(WindowEvents[int, str]):
+    ...     def before_flush(self, window, key):
+    ...         print(key, sum(window[key]))
+    >>> window = TumblingWindow(evict=Count(2), events=Total())
+    >>> for value in (1, 2, 3, 4):
+    ...     window.insert(value, key="odd" if value % 2 else "even")
+    odd 4
+    even 6
+    """
+
+    spec_type = Tumbling
+    kind = "tumbling"
+    spec: Tumbling
+
+    def __init__(
+        self,
+        spec: Tumbling | str | None = None,
+        *,
+        evict: Policy | None = None,
+        by: By | None = None,
+        forget: PartitionEviction | None = None,
+        events: WindowEvents[T, K] | None = None,
+        summarizer: SummarizerArgument | None = None,
+        start: Instant = 0,
+        engine: Engine = "generated",
+    ) -> None:
+        whole, open_key = combine(spec, Tumbling, evict, by, forget)
+        super().__init__(
+            whole,
+            events=events,
+            summarizer=summarizer,
+            start=start,
+            engine=engine,
+            open_key=open_key,
+        )
+        self._evict = self.spec.evict
+        self._tick = self._start + self._evict.micros if isinstance(self._evict, Time) else None
+        # Whether ready-made summaries live in slots, where the generated insert updates them.
+        plan = self._factory if isinstance(self._factory, Plan) else None
+        self._plan = plan if engine == "generated" else None
+        self._sub = with_places(self._plan.places if self._plan else 0)
+
+    def punctuate(self, mark: Mark = "window") -> None:
+        """Take a punctuation: "window" and "final" flush every partition, "other" is ignored."""
+        if not isinstance(self._evict, Punct):
+            super().punctuate(mark)
+        if mark not in ("window", "final"):
+            return
+        failures: list[Exception] = []
+        if self._subs:
+            self._age()
+            self._flush_all(failures)
+        elif handler := self._on.get("on_empty_punctuation"):
+            with collected(failures):
+                handler(self)
+        raise_first(self, failures)
+
+    def _due(self) -> int | None:
+        return self._tick
+
+    def _act(self, failures: list[Exception]) -> None:
+        assert self._tick is not None
+        assert isinstance(self._evict, Time)
+        self._tick += self._evict.micros
+        with collected(failures):
+            self._age()
+        if self._subs:
+            self._flush_all(failures)
+        else:
+            with collected(failures):
+                self._flush_stand_in()
+
+    def _age(self) -> None:
+        if self._pe is not None:
+            self._pe.check_age()
+
+    def _flush_all(self, failures: list[Exception]) -> None:
+        for s in list(self._subs.values()):
+            with collected(failures):
+                self._flush(s)
+
+    def _flush(self, s: Subwindow) -> None:
+        """Process and empty a subwindow; all but delta windows forget the partition."""
+        ended = False
+        try:
+            if s.summary is not None:
+                s.summary.close()
+            if handler := self._on.get("before_flush"):
+                handler(self, s.key)
+            if self._factory is None:  # a summary stays readable until after_flush is over
+                self._empty(s)
+            if handler := self._on.get("after_flush"):
+                handler(self, s.key)
+            ended = True
+        finally:  # a handler that raised must not leave a subwindow that is over-full for ever
+            self._empty(s)
+            if not (ended and isinstance(self._evict, Delta)):
+                self._drop(s)
+
+    def _empty(self, s: Subwindow) -> None:
+        size = self._size(s)
+        s.taken += size
+        if self._pe is not None:
+            self._pe.total -= size
+        s.data, s.summary, s.n, s.ref = [], None, 0, UNSET
+
+    def _flush_stand_in(self) -> None:
+        """An idle timed window still ticks, on the default key."""
+        s = self._make(DEFAULT_KEY)
+        self._subs[DEFAULT_KEY] = s
+        try:
+            if self._factory is not None and self._plan is None:
+                self._open(s)
+            self._flush(s)
+        finally:
+            self._subs.pop(DEFAULT_KEY, None)
+
+    def _make(self, key: Any) -> Subwindow:
+        return self._sub(key, 0, [])
+
+    def _open(self, s: Subwindow) -> None:
+        assert self._factory is not None
+        s.summary = self._factory()
+        s.summary.open(s.key)
+
+    def _size(self, s: Subwindow) -> int:
+        return len(s.data) if self._factory is None else s.n
+
+    def _summarises(self) -> bool:
+        return True
+
+    def _short_runs(self) -> bool:
+        return isinstance(self.spec.evict, Count) and self.spec.evict.size <= SHORT
+
+    def _summary(self, key: Any) -> Any:
+        s = self._subs.get(key)
+        if self._plan is None:
+            return None if s is None else s.summary
+        return self._plan() if s is None else self._plan.load(s)
+
+    def _save_summary(self, s: Subwindow) -> Any:
+        if self._plan is not None:
+            return self._plan.load(s).snapshot()
+        return None if s.summary is None else s.summary.snapshot()
+
+    def _load_summary(self, s: Subwindow, state: Any) -> None:
+        if state is None or self._factory is None:
+            return
+        summary = self._factory()
+        summary.restore(state)
+        if self._plan is None:
+            s.summary = summary
+        else:
+            assert isinstance(summary, Ready)
+            self._plan.store(s, summary)
+
+    def _keeps(self) -> str:
+        return "tuples" if self._factory is None else f"one summary per partition: {self._summary_text()}"
+
+    def _check(self) -> None:
+        super()._check()
+        for s in self._subs.values():
+            if isinstance(self._evict, Count):
+                assert 0 < self._size(s) < max(self._evict.size, 1), s.key
+            if isinstance(self._evict, Delta) and self._factory is None and s.data:
+                get = self._getters[self._evict]
+                assert s.ref == get(s.data[0])
+                assert not any(self._evict.exceeds(get(t), s.ref) for t in s.data[1:])

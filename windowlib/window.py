@@ -1,0 +1,486 @@
+"""What tumbling and sliding windows share: partitions, access, time, and how an insert is built."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import chain, count, islice
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from windowlib import snapshot
+from windowlib.attributes import Getter, key_getter
+from windowlib.durations import Instant, as_instant
+from windowlib.errors import (
+    AccessError,
+    ClockError,
+    PartitionError,
+    PolicyError,
+    PunctuationError,
+    SchemaError,
+    WindowlibError,
+    WindowlibWarning,
+)
+from windowlib.events import WindowEvents, overridden
+from windowlib.failure import add_note, raise_first
+from windowlib.partitions import Partitions
+from windowlib.policies import (
+    Delta,
+    PartitionAge,
+    PartitionEviction,
+    Policy,
+    Time,
+    TupleCount,
+    attribute_text,
+)
+from windowlib.spec import KEY, By, Spec
+from windowlib.spl import parse
+from windowlib.subwindow import Subwindow, Tuples
+from windowlib.summarizers import Plan, Recipe, Summarizer, SummarizerArgument, check_summarizer
+
+T = TypeVar("T")
+K = TypeVar("K")
+Engine = Literal["generated", "reference"]
+Mark = Literal["window", "final", "other"]
+
+
+class _NoKey:
+    def __repr__(self) -> str:
+        return "no key"
+
+
+NO_KEY = _NoKey()
+DEFAULT_KEY = None
+"""The partition of an unpartitioned window, and the stand-in on which an idle timed window fires."""
+
+
+class Window(Generic[T, K]):
+    """A container of tuples that fires events. Use `TumblingWindow` or `SlidingWindow`.
+
+    Not thread-safe by itself, except that windows with a time policy run every insert and every
+    timer under one lock, because a `WallClock` moves them from its own thread.
+    """
+
+    spec_type: ClassVar[type[Any]]
+    kind: ClassVar[str]
+
+    def __init__(
+        self,
+        spec: Spec | str,
+        *,
+        events: WindowEvents[T, K] | None,
+        summarizer: SummarizerArgument | None,
+        start: Instant,
+        engine: Engine,
+        open_key: bool,
+    ) -> None:
+        self.spec: Spec = parse(spec) if isinstance(spec, str) else spec
+        if not isinstance(self.spec, self.spec_type):
+            msg = (
+                f"{type(self).__name__}({self.spec!r}): a {self.spec_type.__name__} specification "
+                f"is needed. Use {type(self.spec).__name__}Window for this one."
+            )
+            raise PolicyError(msg)
+        if engine not in ("generated", "reference"):
+            raise PolicyError(f'engine={engine!r}: use "generated" (the default) or "reference".')
+        self.events: WindowEvents[T, K] = WindowEvents() if events is None else events
+        self._on: Mapping[str, Callable[..., Any]] = overridden(self.events)
+        self._engine = engine
+        self._open_key = open_key
+        self._subs: dict[Any, Subwindow] = {}
+        self._asleep: dict[Any, Subwindow] = {}  # no tuples, but a trigger state that survives
+        self._born = count()
+        self._left = 0  # tuples that partitions took along when they were dropped
+        self._now = self._start = as_instant(start)
+        self._arrivals: deque[Subwindow] = deque()  # one entry per tuple that time will evict
+        self._lock = threading.RLock() if self.spec.timed else None
+        self._pe = Partitions(self, self.spec.forget) if self.spec.forget is not None else None
+        self._getters = {policy: Getter(policy.attribute, repr(policy)) for policy in self._deltas()}
+        by = self.spec.by
+        self._key_of = None if by is None or by is KEY else key_getter(by, f"by={by!r}")
+        self._factory = self._summaries(summarizer)
+        self._on_due: Callable[[], None] | None = None
+        self._tick: int | None = None
+        self._warn()
+        self._reset_insert()
+
+    # -- construction ---------------------------------------------------------------------------
+
+    def _deltas(self) -> list[Delta]:
+        return [policy for policy in self.spec.policies if isinstance(policy, Delta)]
+
+    def _summaries(self, argument: SummarizerArgument | None) -> Callable[[], Summarizer[Any]] | None:
+        if argument is None:
+            return None
+        check_summarizer(argument)
+        if isinstance(argument, Recipe | Mapping):
+            return Plan(argument, short=self._short_runs())
+        return argument
+
+    def _short_runs(self) -> bool:
+        """Whether a summary covers so few tuples that plain addition is accurate."""
+        raise NotImplementedError
+
+    def _warn(self) -> None:
+        forget = self.spec.forget
+        if forget is None or isinstance(forget, PartitionAge) or forget.select != "operator":
+            return
+        if "select_partitions" not in self._on:
+            msg = (
+                f"{forget!r} has no select_partitions handler: no partition will ever be evicted. "
+                f'Override select_partitions, or use select="lru".'
+            )
+            warnings.warn(msg, WindowlibWarning, stacklevel=4)
+
+    def _reset_insert(self) -> None:
+        """Forget the specialised inserts; the next call builds them for the tuple it brings."""
+        self._built: tuple[Callable[..., None], Callable[..., None]] | None = None
+        if "_clock" in self.__dict__:
+            return
+        for name in ("insert", "insert_many"):
+            self.__dict__.pop(name, None)
+
+    def _build(self, sample: T) -> tuple[Callable[..., None], Callable[..., None]]:
+        """Specialised inserts, which take the place of the methods."""
+        from windowlib.engine import build  # the engines know the containers, not the reverse
+
+        if self._built is None:
+            self._built = build(self, sample)
+        if "_clock" not in self.__dict__:  # a clock has its own in that place, which call these
+            self.__dict__.update(zip(("insert", "insert_many"), self._built, strict=True))
+        return self._built
+
+    # -- input ----------------------------------------------------------------------------------
+
+    def insert(self, tuple_: T, /, key: Any = NO_KEY) -> None:
+        """Take one tuple; its events fire in here, in the order of `explain()`.
+
+        Args:
+            tuple_: any object; policies read their attributes from it.
+            key: the partition, for windows made with `by=KEY` or straight from policies.
+        """
+        insert, _ = self._build(tuple_)
+        if key is NO_KEY:
+            insert(tuple_)
+        else:
+            insert(tuple_, key)
+
+    def insert_many(self, tuples: Iterable[T], keys: Iterable[Any] | None = None) -> None:
+        """Take tuples in order: the same as `insert` for each, only faster.
+
+        Args:
+            tuples: any iterable.
+            keys: one key per tuple, for windows that are given keys at `insert`.
+        """
+        if not isinstance(tuples, Sequence):
+            source = iter(tuples)
+            first = list(islice(source, 1))
+            tuples = chain(first, source) if first else []
+        else:
+            first = list(tuples[:1])
+        if first:
+            self._build(first[0])[1](tuples, keys)
+
+    def punctuate(self, mark: Mark = "window") -> None:
+        """Take a punctuation. Only tumbling windows with `Punct()` take any.
+
+        Args:
+            mark: "window" or "final" closes the window, "other" is ignored.
+        """
+        msg = (
+            f"punctuate({mark!r}): this window is '{self.spec}', which takes no punctuation. "
+            f"Use Tumbling(Punct()), or do not forward punctuations to it."
+        )
+        raise PunctuationError(msg)
+
+    def advance(self, now: Instant) -> None:
+        """Move the window's clock to `now`; whatever is due happens at its own time, in order.
+
+        Args:
+            now: seconds as a number, a datetime, or a timedelta; the same scale as `start`.
+        """
+        with self.locked():
+            self._advance(as_instant(now))
+
+    def _advance(self, now: int) -> None:
+        if now < self._now:
+            msg = (
+                f"advance({now / 1e6:g}): time went back from {self._now / 1e6:g}. A window's clock "
+                f"only moves forward; use a new window, or restore a snapshot."
+            )
+            raise ClockError(msg)
+        failures: list[Exception] = []
+        while (due := self._due()) is not None and due <= now:
+            self._now = max(due, self._now)
+            self._act(failures)
+        self._now = now
+        raise_first(self, failures)
+
+    def _rebase(self, start: int) -> None:
+        """Start the clock of a window that nothing has happened to at another time."""
+        if self._tick is not None:
+            self._tick += start - self._start
+        self._now = self._start = start
+
+    def _due(self) -> int | None:
+        """When something has to happen next, in microseconds, or None."""
+        raise NotImplementedError
+
+    def _act(self, failures: list[Exception]) -> None:
+        """Do what is due first; a handler's failure does not keep the others from running."""
+        raise NotImplementedError
+
+    # -- access ---------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """The window's time in seconds: where `advance` left it, or the action being run."""
+        return self._now / 1e6
+
+    @property
+    def next_due(self) -> float | None:
+        """When the window next has to act by itself, in seconds, or None."""
+        due = self._due()
+        return None if due is None else due / 1e6
+
+    def locked(self) -> AbstractContextManager[object]:
+        """Hold the window still while code outside handlers reads it; free without time policies.
+
+        >>> from windowlib import SlidingWindow
+        >>> window = SlidingWindow("sliding, time(10), count(1)")
+        >>> with window.locked():
+        ...     list(window.keys())
+        []
+        """
+        return nullcontext() if self._lock is None else self._lock
+
+    def keys(self) -> KeysView[K]:
+        """The partitions in storage order (order of creation)."""
+        return self._subs.keys()
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._subs)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._subs
+
+    def __getitem__(self, key: Any) -> Tuples[T]:
+        """The tuples of a partition, oldest first; a partition that is not there is empty."""
+        s = self._subs.get(key)
+        if s is None:
+            return Tuples(())
+        if self._factory is not None and self._summarises():
+            msg = (
+                f"window[{key!r}]: a summarizer stands for the tuples, so they are not kept. "
+                f"Use window.summary(key), or build the window without summarizer=."
+            )
+            raise AccessError(msg)
+        return Tuples(s.data)
+
+    def __len__(self) -> int:
+        return sum(map(self._size, self._subs.values()))
+
+    def size(self, key: Any = DEFAULT_KEY) -> int:
+        """How many tuples a partition holds, kept or summarised."""
+        s = self._subs.get(key)
+        return 0 if s is None else self._size(s)
+
+    def oldest(self, key: Any = DEFAULT_KEY) -> T:
+        """The oldest tuple of a partition."""
+        return self._end(key, 0)
+
+    def newest(self, key: Any = DEFAULT_KEY) -> T:
+        """The newest tuple of a partition."""
+        return self._end(key, -1)
+
+    def _end(self, key: Any, index: int) -> T:
+        tuples = self[key]
+        if not tuples:
+            msg = f"partition {key!r} holds no tuple. Ask window.size(key) first."
+            raise AccessError(msg)
+        return tuples[index]
+
+    def insertions(self, key: Any = DEFAULT_KEY) -> int:
+        """How many tuples a partition has taken since it was created."""
+        s = self._subs.get(key)
+        return 0 if s is None else self._arrived(s)
+
+    @property
+    def seen(self) -> int:
+        """How many tuples the window has taken."""
+        live = [*self._subs.values(), *self._asleep.values()]
+        return self._left + sum(map(self._arrived, live))
+
+    def summary(self, key: Any = DEFAULT_KEY) -> Any:
+        """The summarizer of a partition; `.value()` reads it.
+
+        A view on ready-made summarizers, the object itself if you wrote the class.
+        """
+        if self._factory is None:
+            msg = f"summary({key!r}): this window has no summarizer. Build it with summarizer=..."
+            raise AccessError(msg)
+        return self._summary(key)
+
+    def _summary(self, key: Any) -> Any:
+        raise NotImplementedError
+
+    def _save_summary(self, s: Subwindow) -> Any:
+        """A subwindow's summary as plain data."""
+        raise NotImplementedError
+
+    def _load_summary(self, s: Subwindow, state: Any) -> None:
+        """Put back what `_save_summary` gave."""
+        raise NotImplementedError
+
+    def _was_full(self, s: Subwindow) -> bool:
+        """Whether initial_full is over for this subwindow."""
+        return s.full
+
+    def _summarises(self) -> bool:
+        """Whether summaries stand for the tuples, which are then not kept."""
+        raise NotImplementedError
+
+    def _keeps(self) -> str:
+        """What a subwindow consists of, in words that are the same in every process."""
+        raise NotImplementedError
+
+    def _summary_text(self) -> str:
+        return repr(self._factory) if isinstance(self._factory, Plan) else attribute_text(self._factory)
+
+    def explain(self) -> str:
+        """Specification, order of events, storage, engine and handlers, as text."""
+        from windowlib.engine import explain
+
+        return explain(self)
+
+    # -- partitions -----------------------------------------------------------------------------
+
+    def _size(self, s: Subwindow) -> int:
+        raise NotImplementedError
+
+    def _arrived(self, s: Subwindow) -> int:
+        """Tuples that entered this incarnation."""
+        return s.taken + self._size(s)
+
+    def _new(self, key: Any) -> Subwindow:
+        """The subwindow of a key that is not in storage."""
+        if key is NO_KEY:
+            msg = (
+                f"insert(tuple): this window is '{self.spec}' and gets its keys from the caller. "
+                f"Pass key=..., or build it with by=..."
+            )
+            raise PartitionError(msg)
+        if key != key:  # NaN equals nothing, itself included; all NaN are one partition
+            key = _NAN
+            if key in self._subs:
+                return self._subs[key]
+        s = self._asleep.pop(key, None) or self._make(key)
+        s.alive = True
+        s.born = next(self._born)
+        self._subs[key] = s
+        return s
+
+    def _make(self, key: Any) -> Subwindow:
+        raise NotImplementedError
+
+    def _drop(self, s: Subwindow) -> None:
+        """A partition leaves with all it remembers."""
+        if self._pe is not None:
+            self._pe.forget(s)
+        del self._subs[s.key]
+        s.alive = False
+        self._left += self._arrived(s)
+
+    def _failed(self, error: Exception, tuple_: Any, key: Any) -> Exception:
+        """An insert failed: say why, and leave no empty partition that it created."""
+        from windowlib.engine.rules import check_delta
+
+        cause: Exception = error
+        try:
+            for policy, get in self._getters.items():
+                check_delta(policy, get(tuple_), tuple_)
+        except SchemaError as better:
+            if not isinstance(error, WindowlibError):
+                cause = better
+                cause.__cause__ = error
+        add_note(self, cause, inserting=True)
+        s = None if cause is not error or not _hashable(key) else self._subs.get(key)
+        if s is not None and not self._arrived(s):
+            self._drop(s)
+        return cause
+
+    # -- state ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything the window holds, as plain data with a version and the spec's fingerprint.
+
+        Restoring it at any point and going on gives the same remaining events.
+        """
+        with self.locked():
+            return snapshot.take(self)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Replace the window's contents by those of a snapshot of the same specification."""
+        with self.locked():
+            snapshot.put(self, state)
+            self._reset_insert()
+        if self._on_due is not None:
+            self._on_due()
+
+    def _check(self) -> None:
+        """Walk all invariants; for tests."""
+        for key, s in self._subs.items():
+            assert s.alive, key
+            assert s.key is key or s.key == key
+            assert key not in self._asleep
+        births = [s.born for s in self._subs.values()]
+        assert births == sorted(births), "storage order is creation order"
+        if self._pe is not None:
+            assert set(self._pe.lru) <= set(self._subs)
+            sizes = sum(self._size(s) for s in self._pe.lru.values())
+            assert self._pe.total == sizes, (self._pe.total, sizes)
+            stamps = [s.stamp for s in self._pe.lru.values()]
+            assert stamps == sorted(stamps), "LRU order is the order of last insertions"
+            if isinstance(self.spec.forget, TupleCount) and self.spec.forget.select != "operator":
+                assert sizes <= self.spec.forget.size or len(self._subs) > 1
+        if self._lock is None:
+            assert not self._arrivals
+            assert not any(isinstance(p, Time) for p in self.spec.policies)
+
+    def __repr__(self) -> str:
+        shown = f"{len(self._subs)} partitions" if self.spec.partitioned else f"{len(self)} tuples"
+        return f"<{type(self).__name__} '{self.spec}', {shown}>"
+
+
+_NAN = float("nan")
+
+
+def _hashable(key: object) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
+
+
+def combine(
+    spec: Spec | str | None,
+    make: Callable[..., Spec],
+    evict: Policy | None,
+    by: By | None,
+    forget: PartitionEviction | None,
+    **more: Policy | None,
+) -> tuple[Spec | str, bool]:
+    """A specification from either a spec or policies, and whether keys are the caller's choice."""
+    given = [evict, by, forget, *more.values()]
+    if spec is not None:
+        if any(value is not None for value in given):
+            msg = "give either a specification or policies (evict=, ...), not both."
+            raise PolicyError(msg)
+        return spec, False
+    if evict is None:
+        msg = f"{make.__name__}Window(): give a specification or evict=, such as evict=Count(10)."
+        raise PolicyError(msg)
+    return make(evict, by=KEY if by is None else by, forget=forget, **more), by is None
