@@ -15,8 +15,9 @@ from collections import deque
 from typing import Any
 
 from windowlib.errors import AccessError
-from windowlib.subwindow import Subwindow, place, with_places
-from windowlib.summarizers import Plan, Ready
+from windowlib.engine.ready import slice_reader
+from windowlib.subwindow import Subwindow, subwindow_class
+from windowlib.summarizers import Plan
 
 
 class Slices:
@@ -33,13 +34,13 @@ class Slices:
         self.tail = size % every  # tuples between the cut and the end of a period
         periods = size // every
         self.kept = 2 * periods + 1 if self.tail else periods
-        self._sub = with_places(plan.places)
-        self._places = [place(i) for i in range(plan.places)]
+        fields = ("count", "full", "n", "stamp", "summary")
+        self._sub = subwindow_class(fields, plan.start, slice_reader(plan, size))
 
     def make(self, key: Any) -> Subwindow:
         """A subwindow without a slice."""
-        s = self._sub(key, 0, [])
-        s.summary = [deque(maxlen=self.kept) for _ in self._places]
+        s = self._sub(key)
+        s.summary = [deque(maxlen=self.kept) for _ in range(self.plan.places)]
         s.count = 1 if self.tail else 0
         return s
 
@@ -49,14 +50,8 @@ class Slices:
             return self.every
         return self.every - self.tail if s.count else self.tail
 
-    def close(self, s: Subwindow) -> bool:
-        """Close the open slice; whether that ends a period, so that the trigger fires."""
-        for column, name in zip(s.summary, self._places, strict=True):
-            column.append(getattr(s, name))
-        s.taken += s.n
-        s.n = 0
-        if not self.tail:
-            return True
+    def turn(self, s: Subwindow) -> bool:
+        """Go on to the next slice of a period cut in two; whether a period has just ended."""
         s.count = 1 - s.count
         return bool(s.count)
 
@@ -70,31 +65,27 @@ class Slices:
 
     def save(self, s: Subwindow) -> Any:
         """Closed slices, and the state of the open one, as plain data."""
-        return [[list(column) for column in s.summary], self.plan.load(s).snapshot()]
+        columns = [list(column) for column in s.summary]
+        return [columns, self.plan.load(s).snapshot(), self.plan.odd]
 
     def load(self, s: Subwindow, state: Any) -> None:
         """Put back what `save` gave."""
-        columns, open_slice = state
+        columns, open_slice, odd = state
         for column, values in zip(s.summary, columns, strict=True):
             column.extend(values)
         ready = self.plan()
         ready.restore(open_slice)
         self.plan.store(s, ready)
+        self.plan.odd = self.plan.odd or odd
 
-    def read(self, key: Any, s: Subwindow | None) -> Ready:
-        """The summary of the window that a trigger is looking at."""
-        ready = self.plan()
+    def read(self, key: Any, s: Subwindow | None) -> Any:
+        """The summary of the window that a trigger is looking at: the subwindow itself."""
         if s is None or not s.taken + s.n:
-            return ready
+            return self.plan()
         if s.n or (self.tail and not s.count):
             msg = (
                 f"summary({key!r}): this window keeps slices, which make up a window only while "
                 f"a trigger runs. Read it in on_trigger."
             )
             raise AccessError(msg)
-        ready.n = self.size(s)
-        columns = iter(s.summary)
-        ready.states = [
-            fold.join([next(columns) for _ in fold.empty]) for fold in self.plan.folds
-        ]
-        return ready
+        return s

@@ -20,7 +20,7 @@ from windowlib.policies import (
 )
 from windowlib.slices import Slices
 from windowlib.spec import By, Sliding
-from windowlib.subwindow import Subwindow
+from windowlib.subwindow import Subwindow, subwindow_class
 from windowlib.summarizers import Plan, SummarizerArgument
 from windowlib.window import DEFAULT_KEY, Engine, Window, combine
 
@@ -81,6 +81,7 @@ class SlidingWindow(Window[T, K]):
         self._evict, self._trigger = self.spec.evict, self.spec.every
         self._tick = self._start + self._trigger.micros if isinstance(self._trigger, Time) else None
         self._slices = self._sliced()
+        self._sub = subwindow_class(self._fields())
         if self._slices is None and isinstance(self._factory, Plan):
             self._factory = self._factory.careful()
 
@@ -191,10 +192,20 @@ class SlidingWindow(Window[T, K]):
     def _make(self, key: Any) -> Subwindow:
         if self._slices is not None:
             return self._slices.make(key)
-        s = Subwindow(key, 0, deque(maxlen=self._maxlen()))
+        s = self._sub(key)
+        s.data = deque(maxlen=self._maxlen())
         if isinstance(self._evict, Time):
             s.stamps = deque()
         return s
+
+    def _fields(self) -> tuple[str, ...]:
+        """What a subwindow of this configuration has to remember."""
+        kept: tuple[str, ...] = ("data", "full")
+        kept += ("newest", "rough") if isinstance(self._evict, Delta) else ()
+        kept += ("stamps",) if isinstance(self._evict, Time) else ()
+        kept += ("count",) if isinstance(self._trigger, Count) else ()
+        kept += ("ref",) if isinstance(self._trigger, Delta) else ()
+        return kept + (("stamp",) if self._pe is not None else ())
 
     def _maxlen(self) -> int | None:
         """The deque itself evicts where nobody watches tuples leave."""
@@ -226,11 +237,13 @@ class SlidingWindow(Window[T, K]):
     def _summarises(self) -> bool:
         return self._slices is not None
 
-    def _summary(self, key: Any) -> Any:
+    def summary(self, key: Any = DEFAULT_KEY) -> Any:
+        """A summary of the tuples of a partition; `.value()` reads it."""
         s = self._subs.get(key)
         if self._slices is not None:
             return self._slices.read(key, s)
-        assert self._factory is not None
+        if self._factory is None:
+            return super().summary(key)
         summary = self._factory()
         summary.open(key)
         for tuple_ in s.data if s is not None else ():

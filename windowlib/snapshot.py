@@ -91,13 +91,16 @@ def _part(window: Window[Any, Any], s: Subwindow) -> dict[str, Any]:
 
 def _restored(window: Window[Any, Any], part: Mapping[str, Any]) -> Subwindow:
     s = window._make(part["key"])
-    s.taken, s.count, s.stamp = part["taken"], part["count"], part["stamp"]
-    s.ref = part["ref"][0] if part["ref"] else UNSET
-    s.newest = part["newest"][0] if part["newest"] else UNSET
-    s.full, s.rough = part["full"], part["rough"]
-    s.data.extend(part["data"])
+    s.taken = part["taken"]
+    for name in ("count", "stamp", "full", "rough", "n"):
+        if name in s.fields:
+            setattr(s, name, part[name])
+    for name in ("ref", "newest"):
+        if name in s.fields and part[name]:
+            setattr(s, name, part[name][0])
+    if part["data"]:
+        s.data.extend(part["data"])
     if part["stamps"]:
         s.stamps = deque(part["stamps"])
-    s.n = part["n"]
     window._load_summary(s, part["summary"])
     return s

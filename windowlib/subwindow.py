@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import Any, Final, TypeVar, overload
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -18,52 +17,87 @@ class _Unset:
 UNSET: Final = _Unset()
 
 
+# Shared by every subwindow without time eviction, and never written.
+_NO_STAMPS: deque[int] = deque(maxlen=0)
+
+FIELDS: dict[str, Any] = {
+    "count": 0,  # tuples since the last count trigger
+    "data": (),  # the tuples, oldest first: a list (tumbling) or a deque (sliding)
+    "full": False,  # initial_full has been fired
+    "n": 0,  # logical size where a summary stands for the tuples
+    "newest": UNSET,  # delta attribute of the newest tuple
+    "ref": UNSET,  # delta reference: the oldest tuple (tumbling), the last to trigger (sliding)
+    "rough": False,  # delta attribute has gone backwards in here
+    "stamp": 0,  # time of the last insertion, for partition age
+    "stamps": _NO_STAMPS,  # arrival times, aligned with data, for time eviction
+    "summary": None,  # a summarizer, or columns of closed slices
+}
+"""What a partition may remember, and what it means not to."""
+
+
 class Subwindow:
     """One incarnation of a partition: contents and everything its policies remember.
 
-    A plain record. The engines (generated and reference) and the containers write it; users see
-    it through the window.
+    A plain record that the engines and the containers write; users see it through the window. A
+    window uses a subclass with slots for just the fields it needs (`subwindow_class`), because an
+    insert is as fast as the record is small: it then stays in one or two cache lines. A field
+    without a slot reads as its default.
     """
 
     __slots__ = (
         "alive",  # False once the partition has left the window
         "born",  # creation number, which is the storage order
-        "count",  # tuples since the last count trigger
-        "data",  # the tuples, oldest first: a list (tumbling) or a deque (sliding)
-        "full",  # initial_full has been fired
         "key",
-        "n",  # logical size where a summary stands for the tuples
-        "newest",  # delta attribute of the newest tuple
-        "ref",  # delta reference: the oldest tuple (tumbling), the last to trigger (sliding)
-        "rough",  # delta attribute has gone backwards in here
-        "stamp",  # time of the last insertion, for partition age
-        "stamps",  # arrival times, aligned with data, for time eviction
-        "summary",
         "taken",  # tuples taken: all of them (sliding), those flushed so far (tumbling)
     )
+    fields: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, key: Any, born: int, data: list[Any] | deque[Any]) -> None:
+    if TYPE_CHECKING:
+        count: int
+        data: Any
+        full: bool
+        n: int
+        newest: Any
+        ref: Any
+        rough: bool
+        stamp: int
+        stamps: deque[int]
+        summary: Any
+
+    def __init__(self, key: Any) -> None:
         self.key = key
-        self.born = born
-        self.data = data
         self.alive = True
-        self.count = self.taken = self.n = self.stamp = 0
-        self.newest: Any = UNSET
-        self.ref: Any = UNSET
-        self.full = self.rough = False
-        self.summary: Any = None
-        self.stamps: deque[int] = _NO_STAMPS
+        self.born = self.taken = 0
 
 
-# Shared by every subwindow without time eviction, and never written.
-_NO_STAMPS: deque[int] = deque(maxlen=0)
+for _name, _default in FIELDS.items():
+    setattr(Subwindow, _name, _default)
 
 
-@cache
-def with_places(places: int) -> type[Subwindow]:
-    """A subwindow class with `places` more slots, where ready-made summaries live."""
-    slots = tuple(place(i) for i in range(places))
-    return type("Subwindow", (Subwindow,), {"__slots__": slots})
+def subwindow_class(
+    fields: tuple[str, ...],
+    start: tuple[Any, ...] = (),
+    value: Callable[[Subwindow], Any] | None = None,
+) -> type[Subwindow]:
+    """A subwindow with slots for `fields`, and one for each place of summary state in `start`.
+
+    `value` becomes a method, so that the record itself is what `window.summary(key)` returns.
+
+    >>> subwindow_class(("data",)).fields
+    ('data',)
+    """
+    places = {place(i): value for i, value in enumerate(start)}
+    starts = {name: FIELDS[name] for name in fields} | places
+    # Assignments in a row, written out: a partition may come and go with every few tuples.
+    lines = ["def __init__(self, key):", "    self.key = key"]
+    lines += ["    self.alive = True", "    self.born = self.taken = 0"]
+    lines += [f"    self.{name} = starts[{name!r}]" for name in starts]
+    scope: dict[str, Any] = {"starts": starts}
+    exec("\n".join(lines), scope)
+    body: dict[str, Any] = {"__slots__": tuple(starts), "fields": fields, "__init__": scope["__init__"]}
+    if value is not None:
+        body["value"] = value
+    return type("Subwindow", (Subwindow,), body)
 
 
 def place(i: int) -> str:

@@ -133,12 +133,17 @@ class Recipe:
 
 
 class Plan:
-    """The ready-made summarizers of a window, as a factory of `Ready` objects."""
+    """The ready-made summarizers of a window, as a factory of `Ready` objects.
 
-    __slots__ = ("argument", "folds", "getters", "names", "recipes")
+    `odd` turns true with the first tuple that the generated insert left to `Ready`: a null, or a
+    type with arithmetic of its own. Until then results are read by shorter code.
+    """
+
+    __slots__ = ("argument", "folds", "getters", "names", "odd", "recipes")
 
     def __init__(self, recipes: Mapping[str, Recipe] | Recipe, *, short: bool) -> None:
         self.argument = recipes
+        self.odd = False
         self.names = None if isinstance(recipes, Recipe) else tuple(recipes)
         self.recipes = (recipes,) if isinstance(recipes, Recipe) else tuple(recipes.values())
         self.folds = tuple(recipe.fold(short) for recipe in self.recipes)
@@ -156,17 +161,38 @@ class Plan:
         return Plan(self.argument, short=False)
 
     @property
+    def start(self) -> tuple[Any, ...]:
+        """What the places of state hold before the first tuple."""
+        return tuple(value for fold in self.folds for value in fold.empty)
+
+    @property
     def places(self) -> int:
         """How many places of state the folds need together."""
-        return builtins.sum(len(fold.empty) for fold in self.folds)
+        return len(self.start)
+
+    @property
+    def spare(self) -> list[int]:
+        """Places that stay as they start unless a tuple is odd."""
+        return self._picked(lambda fold: fold.spare)
+
+    @property
+    def may_be_nan(self) -> list[int]:
+        """Places that may turn NaN, which then spoils comparisons of columns."""
+        return self._picked(lambda fold: (0,) if fold.may_be_nan else ())
+
+    def _picked(self, places: Callable[[Fold], tuple[int, ...]]) -> list[int]:
+        first, found = 0, []
+        for fold in self.folds:
+            found += [first + i for i in places(fold)]
+            first += len(fold.empty)
+        return found
 
     def load(self, s: Subwindow) -> Ready:
         """The summary that the generated insert keeps in the slots of `s`."""
         ready = Ready(self)
-        if s.n:
-            ready.n = s.n
-            values = iter([getattr(s, place(i)) for i in range(self.places)])
-            ready.states = [tuple(next(values) for _ in fold.empty) for fold in self.folds]
+        ready.n = s.n
+        values = iter([getattr(s, place(i)) for i in range(self.places)])
+        ready.states = [tuple(next(values) for _ in fold.empty) for fold in self.folds]
         return ready
 
     def store(self, s: Subwindow, ready: Ready) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from windowlib.durations import Instant
+from windowlib.engine.ready import slot_reader
 from windowlib.events import WindowEvents
 from windowlib.failure import collected, raise_first
 from windowlib.folds import SHORT
 from windowlib.policies import Count, Delta, PartitionEviction, Policy, Punct, Time
 from windowlib.spec import By, Tumbling
-from windowlib.subwindow import UNSET, Subwindow, with_places
+from windowlib.subwindow import UNSET, Subwindow, subwindow_class
 from windowlib.summarizers import Plan, Ready, SummarizerArgument
 from windowlib.window import DEFAULT_KEY, Engine, Mark, Window, combine
 
@@ -73,7 +74,16 @@ class TumblingWindow(Window[T, K]):
         # Whether ready-made summaries live in slots, where the generated insert updates them.
         plan = self._factory if isinstance(self._factory, Plan) else None
         self._plan = plan if engine == "generated" else None
-        self._sub = with_places(self._plan.places if self._plan else 0)
+        if self._plan is None:
+            self._sub = subwindow_class(self._fields())
+        else:
+            self._sub = subwindow_class(self._fields(), self._plan.start, slot_reader(self._plan))
+        self._before_flush = self._on.get("before_flush")
+        self._after_flush = self._on.get("after_flush")
+        self._stays = isinstance(self._evict, Delta)  # the partition outlives its flush
+        # A summarizer opens after before_insert; where nobody can tell, with its partition.
+        own = self._factory is not None and self._plan is None and engine == "generated"
+        self._opens_early = own and not self._stays and "before_insert" not in self._on
 
     def punctuate(self, mark: Mark = "window") -> None:
         """Take a punctuation: "window" and "final" flush every partition, "other" is ignored."""
@@ -116,20 +126,21 @@ class TumblingWindow(Window[T, K]):
 
     def _flush(self, s: Subwindow) -> None:
         """Process and empty a subwindow; all but delta windows forget the partition."""
-        ended = False
+        stays = False
         try:
             if s.summary is not None:
                 s.summary.close()
-            if handler := self._on.get("before_flush"):
-                handler(self, s.key)
-            if self._factory is None:  # a summary stays readable until after_flush is over
-                self._empty(s)
-            if handler := self._on.get("after_flush"):
-                handler(self, s.key)
-            ended = True
+            if self._before_flush is not None:
+                self._before_flush(self, s.key)
+            if self._after_flush is not None:
+                if self._factory is None:  # a summary stays readable until after_flush is over
+                    self._empty(s)
+                self._after_flush(self, s.key)
+            stays = self._stays
         finally:  # a handler that raised must not leave a subwindow that is over-full for ever
-            self._empty(s)
-            if not (ended and isinstance(self._evict, Delta)):
+            if stays:
+                self._empty(s)
+            else:
                 self._drop(s)
 
     def _empty(self, s: Subwindow) -> None:
@@ -137,21 +148,40 @@ class TumblingWindow(Window[T, K]):
         s.taken += size
         if self._pe is not None:
             self._pe.total -= size
-        s.data, s.summary, s.n, s.ref = [], None, 0, UNSET
+        if self._factory is None:
+            s.data = []
+        elif self._plan is None:
+            s.n, s.summary = 0, None
+        else:
+            self._plan.store(s, self._plan())
+        if self._stays:
+            s.ref = UNSET
 
     def _flush_stand_in(self) -> None:
         """An idle timed window still ticks, on the default key."""
         s = self._make(DEFAULT_KEY)
         self._subs[DEFAULT_KEY] = s
         try:
-            if self._factory is not None and self._plan is None:
+            if self._factory is not None and self._plan is None and s.summary is None:
                 self._open(s)
             self._flush(s)
         finally:
             self._subs.pop(DEFAULT_KEY, None)
 
     def _make(self, key: Any) -> Subwindow:
-        return self._sub(key, 0, [])
+        s = self._sub(key)
+        if self._factory is None:
+            s.data = []
+        elif self._opens_early:
+            self._open(s)
+        return s
+
+    def _fields(self) -> tuple[str, ...]:
+        """What a subwindow of this configuration has to remember."""
+        kept = ("data",) if self._factory is None else ("n",)
+        kept += ("summary",) if self._factory is not None and self._plan is None else ()
+        kept += ("ref",) if isinstance(self._evict, Delta) else ()
+        return kept + (("stamp",) if self._pe is not None else ())
 
     def _open(self, s: Subwindow) -> None:
         assert self._factory is not None
@@ -161,17 +191,23 @@ class TumblingWindow(Window[T, K]):
     def _size(self, s: Subwindow) -> int:
         return len(s.data) if self._factory is None else s.n
 
+    def _arrived(self, s: Subwindow) -> int:
+        return s.taken + (len(s.data) if self._factory is None else s.n)
+
     def _summarises(self) -> bool:
         return True
 
     def _short_runs(self) -> bool:
         return isinstance(self.spec.evict, Count) and self.spec.evict.size <= SHORT
 
-    def _summary(self, key: Any) -> Any:
+    def summary(self, key: Any = DEFAULT_KEY) -> Any:
+        """The summarizer of a partition; `.value()` reads it. Live: it empties with the flush."""
         s = self._subs.get(key)
-        if self._plan is None:
-            return None if s is None else s.summary
-        return self._plan() if s is None else self._plan.load(s)
+        if self._plan is not None:
+            return s if s is not None and s.n else self._plan()
+        if self._factory is None:
+            return super().summary(key)
+        return None if s is None else s.summary
 
     def _save_summary(self, s: Subwindow) -> Any:
         if self._plan is not None:
@@ -188,6 +224,7 @@ class TumblingWindow(Window[T, K]):
         else:
             assert isinstance(summary, Ready)
             self._plan.store(s, summary)
+            self._plan.odd = True  # the snapshot does not say; odd is merely slower to read
 
     def _keeps(self) -> str:
         return "tuples" if self._factory is None else f"one summary per partition: {self._summary_text()}"

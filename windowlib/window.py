@@ -314,17 +314,9 @@ class Window(Generic[T, K]):
         return self._left + sum(map(self._arrived, live))
 
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
-        """The summarizer of a partition; `.value()` reads it.
-
-        A view on ready-made summarizers, the object itself if you wrote the class.
-        """
-        if self._factory is None:
-            msg = f"summary({key!r}): this window has no summarizer. Build it with summarizer=..."
-            raise AccessError(msg)
-        return self._summary(key)
-
-    def _summary(self, key: Any) -> Any:
-        raise NotImplementedError
+        """The summarizer of a partition; `.value()` reads it."""
+        msg = f"summary({key!r}): this window has no summarizer. Build it with summarizer=..."
+        raise AccessError(msg)
 
     def _save_summary(self, s: Subwindow) -> Any:
         """A subwindow's summary as plain data."""
@@ -362,25 +354,29 @@ class Window(Generic[T, K]):
 
     def _arrived(self, s: Subwindow) -> int:
         """Tuples that entered this incarnation."""
-        return s.taken + self._size(s)
+        raise NotImplementedError
 
     def _new(self, key: Any) -> Subwindow:
         """The subwindow of a key that is not in storage."""
+        if key is NO_KEY or key != key:
+            return self._odd_key(key)
+        return self._enter(key)
+
+    def _enter(self, key: Any) -> Subwindow:
+        s = self._asleep.pop(key, None) or self._make(key)
+        s.born = next(self._born)
+        self._subs[key] = s
+        return s
+
+    def _odd_key(self, key: Any) -> Subwindow:
         if key is NO_KEY:
             msg = (
                 f"insert(tuple): this window is '{self.spec}' and gets its keys from the caller. "
                 f"Pass key=..., or build it with by=..."
             )
             raise PartitionError(msg)
-        if key != key:  # NaN equals nothing, itself included; all NaN are one partition
-            key = _NAN
-            if key in self._subs:
-                return self._subs[key]
-        s = self._asleep.pop(key, None) or self._make(key)
-        s.alive = True
-        s.born = next(self._born)
-        self._subs[key] = s
-        return s
+        # NaN equals nothing, itself included; all NaN are one partition.
+        return self._subs[_NAN] if _NAN in self._subs else self._enter(_NAN)
 
     def _make(self, key: Any) -> Subwindow:
         raise NotImplementedError

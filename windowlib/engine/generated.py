@@ -1,7 +1,7 @@
 """Writes one insert function per configuration: only the blocks it needs, in the table's order.
 
-The same construction as `dataclasses`: source text, compiled once, with constants and handlers as
-closure cells. A window without a handler, a time policy or partition eviction has no line for it.
+The same construction as `dataclasses`: source text, compiled once, with handlers and helpers as
+the text's globals. A window without a handler, a time policy or partition eviction has no line for it.
 Everything rare (flush, ticks, partition eviction, values out of order) is a call into the
 container. `source(window, sample)` shows the text.
 
@@ -16,7 +16,7 @@ import linecache
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from windowlib.engine.ready import update_lines
+from windowlib.engine.ready import close_lines, update_lines
 from windowlib.engine.rules import (
     any_where,
     check_delta,
@@ -51,12 +51,12 @@ def generate(window: Window[Any, Any], sample: Any) -> tuple[Insert, Insert]:
     writer = _Writer(window, sample)
     text = writer.source()
     name = f"<windowlib insert {next(_serial)}: {window.spec}>"
-    scope: dict[str, Any] = {}
-    exec(compile(text, name, "exec"), scope)
+    # The names are globals of the text, which cost nothing in a call that does not use them;
+    # closure cells would be copied into every call.
+    exec(compile(text, name, "exec"), writer.names)
     # Tracebacks show the generated line.
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    insert, insert_many = scope["make"](**writer.names)
-    return insert, insert_many
+    return writer.names["insert"], writer.names["insert_many"]
 
 
 def source(window: Window[Any, Any], sample: Any) -> str:
@@ -95,7 +95,7 @@ class _Writer:
     # -- frame ----------------------------------------------------------------------------------
 
     def source(self) -> str:
-        """The whole text: a factory that returns both functions."""
+        """The whole text: both functions."""
         body = self._guarded()
         one = ["def insert(t, /, key=default):", *indent(body)]
         many = [
@@ -111,9 +111,7 @@ class _Writer:
                 *(["        key = default"]),
                 *indent(body, 2),
             ]
-        lines = [*one, *many, "return insert, insert_many"]
-        head = f"def make({', '.join(self.names)}):"
-        return "\n".join([head, *indent(lines)]) + "\n"
+        return "\n".join([*one, "", *many]) + "\n"
 
     def _guarded(self) -> list[str]:
         body = list(self._body()) or ["pass"]
@@ -225,12 +223,12 @@ class _Writer:
             yield "d = s.data"
             yield "d.append(t)"
         elif isinstance(self.w._plan, Plan):
-            yield "n = s.n"
             yield from update_lines(self.w._plan, self.sample, self.names)
-            yield "s.n = n = n + 1"
+            yield "s.n = n = s.n + 1"
         else:
             self.names["open_summary"] = self.w._open
-            yield "if s.summary is None: open_summary(s)"
+            if not self.w._opens_early:
+                yield "if s.summary is None: open_summary(s)"
             yield "s.summary.insert(t)"
             yield "s.n = n = s.n + 1"
 
@@ -277,6 +275,7 @@ class _Writer:
         if self.w._maxlen() is not None:
             return  # the deque drops the oldest by itself
         yield f"if len(d) == {self.evict.size}:"
+        yield "    e = d[0]"
         yield from indent(self._pop())
 
     def _evict_delta(self) -> Lines:
@@ -285,17 +284,16 @@ class _Writer:
         yield "if s.rough: evict_where(w, s, p_a, a)"
         yield "else:"
         yield f"    while d and {self._oldest_exceeded()}:"
-        yield "        s.full = True"
+        if "on_initial_full" not in self.on:  # with that handler, FULL has set it before
+            yield "        s.full = True"
         yield from indent(self._pop(), 2)
 
     def _oldest_exceeded(self) -> str:
         assert isinstance(self.evict, Delta)
-        oldest = self._inline(self.evict, "d[0]") or "get_a(d[0])"
+        oldest = self._inline(self.evict, "(e := d[0])") or "get_a(e := d[0])"
         return self._exceeds(self.evict, "a", oldest, "d_a")
 
     def _pop(self) -> Lines:
-        if "before_evict" in self.on or "after_evict" in self.on:
-            yield "e = d[0]"
         yield from self._fire("before_evict", "e, key")
         yield "d.popleft()"
         if self.pe is not None:
@@ -371,17 +369,18 @@ class _Writer:
         assert isinstance(self.w, SlidingWindow)
         slices = self.w._slices
         assert slices is not None
-        self.names.update(close=slices.close, limit=slices.limit)
-        yield "n = s.n"
         yield from update_lines(slices.plan, self.sample, self.names)
-        yield "s.n = n = n + 1"
+        yield "s.n = n = s.n + 1"
         yield from self._touched()
-        whole = not slices.tail
-        yield f"if n == {slices.every if whole else 'limit(s)'} and close(s):"
+        self.names.update(limit=slices.limit, turn=slices.turn, arrived=slices.arrived)
+        yield f"if n == {'limit(s)' if slices.tail else slices.every}:"
+        yield from indent(close_lines(slices.plan, self.names))
         if "on_initial_full" in self.on:
-            self.names["size"] = slices.arrived
-            yield f"    if not s.full and size(s) >= {slices.window}:"
+            yield f"    if not s.full and arrived(s) >= {slices.window}:"
             yield "        s.full = True"
             yield from indent(self._fire("on_initial_full"), 2)
-        yield from indent(self._fire("on_trigger"))
-        yield "    pass"
+        if "on_trigger" in self.on:
+            due = "if turn(s): " if slices.tail else ""
+            yield f"    {due}on_trigger(w, key)"
+        elif slices.tail:
+            yield "    turn(s)"

@@ -1,0 +1,158 @@
+"""Small streams that are the same every time: trades, and streams that suit a specification."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate, cycle, islice
+from math import ceil
+from typing import Any
+
+from windowlib.errors import PolicyError
+from windowlib.policies import Count, Delta, PartitionAge, PartitionCount, Punct, Time, TupleCount
+from windowlib.spec import KEY, Sliding, Spec
+from windowlib.trace import advance, punct
+
+DAY = datetime(2024, 3, 1, 14, 30, tzinfo=UTC)
+PRICES = {"AAPL": 180.0, "IBM": 190.0, "MSFT": 410.0}
+
+
+def trades(n: int = 500, seed: int = 7) -> list[dict[str, Any]]:
+    """Trades of three symbols whose prices wander: the same list for the same arguments.
+
+    >>> for trade in trades(2):
+    ...     print(trade["symbol"], trade["price"], trade["qty"], trade["notional"], trade["ts"])
+    """
+    draw = random.Random(seed)
+    prices, ts, found = dict(PRICES), DAY, []
+    for _ in range(n):
+        symbol = draw.choices(list(prices), weights=(5, 2, 4))[0]
+        prices[symbol] *= 1 + draw.gauss(0, 0.0005)
+        ts += timedelta(milliseconds=round(draw.expovariate(1 / 400)) + 1)
+        price, qty = round(prices[symbol], 2), 100 * draw.choice((1, 1, 1, 2, 3, 5))
+        notional = round(price * qty, 2)
+        found.append({"symbol": symbol, "price": price, "qty": qty, "notional": notional, "ts": ts})
+    return found
+
+
+# Uneven on purpose, in tenths of what the policy measures: small steps, and sometimes a leap.
+STEPS = (3, 2, 5, 3, 4, 2, 6, 13, 3, 2, 7, 4)
+MEAN = sum(STEPS) / len(STEPS) / 10
+FEWEST, MOST = 10, 40
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def stream(spec: Spec, n: int | None = None) -> list[Any]:
+    """Dicts, and marks among them, that show what a window does; `n` tuples, or enough for it.
+
+    >>> from windowlib import parse
+    >>> stream(parse("tumbling, delta(ts, 10)"), n=4)
+    [{'ts': 3}, {'ts': 5}, {'ts': 10}, {'ts': 13}]
+    """
+    keys = _keys(spec)
+    rows: list[dict[Any, Any]] = [{} for _ in range(_enough(spec, len(keys)) if n is None else n)]
+    for name, values in _columns(spec, keys):
+        for row, value in zip(rows, values, strict=False):
+            row[name] = value
+    return list(_with_marks(spec, rows, len(keys)))
+
+
+def _keys(spec: Spec) -> str:
+    """One key for no partitions, two for some, and more where partitions are forgotten."""
+    if not spec.partitioned:
+        return ALPHABET[:1]
+    if isinstance(spec.forget, PartitionCount):
+        return ALPHABET[: spec.forget.size + 1]
+    return ALPHABET[: 2 if spec.forget is None else 3]
+
+
+def _enough(spec: Spec, keys: int) -> int:
+    spans = _spans(spec)
+    each = spans[0] + 2 * spans[1] if isinstance(spec, Sliding) else 2.5 * spans[0]
+    total = min(max(ceil(each), FEWEST), MOST) * keys
+    return max(total, spec.forget.size + keys) if isinstance(spec.forget, TupleCount) else total
+
+
+def _spans(spec: Spec) -> list[float]:
+    """About how many tuples of one partition each policy spans."""
+    found = []
+    for policy in spec.policies:
+        if isinstance(policy, Count):
+            found.append(float(policy.size))
+        elif isinstance(policy, Delta):
+            unit = _unit(spec, policy)
+            found.append(policy.threshold / unit / MEAN if unit else 1.0)
+        else:
+            unit = _tick(spec)
+            found.append(policy.period / unit / MEAN if isinstance(policy, Time) else 4.0)
+    return found
+
+
+def _unit(spec: Spec, policy: Delta) -> Any:
+    """The smallest threshold that the window has for this policy's attribute."""
+    deltas = [p for p in spec.policies if isinstance(p, Delta)]
+    return min(p.threshold for p in deltas if p.attribute == policy.attribute)
+
+
+def _tick(spec: Spec) -> timedelta:
+    """The shortest period that the window has."""
+    periods = [policy.period for policy in spec.policies if isinstance(policy, Time)]
+    if isinstance(spec.forget, PartitionAge):
+        periods.append(spec.forget.age)
+    return min(periods, default=timedelta(seconds=1))
+
+
+def _columns(spec: Spec, keys: str) -> Iterator[tuple[Any, Iterable[Any]]]:
+    if spec.by is not None:
+        names = spec.by if isinstance(spec.by, tuple) else (spec.by,)
+        for name in names:
+            yield "key" if name is KEY else _name(name), _interleaved(keys)
+    for policy in spec.policies:
+        if isinstance(policy, Delta):
+            yield _name(policy.attribute), _rising(_unit(spec, policy), len(keys))
+
+
+def _name(attribute: object) -> Any:
+    if callable(attribute):
+        msg = f"{attribute!r}: no rows can be made up for a callable. Give rows, or name a column."
+        raise PolicyError(msg)
+    return attribute
+
+
+def _interleaved(keys: str) -> Iterator[str]:
+    """A key comes often, then seldom, then not at all: A B A A B A, B C B B C B."""
+    for i, often in cycle(enumerate(keys)):
+        seldom = keys[(i + 1) % len(keys)]
+        yield from (often, seldom, often, often, seldom, often)
+
+
+def _rising(unit: Any, keys: int) -> Iterator[Any]:
+    """Values that go up by uneven parts of `unit`, in each of `keys` partitions."""
+    if isinstance(unit, timedelta):
+        return accumulate((unit * step / 10 / keys for step in cycle(STEPS)), initial=DAY)
+    if isinstance(unit, int):
+        whole = (max(1, round(unit * step / 10 / keys)) for step in cycle(STEPS))
+        return accumulate(whole if unit else cycle((1, 0, 2)))
+    return (round(float(unit) * total / 10 / keys, 3) for total in accumulate(cycle(STEPS)))
+
+
+def _with_marks(spec: Spec, rows: list[dict[Any, Any]], keys: int) -> Iterator[Any]:
+    """Put arrival times before tuples, or punctuations between them."""
+    tick = _tick(spec).total_seconds()
+    times = _rising(tick, min(keys, 2))
+    clocked = spec.timed or isinstance(spec.forget, PartitionAge)
+    closing = set(islice(accumulate(cycle((3 * keys, 2, 4))), len(rows)))
+    now = 0.0
+    for number, row in enumerate(rows, 1):
+        if clocked:
+            now = next(times)
+            yield advance(now)
+        yield row
+        if isinstance(spec.evict, Punct) and number in closing - {len(rows)}:
+            yield punct()
+    if isinstance(spec.evict, Punct):
+        yield from (punct(), punct())
+    if spec.timed:
+        longest = max(policy.period for policy in spec.policies if isinstance(policy, Time))
+        yield advance(round(now + 1.2 * longest.total_seconds(), 3))
