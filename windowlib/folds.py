@@ -6,16 +6,15 @@ insert, for values that are neither null nor of a surprising type. Anything that
 do raises TypeError before it has stored anything, and `step` takes over.
 
 In the text `x` is the value, `{0}`, `{1}`, … are places of state, `_0`, `_1`, … local names made
-unique by the generator.
+unique by the generator, `n` the number of tuples.
 
 Float sums: a short run (a count window of at most `SHORT` tuples) is added straight, like a leaf
-of pairwise summation; longer windows are compensated (Neumaier). Slices are joined with `fsum`.
+of pairwise summation; longer ones are compensated (Neumaier). Nothing is ever subtracted when a
+window slides, so nothing drifts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from math import fsum, isnan
 from typing import Any, ClassVar
 
 from windowlib.errors import SchemaError
@@ -26,7 +25,6 @@ SHORT = 128
 LOWEST, HIGHEST = float("-inf"), float("inf")
 
 State = tuple[Any, ...]
-Column = Sequence[Any]
 
 
 class Fold:
@@ -37,11 +35,10 @@ class Fold:
     compute: str
     store: str
     inplace: str = ""  # compute and store in one, for a fold that is alone
-    # Results as source text, for as long as no tuple needed `step`: from places, from columns.
+    # As text again, for as long as no tuple needed `step`: the result, and the places of two runs
+    # together, where `a0`, … are the places of the earlier run and `b0`, … of the later.
     read: str = ""
-    read_joined: str = ""
-    spare: tuple[int, ...] = ()  # places that only `step` changes
-    may_be_nan: bool = False  # place 0 turns NaN without an error, and then columns need `joined`
+    merged: tuple[str, ...] = ()
 
     def step(self, state: State, x: Any) -> State:
         """The state after one more value; nulls are skipped."""
@@ -51,8 +48,8 @@ class Fold:
         """The result for `n` tuples folded into `state`."""
         raise NotImplementedError
 
-    def joined(self, n: int, *columns: Column) -> Any:
-        """The result for `n` tuples in several runs, given each place of state as a column."""
+    def merge(self, a: State, b: State) -> State:
+        """The state of two runs together."""
         raise NotImplementedError
 
 
@@ -62,7 +59,7 @@ class CountFold(Fold):
     name = "count"
     empty = ()
     compute = store = ""
-    read = read_joined = "n"
+    read = "n"
 
     def step(self, state: State, x: Any) -> State:  # noqa: ARG002
         """Nothing: the tuple count is the container's."""
@@ -72,9 +69,9 @@ class CountFold(Fold):
         """The tuple count."""
         return n
 
-    def joined(self, n: int, *columns: Column) -> int:  # noqa: ARG002
-        """The tuple count."""
-        return n
+    def merge(self, a: State, b: State) -> State:  # noqa: ARG002
+        """Nothing to merge."""
+        return a
 
 
 def _addable(x: Any, name: str) -> Any:
@@ -90,12 +87,10 @@ class SumFold(Fold):
     name = "sum"
 
     def __init__(self, short: bool) -> None:
-        self.spare = (1,)
         if short:
             self.empty = (0, 0)
             self.compute, self.store, self.inplace = "_0 = {0} + x", "{0} = _0", "{0} += x"
-            self.read = "{0}"
-            self.read_joined = "(fsum({0}) if type({0}[-1]) is float else sum({0}))"
+            self.read, self.merged = "{0}", ("{a0} + {b0}", "0")
         else:
             self.empty = (0, 0, 0)
             self.compute = (
@@ -130,26 +125,12 @@ class SumFold(Fold):
         exact = total + carry[0]
         return exact if exact == exact else total  # inf - inf in the compensation means nothing
 
-    def joined(self, n: int, totals: Column, nulls: Column, *carries: Column) -> Any:
-        """One sum over the runs' totals, without rounding in between."""
-        if n == sum(nulls):
-            return None
-        return exact_sum([*totals, *carries[0]] if carries else totals)
-
-
-def exact_sum(values: Column) -> Any:
-    """The sum of some values, rounded once if they are floats."""
-    if type(values[0]) is float:
-        try:
-            return fsum(values)
-        except (OverflowError, ValueError):  # infinities: plain addition says it best
-            return sum(values)
-    try:
-        total = sum(values)
-    except TypeError:  # a type that does not add to 0, such as timedelta
-        start, *rest = (v for v in values if type(v) is not int)
-        return sum(rest, start)
-    return exact_sum([float(total - total), *values]) if type(total) is float else total
+    def merge(self, a: State, b: State) -> State:
+        """The later total is one more value, its nulls and its compensation come on top."""
+        if not b[0] and isinstance(b[0], int):  # nothing but nulls, in the zero of another type
+            return a[0], a[1] + b[1], *a[2:]
+        total, nulls, *carry = self.step(a, b[0])
+        return total, nulls + b[1], *(x + y for x, y in zip(carry, b[2:], strict=True))
 
 
 class MeanFold(SumFold):
@@ -160,17 +141,12 @@ class MeanFold(SumFold):
     def __init__(self, short: bool) -> None:
         super().__init__(short)
         if short:
-            self.read, self.read_joined = f"{self.read} / n", f"{self.read_joined} / n"
+            self.read = "{0} / n"
 
     def value(self, n: int, state: State) -> Any:
         """Sum over count; None if every value was null."""
         total = SumFold.value(self, n, state)
         return None if total is None else total / (n - state[1])
-
-    def joined(self, n: int, totals: Column, nulls: Column, *carries: Column) -> Any:
-        """The joined sum over the joined count."""
-        total = SumFold.joined(self, n, totals, nulls, *carries)
-        return None if total is None else total / (n - sum(nulls))
 
 
 class VarianceFold(Fold):
@@ -204,20 +180,13 @@ class VarianceFold(Fold):
         count, _, squares = state
         return squares / (count - self.ddof) if count > self.ddof else None
 
-    def joined(self, n: int, *columns: Column) -> Any:
-        """Chan's form: runs' squares plus the squares of their means' distances."""
-        count, mean, squares = 0, 0, 0
-        for c, m, s in zip(*columns, strict=True):
-            if not c:
-                continue
-            if not count:
-                count, mean, squares = c, m, s
-                continue
-            both = count + c
-            away = m - mean
-            squares = squares + s + away * away * count * c / both
-            mean, count = mean + away * c / both, both
-        return self.value(n, (count, mean, squares))
+    def merge(self, a: State, b: State) -> State:
+        """Chan's form: the squares of both, plus those of the means' distance."""
+        if not a[0] or not b[0]:
+            return a if a[0] else b
+        count, away = a[0] + b[0], b[1] - a[1]
+        mean = a[1] + away * b[0] / count
+        return count, mean, a[2] + b[2] + away * away * a[0] * b[0] / count
 
 
 class MaxFold(Fold):
@@ -225,23 +194,24 @@ class MaxFold(Fold):
 
     name = "max"
     empty = (LOWEST,)
-    compute = "_0 = x >= {0} or x != x"
-    store = "if _0: {0} = x"
-    inplace = "if x >= {0} or x != x: {0} = x"
-    read, read_joined, may_be_nan = "{0}", "max({0})", True
+    compute = "_0 = x < {0}"
+    store = "if not _0 and {0} == {0}: {0} = x"  # NaN is not less, and then stays
+    read, merged = "{0}", ("{a0} if {a0} != {a0} or {a0} > {b0} else {b0}",)
 
     def step(self, state: State, x: Any) -> State:
         """The larger of both."""
         best = state[0]
-        return (x,) if x is not None and (best is LOWEST or x >= best or x != x) else state
+        if x is None or best != best or (best is not LOWEST and x < best):
+            return state
+        return (x,)
 
     def value(self, n: int, state: State) -> Any:  # noqa: ARG002
         """The largest value, or None."""
         return None if state[0] is LOWEST else state[0]
 
-    def joined(self, n: int, *columns: Column) -> Any:  # noqa: ARG002
-        """The largest of the runs' largest."""
-        return _extreme(columns[0], max, any)
+    def merge(self, a: State, b: State) -> State:
+        """The larger of both."""
+        return a if b[0] is LOWEST else self.step(a, b[0])
 
 
 class MinFold(Fold):
@@ -249,43 +219,21 @@ class MinFold(Fold):
 
     name = "min"
     empty = (HIGHEST,)
-    compute = "_1 = {0}; _0 = x <= _1 or _1 != _1"
-    store = "if _0: {0} = x"
-    read, read_joined, may_be_nan = "{0}", "min({0})", True
+    compute = "_0 = x > {0}"
+    store = "if not _0 and (x == x or {0} is HIGHEST): {0} = x"  # NaN is not greater, but never less
+    read, merged = "{0}", ("{b0} if {a0} != {a0} or {a0} > {b0} else {a0}",)
 
     def step(self, state: State, x: Any) -> State:
         """The smaller of both."""
         best = state[0]
-        return (x,) if x is not None and (best is HIGHEST or x <= best or best != best) else state
+        if x is None or (best is not HIGHEST and (x > best or x != x)):
+            return state
+        return (x,)
 
     def value(self, n: int, state: State) -> Any:  # noqa: ARG002
         """The smallest value, or None."""
         return None if state[0] is HIGHEST else state[0]
 
-    def joined(self, n: int, *columns: Column) -> Any:  # noqa: ARG002
-        """The smallest of the runs' smallest."""
-        return _extreme(columns[0], min, all)
-
-
-def _extreme(
-    values: Column,
-    pick: Callable[[Iterable[Any]], Any],
-    nan_wins: Callable[[Iterable[bool]], bool],
-) -> Any:
-    try:
-        best = pick(values)
-    except TypeError:  # a run of nulls only, among values that do not compare with floats
-        best = LOWEST
-    if best is LOWEST or best is HIGHEST or type(best) is not float:
-        values = [v for v in values if v is not LOWEST and v is not HIGHEST]
-        return pick(values) if values else None
-    total = sum(values)
-    if total == total:
-        return best
-    # NaN compares with nothing, so the builtins cannot be trusted as soon as there is one.
-    nans = [isnan(v) for v in values]
-    if not any(nans):  # infinities of both signs add up to NaN too
-        return best
-    if nan_wins(nans):
-        return float("nan")
-    return pick([v for v, nan in zip(values, nans, strict=True) if not nan])
+    def merge(self, a: State, b: State) -> State:
+        """The smaller of both."""
+        return a if b[0] is HIGHEST else self.step(a, b[0])

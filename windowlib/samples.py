@@ -40,7 +40,7 @@ def trades(n: int = 500, seed: int = 7) -> list[dict[str, Any]]:
 STEPS = (3, 2, 5, 3, 4, 2, 6, 13, 3, 2, 7, 4)
 MEAN = sum(STEPS) / len(STEPS) / 10
 FEWEST, MOST = 10, 40
-ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+KEYS = "ABCDEFGH"
 
 
 def stream(spec: Spec, n: int | None = None) -> list[Any]:
@@ -61,17 +61,18 @@ def stream(spec: Spec, n: int | None = None) -> list[Any]:
 def _keys(spec: Spec) -> str:
     """One key for no partitions, two for some, and more where partitions are forgotten."""
     if not spec.partitioned:
-        return ALPHABET[:1]
-    if isinstance(spec.forget, PartitionCount):
-        return ALPHABET[: spec.forget.size + 1]
-    return ALPHABET[: 2 if spec.forget is None else 3]
+        return KEYS[:1]
+    if isinstance(spec.forget, PartitionCount) and spec.forget.size < len(KEYS):
+        return KEYS[: max(2, spec.forget.size + 1)]
+    return KEYS[: 2 if spec.forget is None else 3]
 
 
 def _enough(spec: Spec, keys: int) -> int:
     spans = _spans(spec)
     each = spans[0] + 2 * spans[1] if isinstance(spec, Sliding) else 2.5 * spans[0]
     total = min(max(ceil(each), FEWEST), MOST) * keys
-    return max(total, spec.forget.size + keys) if isinstance(spec.forget, TupleCount) else total
+    more = spec.forget.size + keys if isinstance(spec.forget, TupleCount) else 0
+    return max(total, more if more <= MOST * keys else 0)
 
 
 def _spans(spec: Spec) -> list[float]:
@@ -134,7 +135,7 @@ def _rising(unit: Any, keys: int) -> Iterator[Any]:
     if isinstance(unit, int):
         whole = (max(1, round(unit * step / 10 / keys)) for step in cycle(STEPS))
         return accumulate(whole if unit else cycle((1, 0, 2)))
-    return (round(float(unit) * total / 10 / keys, 3) for total in accumulate(cycle(STEPS)))
+    return (round(float(unit) * total / 10 / keys, 6) for total in accumulate(cycle(STEPS)))
 
 
 def _with_marks(spec: Spec, rows: list[dict[Any, Any]], keys: int) -> Iterator[Any]:
@@ -155,4 +156,4 @@ def _with_marks(spec: Spec, rows: list[dict[Any, Any]], keys: int) -> Iterator[A
         yield from (punct(), punct())
     if spec.timed:
         longest = max(policy.period for policy in spec.policies if isinstance(policy, Time))
-        yield advance(round(now + 1.2 * longest.total_seconds(), 3))
+        yield advance(now + min(1.2 * longest.total_seconds(), FEWEST * tick))

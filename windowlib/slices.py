@@ -1,21 +1,24 @@
 """Slices: ready-made summaries of a sliding window without its tuples (paper, section 4.1.8).
 
 For `count(n)` eviction and `count(m)` trigger, cut each period of m tuples at the places where
-some window starts or ends: n mod m tuples before its end. A window is then the last few slices,
-and a trigger joins their partial summaries. With n a multiple of m there is one slice a period.
+some window starts or ends: n mod m tuples before its end. A window is then the last few slices.
+With n a multiple of m there is one slice a period.
 
     n = 5, m = 2:   a | b   c | d   e | f   g | h      | cut; a period is a slice of 1 and one of 1
     window at d:    a   b   c   d                      partial
     window at f:        b   c   d   e   f              the last 5 slices
+
+Their rows of summary state are kept in two stacks: `front` holds, for each older slice, the merged
+row of it and all that follow it there; `back` is the merged row of the newer ones. A window is then
+one merge, whatever its length, and a slice that leaves is a pop: nothing is subtracted.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Any
+from typing import Any, NoReturn
 
+from windowlib.engine.ready import slice_pusher, slice_reader
 from windowlib.errors import AccessError
-from windowlib.engine.ready import slice_reader
 from windowlib.subwindow import Subwindow, subwindow_class
 from windowlib.summarizers import Plan
 
@@ -24,7 +27,7 @@ class Slices:
     """How one window keeps slices in its subwindows.
 
     In a subwindow, `n` counts the tuples of the open slice, `count` is 1 while the slice before
-    the last cut of the period is open, `summary` holds a column of closed slices for each place.
+    the cut of a period is open.
     """
 
     def __init__(self, plan: Plan, size: int, every: int) -> None:
@@ -34,20 +37,19 @@ class Slices:
         self.tail = size % every  # tuples between the cut and the end of a period
         periods = size // every
         self.kept = 2 * periods + 1 if self.tail else periods
-        fields = ("count", "full", "n", "stamp", "summary")
+        self.push = slice_pusher(plan, self.kept)
+        fields = ("back", "count", "front", "full", "n", "recent", "stamp")
         self._sub = subwindow_class(fields, plan.start, slice_reader(plan, size))
 
     def make(self, key: Any) -> Subwindow:
         """A subwindow without a slice."""
         s = self._sub(key)
-        s.summary = [deque(maxlen=self.kept) for _ in range(self.plan.places)]
+        s.front, s.recent = [], []
         s.count = 1 if self.tail else 0
         return s
 
     def limit(self, s: Subwindow) -> int:
         """How many tuples the open slice will have."""
-        if not self.tail:
-            return self.every
         return self.every - self.tail if s.count else self.tail
 
     def turn(self, s: Subwindow) -> bool:
@@ -65,27 +67,26 @@ class Slices:
 
     def save(self, s: Subwindow) -> Any:
         """Closed slices, and the state of the open one, as plain data."""
-        columns = [list(column) for column in s.summary]
-        return [columns, self.plan.load(s).snapshot(), self.plan.odd]
+        stacks = [list(s.front), list(s.recent), s.back]
+        return [stacks, self.plan.load(s).snapshot(), self.plan.odd]
 
     def load(self, s: Subwindow, state: Any) -> None:
         """Put back what `save` gave."""
-        columns, open_slice, odd = state
-        for column, values in zip(s.summary, columns, strict=True):
-            column.extend(values)
+        (front, recent, s.back), open_slice, odd = state
+        s.front, s.recent = list(front), list(recent)
         ready = self.plan()
         ready.restore(open_slice)
         self.plan.store(s, ready)
         self.plan.odd = self.plan.odd or odd
 
-    def read(self, key: Any, s: Subwindow | None) -> Any:
-        """The summary of the window that a trigger is looking at: the subwindow itself."""
-        if s is None or not s.taken + s.n:
-            return self.plan()
-        if s.n or (self.tail and not s.count):
-            msg = (
-                f"summary({key!r}): this window keeps slices, which make up a window only while "
-                f"a trigger runs. Read it in on_trigger."
-            )
-            raise AccessError(msg)
-        return s
+    def whole(self, s: Subwindow) -> bool:
+        """Whether the closed slices make up a window, as they do while a trigger runs."""
+        return not s.n and (not self.tail or bool(s.count))
+
+    def refuse(self, key: Any) -> NoReturn:
+        """The summary was asked for at another time."""
+        msg = (
+            f"summary({key!r}): this window keeps slices, which make up a window only while "
+            f"a trigger runs. Read it in on_trigger."
+        )
+        raise AccessError(msg)

@@ -21,16 +21,19 @@ UNSET: Final = _Unset()
 _NO_STAMPS: deque[int] = deque(maxlen=0)
 
 FIELDS: dict[str, Any] = {
+    "back": None,  # slices: the merged row of the recent ones
     "count": 0,  # tuples since the last count trigger
     "data": (),  # the tuples, oldest first: a list (tumbling) or a deque (sliding)
+    "front": (),  # slices: merged rows of the older ones, a stack
     "full": False,  # initial_full has been fired
     "n": 0,  # logical size where a summary stands for the tuples
     "newest": UNSET,  # delta attribute of the newest tuple
+    "recent": (),  # slices: rows of the newer ones
     "ref": UNSET,  # delta reference: the oldest tuple (tumbling), the last to trigger (sliding)
     "rough": False,  # delta attribute has gone backwards in here
     "stamp": 0,  # time of the last insertion, for partition age
     "stamps": _NO_STAMPS,  # arrival times, aligned with data, for time eviction
-    "summary": None,  # a summarizer, or columns of closed slices
+    "summary": None,  # a summarizer of the user's own
 }
 """What a partition may remember, and what it means not to."""
 
@@ -53,11 +56,14 @@ class Subwindow:
     fields: ClassVar[tuple[str, ...]] = ()
 
     if TYPE_CHECKING:
+        back: Any
         count: int
         data: Any
+        front: Any
         full: bool
         n: int
         newest: Any
+        recent: Any
         ref: Any
         rough: bool
         stamp: int

@@ -170,23 +170,6 @@ class Plan:
         """How many places of state the folds need together."""
         return len(self.start)
 
-    @property
-    def spare(self) -> list[int]:
-        """Places that stay as they start unless a tuple is odd."""
-        return self._picked(lambda fold: fold.spare)
-
-    @property
-    def may_be_nan(self) -> list[int]:
-        """Places that may turn NaN, which then spoils comparisons of columns."""
-        return self._picked(lambda fold: (0,) if fold.may_be_nan else ())
-
-    def _picked(self, places: Callable[[Fold], tuple[int, ...]]) -> list[int]:
-        first, found = 0, []
-        for fold in self.folds:
-            found += [first + i for i in places(fold)]
-            first += len(fold.empty)
-        return found
-
     def load(self, s: Subwindow) -> Ready:
         """The summary that the generated insert keeps in the slots of `s`."""
         ready = Ready(self)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from windowlib.timeline import contents, ranges, seconds, short
+from windowlib.timeline import PROCESSING, contents, ranges, row_names, seconds, short
 
 if TYPE_CHECKING:
     from windowlib.trace import Event, Moment, Trace
@@ -117,9 +117,11 @@ class _Picture:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.moments = trace.moments
+        self.order = row_names(trace.spec)
         self.left = MARGIN + RADIUS + 28 * trace.clocked
         self.x_of = {m.number: self._x(i) for i, m in enumerate(self.moments) if m.kind == "tuple"}
-        self.width = max(LEAST, self._x(len(self.moments) - 1) + 20 + MARGIN)
+        last = self._x(len(self.moments) - 1) + 20
+        self.width = max(LEAST, last + MARGIN, 9 * len(str(trace.spec)) + 2 * MARGIN)
         self.parts: list[str] = []
         self.used: set[str] = set()
         self.y = 0.0
@@ -159,7 +161,7 @@ class _Picture:
         """Lines through all lanes where a punctuation or a tick comes."""
         found = []
         for i, moment in enumerate(self.moments):
-            ticks = any(event.name in ("trigger", "flush") for event in moment.events)
+            ticks = any(event.name in PROCESSING for event in moment.events)
             if moment.kind == "punct" or (moment.kind == "clock" and ticks):
                 self.used.add(moment.kind)
                 dashes = "2 3" if moment.kind == "clock" else None
@@ -178,28 +180,25 @@ class _Picture:
             more = {"text_anchor": "start", "font_weight": "600"}
             self.parts.append(_text(MARGIN, self.y, heading, 12, colour, **more))
         self.y += 32
-        axis = self.y
-        self.parts.append(_line(MARGIN, axis, self._x(len(self.moments) - 1) + 20, axis))
-        bars: list[_Processed] = []
+        self.parts.append(_line(MARGIN, self.y, self._x(len(self.moments) - 1) + 20, self.y))
         gone = self._gone(key)
+        bars: list[_Processed] = []
         for i, moment in enumerate(self.moments):
             own = [event for event in moment.events if event.key == key]
             if moment.kind == "tuple" and moment.key == key:
-                self._tuple(self._x(i), axis, moment, colour, moment.number in gone)
-            for event in own:
-                if event.name in ("trigger", "flush"):
-                    bars.append(self._processed(event, moment, self._x(i)))
-            self._losses(self._x(i), axis, own)
-        self.y += RADIUS + 14 + 12 * self._valued()
+                self._tuple(self._x(i), moment, colour, moment.number in gone)
+            self._changes(self._x(i), own)
+            bars += [self._processed(e, moment, self._x(i)) for e in own if e.name in PROCESSING]
+        self.y += RADIUS + 14 + 12 * any(moment.values for moment in self.moments)
         self._bars(bars, colour)
 
     def _processed(self, event: Event, moment: Moment, x: float) -> _Processed:
+        """A window that is processed before the tuple enters has its sign before the tuple."""
+        before = moment.kind == "tuple" and self.order.index(event.name) < self.order.index(
+            "insert"
+        )
         members = [self.x_of[number] for number in event.tuples]
-        before = moment.kind == "tuple" and moment.number not in event.tuples
         return _Processed(event, members, x - PITCH / 2 if before else x)
-
-    def _valued(self) -> bool:
-        return any(moment.values for moment in self.moments)
 
     def _gone(self, key: Any) -> set[int]:
         """The tuples of a lane that are no longer in the window at the end."""
@@ -209,29 +208,29 @@ class _Picture:
         arrived = {m.number for m in self.moments if m.kind == "tuple" and m.key == key}
         return left | (arrived - entered)
 
-    def _tuple(self, x: float, y: float, moment: Moment, colour: str, gone: bool) -> None:
+    def _tuple(self, x: float, moment: Moment, colour: str, gone: bool) -> None:
         self.used.add("gone" if gone else "kept")
-        self.parts.append(_circle(x, y, str(moment.number), colour, gone=gone))
+        self.parts.append(_circle(x, self.y, str(moment.number), colour, gone=gone))
         values = " ".join(dict.fromkeys(short(value) for value in moment.values.values()))
         if values:
-            self.parts.append(_text(x, y + RADIUS + 12, values, 10, MUTED))
+            self.parts.append(_text(x, self.y + RADIUS + 12, values, 10, MUTED))
 
-    def _losses(self, x: float, axis: float, events: list[Event]) -> None:
-        """What leaves at a step, and the first time the window is full, above the axis."""
+    def _changes(self, x: float, events: list[Event]) -> None:
+        """What leaves at a step, and the first time the window is full."""
         evicted = [n for e in events if e.name == "evict" for n in e.tuples]
         names = {event.name for event in events}
         if evicted:
             self.used.add("evict")
-            self.parts.append(_text(x, axis - RADIUS - 5, f"−{ranges(evicted)}", 10, LEAVES))
+            self.parts.append(_text(x, self.y - RADIUS - 5, f"−{ranges(evicted)}", 10, LEAVES))
         if "full" in names:
             self.used.add("full")
-            self.parts.append(_text(x + RADIUS + 2, axis - RADIUS + 5, "★", 12, STAR))
+            self.parts.append(_text(x + RADIUS + 2, self.y - RADIUS + 5, "★", 12, STAR))
         if "forget" in names:
             self.used.add("forget")
-            self.parts.append(_cross(x, axis))
+            self.parts.append(_cross(x, self.y))
         if "empty" in names:
             self.used.add("empty")
-            self.parts.append(_dot(x, axis, 5, "white", stroke=MUTED, class_="empty"))
+            self.parts.append(_dot(x, self.y, 5, "white", stroke=MUTED, class_="empty"))
 
     def _bars(self, bars: list[_Processed], colour: str) -> None:
         """Stack the bars, each in the first row where it does not touch another."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from windowlib.trace import Event, Moment, Trace
 
 LONGEST = 6  # numbers and ranges that a cell spells out
+PROCESSING = ("trigger", "flush")
 OPTIONAL = ("full", "forget", "empty")
 SIGNS = {"full": "*", "trigger": "|", "flush": "|", "empty": "*"}
 
@@ -57,20 +58,27 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def seconds(time: float) -> str:
-    """A time as text; a microsecond more than a round number is a plus.
+    """A time as text; a microsecond after a millisecond, when tuples get too old, is a plus.
 
     >>> seconds(2.5), seconds(10.000001)
     ('2.5', '10+')
     """
-    whole = round(time, 3)
-    return f"{whole:.10g}{'+' * (time > whole)}"
+    micros = round(time * 1_000_000)
+    after = micros % 1000 == 1
+    return f"{(micros - after) / 1_000_000:.12g}{'+' * after}"
 
 
-def short(value: Any) -> str:
-    """A value as a few characters."""
+def short(value: Any, longest: int = 12) -> str:
+    """A value as a few printable characters.
+
+    >>> short(2.50), short("a\\nb"), short("a" * 99)
+    ('2.5', 'a?b', 'aaaaaaaaa...')
+    """
     if hasattr(value, "strftime"):
         return f"{value:%H:%M:%S}"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    text = "".join(sign if sign.isprintable() else "?" for sign in text)
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def contents(event: Event) -> str:
@@ -100,7 +108,7 @@ def row_names(spec: Spec) -> list[str]:
 
 def _cell(name: str, events: list[Event]) -> str:
     if name == "window":
-        return " ".join(contents(e) for e in events if e.name in ("trigger", "flush"))
+        return " ".join(contents(e) for e in events if e.name in PROCESSING)
     named = [event for event in events if event.name == name]
     if name in SIGNS:
         return SIGNS[name] * bool(named)
@@ -121,9 +129,10 @@ def _rows(trace: Trace, key: Any) -> list[tuple[str, list[str]]]:
         rows.append((name, [short(values[name]) if values else "" for values in own]))
     if trace.clocked:
         rows.append(("time", [seconds(moment.time) for moment in lane]))
+    optional = row_names(trace.spec) if trace.idle(key) else OPTIONAL
     for name in row_names(trace.spec):
         cells = [_cell(name, moment.events) for moment in lane]
-        if any(cells) or not (name in OPTIONAL or trace.idle(key)):
+        if any(cells) or name not in optional:
             rows.append((name, cells))
     return rows
 

@@ -28,7 +28,7 @@ from windowlib.policies import Attribute, Delta, PartitionAge
 from windowlib.sliding import SlidingWindow
 from windowlib.spec import KEY, By, Sliding, Spec
 from windowlib.spl import parse
-from windowlib.timeline import label, render
+from windowlib.timeline import PROCESSING, label, render, short
 from windowlib.tumbling import TumblingWindow
 from windowlib.window import DEFAULT_KEY, Window
 
@@ -115,6 +115,16 @@ def _numbered(spec: Spec) -> Spec:
     return replace(spec, **changes)
 
 
+def _usable(key: Any) -> Any:
+    """A key that a lane can be found by again, which NaN cannot."""
+    try:
+        hash(key)
+    except TypeError:
+        msg = f"the key {key!r} is a {type(key).__name__}. Use a column of plain values."
+        raise PartitionError(msg) from None
+    return "nan" if key != key else key
+
+
 class _Recorder(WindowEvents[_Arrival, Any]):
     """Runs a stream through a window and keeps what it did, moment by moment."""
 
@@ -130,7 +140,7 @@ class _Recorder(WindowEvents[_Arrival, Any]):
         self.window: Window[_Arrival, Any] = make(_numbered(spec), events=self, start=start)  # type: ignore[arg-type]
 
     def take(self, number: int, row: Any) -> None:
-        key = DEFAULT_KEY if self._key is None else self._key(row)
+        key = DEFAULT_KEY if self._key is None else _usable(self._key(row))
         values = {label(d): Getter(d.attribute, repr(d))(row) for d in self._deltas}
         self._open("tuple", number, key, values)
         if self._key is None:
@@ -291,7 +301,7 @@ class Trace:
     @property
     def windows(self) -> list[Event]:
         """The windows that were processed, in order."""
-        return [e for m in self.moments for e in m.events if e.name in ("trigger", "flush")]
+        return [e for m in self.moments for e in m.events if e.name in PROCESSING]
 
     @property
     def clocked(self) -> bool:
@@ -315,7 +325,7 @@ class Trace:
         if by is None or self.idle(key):
             return "" if by is None else "no partition"
         named = zip(by, key, strict=True) if isinstance(by, tuple) else [(by, key)]
-        return ", ".join(f"{label(name)} = {value}" for name, value in named)
+        return ", ".join(f"{short(label(name))} = {short(value, 48)}" for name, value in named)
 
     def text(self, width: int = WIDTH) -> str:
         """The timeline as text: a block per partition, a column per step."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from math import fsum
 from typing import Any
 
-from windowlib.folds import Fold
+from windowlib.folds import HIGHEST, Fold
 from windowlib.subwindow import Subwindow, place
 from windowlib.summarizers import Plan
+
+Row = tuple[Any, ...]
+"""The places of all folds of a plan, in a row."""
 
 
 def update_lines(plan: Plan, sample: Any, names: dict[str, Any]) -> Iterator[str]:
@@ -20,7 +22,7 @@ def update_lines(plan: Plan, sample: Any, names: dict[str, Any]) -> Iterator[str
     """
     if not any(plan.getters):
         return
-    names["slow"] = _slow_path(plan)
+    names.update(slow=_slow_path(plan), HIGHEST=HIGHEST)
     reads, value_of = _reads(plan, sample, names)
     texts = list(_texts(plan, value_of))
     yield "try:"
@@ -83,37 +85,82 @@ def _fill(text: str, fold: Fold, used: int, i: int, value: str) -> str:
 
 
 def close_lines(plan: Plan, names: dict[str, Any]) -> Iterator[str]:
-    """Source that closes the open slice of `s`, which holds `n` tuples."""
-    names["plan"] = plan
-    spare, nan = set(plan.spare), plan.may_be_nan
-    for i in nan:
-        yield f"if s.{place(i)} != s.{place(i)}: plan.odd = True"
-    columns = [f"c{i}" for i in range(plan.places)]
-    if columns:
-        yield f"{', '.join(columns)}, = s.summary"
+    """Source that closes the open slice of `s`, which holds `n` tuples, as the row `v`."""
+    places = [f"s.{place(i)}" for i in range(plan.places)]
+    yield f"v = {_row(places)}"
     for i, start in enumerate(plan.start):
         names[f"start{i}"] = start
-        lines = f"c{i}.append(s.{place(i)}); s.{place(i)} = start{i}"
-        yield f"if plan.odd: {lines}" if i in spare else lines
+        yield f"{places[i]} = start{i}"
     yield "s.taken += n"
     yield "s.n = 0"
 
 
 def slot_reader(plan: Plan) -> Callable[[Subwindow], Any]:
     """A function from a subwindow to the value of the summaries in its slots."""
-    names = [f"s.{place(i)}" for i in range(plan.places)]
-    tuples = [f"v{i}(n, ({''.join(f'{p}, ' for p in ps)}))" for i, ps in _shares(plan, names)]
-    return _reader(plan, ["n = s.n"], names, tuples, "read", "value")
+    loads = [f"{place(i)} = s.{place(i)}" for i in range(plan.places)]
+    return _function("s", ["n = s.n", *loads, *_value_lines(plan)], _calls(plan))
 
 
 def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
-    """A function from a subwindow to the value of its closed slices."""
-    names = [f"c{i}" for i in range(plan.places)]
-    calls = [f"v{i}({', '.join(['n', *cs])})" for i, cs in _shares(plan, names)]
-    setup = [f"n = s.taken if s.taken < {size} else {size}"]
-    if names:
-        setup.append(f"{', '.join(names)}, = s.summary")
-    return _reader(plan, setup, names, calls, "read_joined", "joined")
+    """A function from a subwindow to the value of all its closed slices."""
+    lines = ["n = s.taken", f"if n > {size}: n = {size}", "a = s.front", "b = s.back"]
+    lines += ["if not a: row = b", "elif b is None: row = a[-1]", "else:"]
+    lines += [f"    {line}" for line in ["a = a[-1]", *_merge_lines(plan, "row")]]
+    lines += [f"{_row([place(i) for i in range(plan.places)])} = row"] if plan.places else []
+    return _function("s", [*lines, *_value_lines(plan)], _calls(plan))
+
+
+def slice_pusher(plan: Plan, kept: int) -> Callable[[Subwindow, Row], None]:
+    """A function that adds a slice to a subwindow; the oldest leaves if there are too many."""
+    lines = ["r = s.recent", "r.append(b)", "a = s.back", "if a is None: s.back = b", "else:"]
+    lines += [f"    {line}" for line in _merge_lines(plan, "s.back")]
+    lines += ["a = s.front", "if a: a.pop()", f"elif len(r) > {kept}: flip(s, r, a)"]
+    # All but the oldest recent slice go to the front stack, merged from the newest on.
+    flip = ["b = r.pop()", "front.append(b)", "while len(r) > 1:", "    a = r.pop()"]
+    flip += [f"    {line}" for line in [*_merge_lines(plan, "b"), "front.append(b)"]]
+    flip += ["r.clear()", "s.back = None"]
+    flipper = _function("s, r, front", flip, _calls(plan))
+    return _function("s, b", lines, {**_calls(plan), "flip": flipper})
+
+
+def _value_lines(plan: Plan) -> list[str]:
+    """Source that returns the value of `n` tuples, given the places as names of their own."""
+    shares = list(_shares(plan, [place(i) for i in range(plan.places)]))
+    full = [f"value{i}(n, {_row(names)})" for i, names in shares]
+    quick = [plan.folds[i].read.format(*names) or full[i] for i, names in shares]
+    return [f"if plan.odd: return {_shown(plan, full)}", f"return {_shown(plan, quick)}"]
+
+
+def _merge_lines(plan: Plan, into: str) -> list[str]:
+    """Source that merges the rows `a` and `b`, the earlier first."""
+    if not plan.places:
+        return [f"{into} = b"]
+    names = {run: [f"{run}{i}" for i in range(plan.places)] for run in "ab"}
+    quick: list[str] = []
+    full: list[str] = []
+    pairs = zip(_shares(plan, names["a"]), _shares(plan, names["b"]), strict=True)
+    for (i, a), (_, b) in pairs:
+        full += [f"*merge{i}({_row(a)}, {_row(b)})"] if a else []
+        local = {f"a{j}": name for j, name in enumerate(a)}
+        local |= {f"b{j}": name for j, name in enumerate(b)}
+        quick += [text.format(**local) for text in plan.folds[i].merged] or full[-1:]
+    return [
+        f"{_row(names['a'])} = a",
+        f"{_row(names['b'])} = b",
+        f"if plan.odd: {into} = {_row(full)}",
+        f"else: {into} = {_row(quick)}",
+    ]
+
+
+def _calls(plan: Plan) -> dict[str, Any]:
+    """What the readable parts of the text call."""
+    values = {f"value{i}": fold.value for i, fold in enumerate(plan.folds)}
+    merges = {f"merge{i}": fold.merge for i, fold in enumerate(plan.folds)}
+    return {"plan": plan, **values, **merges}
+
+
+def _row(parts: list[str]) -> str:
+    return f"({''.join(f'{part}, ' for part in parts)})"
 
 
 def _shares(plan: Plan, names: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -123,22 +170,10 @@ def _shares(plan: Plan, names: list[str]) -> Iterator[tuple[int, list[str]]]:
         yield i, [next(left) for _ in fold.empty]
 
 
-def _reader(
-    plan: Plan, setup: list[str], names: list[str], full: list[str], text: str, method: str
-) -> Callable[[Subwindow], Any]:
-    """`read(s)`: the folds' texts while all is plain, their methods after an odd value."""
-    quick = [
-        getattr(plan.folds[i], text).format(*share) or full[i] for i, share in _shares(plan, names)
-    ]
-    lines = ["def read(s):", *(f"    {line}" for line in setup)]
-    lines += ["    if not plan.odd:", f"        try: return {_shown(plan, quick)}"]
-    lines += ["        except (OverflowError, ValueError): pass"]  # fsum of infinities
-    lines += [f"    return {_shown(plan, full)}"]
-    scope: dict[str, Any] = {"plan": plan, "fsum": fsum}
-    scope |= {f"v{i}": getattr(fold, method) for i, fold in enumerate(plan.folds)}
-    exec("\n".join(lines), scope)
-    read: Callable[[Subwindow], Any] = scope["read"]
-    return read
+def _function(arguments: str, body: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
+    exec("\n".join([f"def made({arguments}):", *(f"    {line}" for line in body)]), scope)
+    made: Callable[..., Any] = scope["made"]
+    return made
 
 
 def _shown(plan: Plan, parts: list[str]) -> str:
