@@ -138,9 +138,15 @@ def run() -> list[Measure]:
     times = alternate(candidates(rows()))
     kilobytes = max(partition_bytes(s) for s in (summarizers.mean(2), Mean)) / 1000
     return [
-        Measure("G1 tumbling count, ready-made mean / floor", ratio(times, "G1", "floor"), 1.3, False),
-        Measure("G2 tumbling count, own summarizer / floor", ratio(times, "G2", "floor"), 1.8, False),
+        Measure(
+            "G1 tumbling count, ready-made mean / floor", ratio(times, "G1", "floor"), 1.3, False
+        ),
+        Measure(
+            "G2 tumbling count, own summarizer / floor", ratio(times, "G2", "floor"), 1.8, False
+        ),
         Measure("G3 sliding 100/10, mean + max / floor", ratio(times, "G3", "floor"), 2.1, False),
-        Measure("G4 sliding delta/delta, 3 handlers / floor", ratio(times, "G4", "floor"), 5.5, False),
+        Measure(
+            "G4 sliding delta/delta, 3 handlers / floor", ratio(times, "G4", "floor"), 5.5, False
+        ),
         Measure("G17 kB per partition of 1 M tuples", kilobytes, 1.0, False),
     ]

@@ -48,7 +48,9 @@ class Getter:
             self._call = attribute
 
     def _named(self, row: Any) -> Any:
-        return row[self.attribute] if isinstance(row, Mapping) else getattr(row, str(self.attribute))
+        return (
+            row[self.attribute] if isinstance(row, Mapping) else getattr(row, str(self.attribute))
+        )
 
     def __call__(self, row: Any) -> Any:
         """The attribute's value in `row`."""

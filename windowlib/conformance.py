@@ -10,6 +10,7 @@ import gzip
 import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +27,8 @@ from windowlib.window import Engine, Window
 Event = dict[str, Any]
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Row:
     """A tuple of the traces."""
 
     id: int
@@ -38,13 +40,13 @@ class Mismatch(NamedTuple):
     """The first difference of a case."""
 
     case: str
-    index: int
+    number: int
     expected: Event | None
     got: Event | None
 
     def __str__(self) -> str:
         return (
-            f"{self.case}: event {self.index}: "
+            f"{self.case}: event {self.number}: "
             f"expected {json.dumps(self.expected)}, got {json.dumps(self.got)}"
         )
 
@@ -102,7 +104,7 @@ def _apply(window: Window[Row, Any], op: dict[str, Any], clock: float, partition
         window.punctuate({"punct": "window", "final": "final"}.get(op["op"], "other"))  # type: ignore[arg-type]
 
 
-def build(window: dict[str, Any], events: WindowEvents[Row, Any], engine: Engine) -> Window[Row, Any]:
+def build(window: dict[str, Any], events: _Recorder, engine: Engine) -> Window[Row, Any]:
     """A container from a trace's description of it."""
     evict = _policy(window["evict"])
     by, forget = KEY if window["partitioned"] else None, _forget(window["partition_eviction"])
@@ -180,7 +182,7 @@ class _Recorder(WindowEvents[Row, Any]):
     def on_initial_full(self, window: Window[Row, Any], key: Any) -> None:
         self.part("initial_full", window, key)
 
-    def on_empty_punctuation(self, window: Window[Row, Any]) -> None:  # noqa: ARG002
+    def on_empty_punctuation(self, window: Window[Row, Any]) -> None:
         self.write("empty_punct")
 
     def parts(self, window: Window[Row, Any], keys: Sequence[Any]) -> list[Event]:
@@ -193,9 +195,9 @@ class _Recorder(WindowEvents[Row, Any]):
 
 def _recorder(window: dict[str, Any], log: list[Event]) -> _Recorder:
     forget = window["partition_eviction"] or {}
-    select = SELECTORS.get(forget.get("selector", ""))
-    if select is None:
+    if forget.get("selector") not in SELECTORS:
         return _Recorder(log, window["summarizer"])
+    select = SELECTORS[forget["selector"]]
 
     class Selecting(_Recorder):
         def select_partitions(self, window: Window[Row, Any], keys: Sequence[Any]) -> list[Any]:
@@ -217,7 +219,7 @@ SELECTORS: dict[str, Callable[[Window[Row, Any], Sequence[Any]], list[Any]]] = {
     "second": lambda _, keys: list(keys[1:2] or keys[:1]),
     "two": lambda _, keys: list(keys[:2]),
     "all": lambda _, keys: list(keys),
-    "none": lambda _, keys: [],  # noqa: ARG005
+    "none": lambda _, keys: [],
     "minkey": lambda _, keys: [min(keys)],
     "largest": lambda window, keys: [max(keys, key=window.size)],
     "smallest": lambda window, keys: [min(keys, key=window.size)],
@@ -228,9 +230,7 @@ SELECTORS: dict[str, Callable[[Window[Row, Any], Sequence[Any]], list[Any]]] = {
 }
 
 
-def _summarizer(recorder: WindowEvents[Row, Any]) -> type[Summarizer[Row]]:
-    assert isinstance(recorder, _Recorder)
-
+def _summarizer(recorder: _Recorder) -> type[Summarizer[Row]]:
     class Recording(Summarizer[Row]):
         def open(self, key: Any) -> None:
             self.key = key

@@ -61,15 +61,15 @@ class CountFold(Fold):
     compute = store = ""
     read = "n"
 
-    def step(self, state: State, x: Any) -> State:  # noqa: ARG002
+    def step(self, state: State, x: Any) -> State:
         """Nothing: the tuple count is the container's."""
         return state
 
-    def value(self, n: int, state: State) -> int:  # noqa: ARG002
+    def value(self, n: int, state: State) -> int:
         """The tuple count."""
         return n
 
-    def merge(self, a: State, b: State) -> State:  # noqa: ARG002
+    def merge(self, a: State, b: State) -> State:
         """Nothing to merge."""
         return a
 
@@ -175,7 +175,7 @@ class VarianceFold(Fold):
         mean = mean + away / count
         return count, mean, squares + away * (x - mean)
 
-    def value(self, n: int, state: State) -> Any:  # noqa: ARG002
+    def value(self, n: int, state: State) -> Any:
         """Squared distances over count − ddof; None if there are too few values."""
         count, _, squares = state
         return squares / (count - self.ddof) if count > self.ddof else None
@@ -205,7 +205,7 @@ class MaxFold(Fold):
             return state
         return (x,)
 
-    def value(self, n: int, state: State) -> Any:  # noqa: ARG002
+    def value(self, n: int, state: State) -> Any:
         """The largest value, or None."""
         return None if state[0] is LOWEST else state[0]
 
@@ -220,7 +220,9 @@ class MinFold(Fold):
     name = "min"
     empty = (HIGHEST,)
     compute = "_0 = x > {0}"
-    store = "if not _0 and (x == x or {0} is HIGHEST): {0} = x"  # NaN is not greater, but never less
+    store = (
+        "if not _0 and (x == x or {0} is HIGHEST): {0} = x"  # NaN is not greater, but never less
+    )
     read, merged = "{0}", ("{b0} if {a0} != {a0} or {a0} > {b0} else {a0}",)
 
     def step(self, state: State, x: Any) -> State:
@@ -230,7 +232,7 @@ class MinFold(Fold):
             return state
         return (x,)
 
-    def value(self, n: int, state: State) -> Any:  # noqa: ARG002
+    def value(self, n: int, state: State) -> Any:
         """The smallest value, or None."""
         return None if state[0] is HIGHEST else state[0]
 

@@ -21,8 +21,11 @@ PRICES = {"AAPL": 180.0, "IBM": 190.0, "MSFT": 410.0}
 def trades(n: int = 500, seed: int = 7) -> list[dict[str, Any]]:
     """Trades of three symbols whose prices wander: the same list for the same arguments.
 
-    >>> for trade in trades(2):
-    ...     print(trade["symbol"], trade["price"], trade["qty"], trade["notional"], trade["ts"])
+    >>> first = trades()[0]
+    >>> first["symbol"], first["price"], first["qty"], first["notional"]
+    ('AAPL', 180.08, 300, 54024.0)
+    >>> print(first["ts"])
+    2024-03-01 14:30:00.031000+00:00
     """
     draw = random.Random(seed)
     prices, ts, found = dict(PRICES), DAY, []

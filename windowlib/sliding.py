@@ -90,7 +90,9 @@ class SlidingWindow(Window[T, K]):
         evict, every, plan, forget = self._evict, self._trigger, self._factory, self.spec.forget
         if self._engine == "reference" or not isinstance(plan, Plan):
             return None
-        if not (isinstance(evict, Count) and isinstance(every, Count) and evict.size and every.size):
+        if not (
+            isinstance(evict, Count) and isinstance(every, Count) and evict.size and every.size
+        ):
             return None
         # Slices are a whole window only while a trigger runs, and no event may ask earlier.
         watched = (*INSERT_EVENTS, *EVICT_EVENTS, *PARTITION_EVENTS)

@@ -65,7 +65,9 @@ def _check_forget(forget: object, by: object, spec: str) -> None:
     if forget is None:
         return
     if isinstance(forget, list | tuple):
-        msg = f"{spec}(forget={forget!r}): only one partition eviction policy is possible. Keep one."
+        msg = (
+            f"{spec}(forget={forget!r}): only one partition eviction policy is possible. Keep one."
+        )
         raise PolicyError(msg)
     if not isinstance(forget, PartitionCount | TupleCount | PartitionAge):
         msg = (

@@ -37,6 +37,9 @@ FIELDS: dict[str, Any] = {
 }
 """What a partition may remember, and what it means not to."""
 
+ALWAYS = ("alive", "born", "key", "taken")
+"""What every partition remembers."""
+
 
 class Subwindow:
     """One incarnation of a partition: contents and everything its policies remember.
@@ -47,15 +50,15 @@ class Subwindow:
     without a slot reads as its default.
     """
 
-    __slots__ = (
-        "alive",  # False once the partition has left the window
-        "born",  # creation number, which is the storage order
-        "key",
-        "taken",  # tuples taken: all of them (sliding), those flushed so far (tumbling)
-    )
     fields: ClassVar[tuple[str, ...]] = ()
 
-    if TYPE_CHECKING:
+    if not TYPE_CHECKING:
+        __slots__ = ()
+    else:
+        alive: bool  # False once the partition has left the window
+        born: int  # creation number, which is the storage order
+        key: Any
+        taken: int  # tuples taken: all of them (sliding), those flushed so far (tumbling)
         back: Any
         count: int
         data: Any
@@ -70,10 +73,7 @@ class Subwindow:
         stamps: deque[int]
         summary: Any
 
-    def __init__(self, key: Any) -> None:
-        self.key = key
-        self.alive = True
-        self.born = self.taken = 0
+        def __init__(self, key: Any) -> None: ...
 
 
 for _name, _default in FIELDS.items():
@@ -100,10 +100,12 @@ def subwindow_class(
     lines += [f"    self.{name} = starts[{name!r}]" for name in starts]
     scope: dict[str, Any] = {"starts": starts}
     exec("\n".join(lines), scope)
-    body: dict[str, Any] = {"__slots__": tuple(starts), "fields": fields, "__init__": scope["__init__"]}
+    # Slots of a base class come first in memory: what every insert touches, next to the header.
+    hot = type("Hot", (Subwindow,), {"__slots__": tuple(starts)})
+    body = {"__slots__": ALWAYS, "fields": fields, "__init__": scope["__init__"]}
     if value is not None:
         body["value"] = value
-    return type("Subwindow", (Subwindow,), body)
+    return type("Subwindow", (hot,), body)
 
 
 def place(i: int) -> str:

@@ -102,7 +102,11 @@ class Ready(Summarizer[Any]):
         """The value, or a dict of them if the window was given a dict."""
         folded = zip(self.plan.folds, self.states, strict=True)
         values = [fold.value(self.n, state) for fold, state in folded]
-        return values[0] if self.plan.names is None else dict(zip(self.plan.names, values, strict=True))
+        return (
+            values[0]
+            if self.plan.names is None
+            else dict(zip(self.plan.names, values, strict=True))
+        )
 
     def snapshot(self) -> Any:
         """Tuple count and states."""
@@ -119,7 +123,9 @@ class Recipe:
 
     __slots__ = ("_fold", "_text", "attribute")
 
-    def __init__(self, text: str, attribute: Attribute | None, fold: Callable[[bool], Fold]) -> None:
+    def __init__(
+        self, text: str, attribute: Attribute | None, fold: Callable[[bool], Fold]
+    ) -> None:
         self._text = text
         self.attribute = attribute
         self._fold = fold
@@ -212,7 +218,9 @@ def variance(attribute: Attribute, *, ddof: int = 0) -> Recipe:
     if ddof not in (0, 1):
         msg = f"variance(ddof={ddof!r}): ddof must be 0 (population) or 1 (sample)."
         raise PolicyError(msg)
-    return Recipe(f"variance({_shown(attribute)}, ddof={ddof})", attribute, lambda _: VarianceFold(ddof))
+    return Recipe(
+        f"variance({_shown(attribute)}, ddof={ddof})", attribute, lambda _: VarianceFold(ddof)
+    )
 
 
 def min(attribute: Attribute) -> Recipe:
@@ -225,7 +233,9 @@ def max(attribute: Attribute) -> Recipe:
     return Recipe(f"max({_shown(attribute)})", attribute, lambda _: MaxFold())
 
 
-SummarizerArgument = type[Summarizer[Any]] | Callable[[], Summarizer[Any]] | Recipe | Mapping[str, Recipe]
+SummarizerArgument = (
+    type[Summarizer[Any]] | Callable[[], Summarizer[Any]] | Recipe | Mapping[str, Recipe]
+)
 
 
 def check_summarizer(argument: object) -> None:

@@ -136,7 +136,7 @@ class _Picture:
         if self.trace.clocked:
             self._times()
         top, before = self.y, len(self.parts)
-        for i, key in enumerate(self.trace.keys):
+        for i, key in enumerate(self.trace.partitions):
             self._lane(key, LANES[i % len(LANES)])
         self.parts[before:before] = list(self._verticals(top))
         self._legend()

@@ -22,7 +22,7 @@ SIGNS = {"full": "*", "trigger": "|", "flush": "|", "empty": "*"}
 
 def render(trace: Trace, width: int) -> str:
     """The whole timeline of a trace, in lines of at most `width` characters."""
-    blocks = [_block(trace, key, width) for key in trace.keys] or ["no tuples"]
+    blocks = [_block(trace, key, width) for key in trace.partitions] or ["no tuples"]
     return "\n\n".join([str(trace.spec), *blocks, textwrap.fill(_legend(trace), width)])
 
 
@@ -126,7 +126,7 @@ def _rows(trace: Trace, key: Any) -> list[tuple[str, list[str]]]:
     rows = [("tuple", [_head(moment, key) for moment in lane])]
     own = [moment.values if moment.key == key else {} for moment in lane]
     for name in dict.fromkeys(name for values in own for name in values):
-        rows.append((name, [short(values[name]) if values else "" for values in own]))
+        rows.append((short(name, 24), [short(values[name]) if values else "" for values in own]))
     if trace.clocked:
         rows.append(("time", [seconds(moment.time) for moment in lane]))
     optional = row_names(trace.spec) if trace.idle(key) else OPTIONAL

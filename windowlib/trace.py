@@ -28,6 +28,7 @@ from windowlib.policies import Attribute, Delta, PartitionAge
 from windowlib.sliding import SlidingWindow
 from windowlib.spec import KEY, By, Sliding, Spec
 from windowlib.spl import parse
+from windowlib.svg import draw
 from windowlib.timeline import PROCESSING, label, render, short
 from windowlib.tumbling import TumblingWindow
 from windowlib.window import DEFAULT_KEY, Window
@@ -176,10 +177,10 @@ class _Recorder(WindowEvents[_Arrival, Any]):
         event = Event(name, key, tuple(arrival.number for arrival in tuples), **more)
         self.moments[-1].events.append(event)
 
-    def after_insert(self, window: Any, tuple_: _Arrival, key: Any) -> None:  # noqa: ARG002
+    def after_insert(self, window: Any, tuple_: _Arrival, key: Any) -> None:
         self._add("insert", key, [tuple_])
 
-    def after_evict(self, window: Any, tuple_: _Arrival, key: Any) -> None:  # noqa: ARG002
+    def after_evict(self, window: Any, tuple_: _Arrival, key: Any) -> None:
         self._add("evict", key, [tuple_])
 
     def before_flush(self, window: Any, key: Any) -> None:
@@ -189,7 +190,7 @@ class _Recorder(WindowEvents[_Arrival, Any]):
         partial = bool(window[key]) and key not in self._full
         self._add("trigger", key, window[key], partial=partial)
 
-    def on_initial_full(self, window: Any, key: Any) -> None:  # noqa: ARG002
+    def on_initial_full(self, window: Any, key: Any) -> None:
         self._full.add(key)
         self._add("full", key)
 
@@ -198,7 +199,7 @@ class _Recorder(WindowEvents[_Arrival, Any]):
             self._full.discard(key)
             self._add("forget", key, window[key])
 
-    def on_empty_punctuation(self, window: Any) -> None:  # noqa: ARG002
+    def on_empty_punctuation(self, window: Any) -> None:
         self._add("empty", DEFAULT_KEY)
 
 
@@ -275,9 +276,8 @@ def _arrivals(
         given = iter(times)
     found: list[Any] = [i.at if isinstance(i, Mark) else next(given, items) for i in items]
     if any(at is items for at in found):
-        raise ClockError(
-            f"times: fewer instants than the {len(tuples)} tuples. Give one per tuple."
-        )
+        msg = f"times: fewer instants than the {len(tuples)} tuples. Give one per tuple."
+        raise ClockError(msg)
     return found
 
 
@@ -289,8 +289,8 @@ class Trace:
         self.moments = list(moments)
 
     @property
-    def keys(self) -> list[Any]:
-        """The partitions, in the order in which they appear."""
+    def partitions(self) -> list[Any]:
+        """The keys, in the order in which they appear."""
         seen: dict[Any, None] = {}
         for moment in self.moments:
             if moment.kind == "tuple":
@@ -333,8 +333,6 @@ class Trace:
 
     def to_svg(self) -> str:
         """The timeline as a picture."""
-        from windowlib.svg import draw
-
         return draw(self)
 
     def to_html(self) -> str:

@@ -178,7 +178,7 @@ class TumblingWindow(Window[T, K]):
 
     def _fields(self) -> tuple[str, ...]:
         """What a subwindow of this configuration has to remember."""
-        kept = ("data",) if self._factory is None else ("n",)
+        kept: tuple[str, ...] = ("data",) if self._factory is None else ("n",)
         kept += ("summary",) if self._factory is not None and self._plan is None else ()
         kept += ("ref",) if isinstance(self._evict, Delta) else ()
         return kept + (("stamp",) if self._pe is not None else ())
@@ -227,7 +227,11 @@ class TumblingWindow(Window[T, K]):
             self._plan.odd = True  # the snapshot does not say; odd is merely slower to read
 
     def _keeps(self) -> str:
-        return "tuples" if self._factory is None else f"one summary per partition: {self._summary_text()}"
+        return (
+            "tuples"
+            if self._factory is None
+            else f"one summary per partition: {self._summary_text()}"
+        )
 
     def _check(self) -> None:
         super()._check()

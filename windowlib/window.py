@@ -97,7 +97,8 @@ class Window(Generic[T, K]):
         self._arrivals: deque[Subwindow] = deque()  # one entry per tuple that time will evict
         self._lock = threading.RLock() if self.spec.timed else None
         self._pe = Partitions(self, self.spec.forget) if self.spec.forget is not None else None
-        self._getters = {policy: Getter(policy.attribute, repr(policy)) for policy in self._deltas()}
+        deltas = [policy for policy in self.spec.policies if isinstance(policy, Delta)]
+        self._getters = {policy: Getter(policy.attribute, repr(policy)) for policy in deltas}
         by = self.spec.by
         self._key_of = None if by is None or by is KEY else key_getter(by, f"by={by!r}")
         self._factory = self._summaries(summarizer)
@@ -108,10 +109,9 @@ class Window(Generic[T, K]):
 
     # -- construction ---------------------------------------------------------------------------
 
-    def _deltas(self) -> list[Delta]:
-        return [policy for policy in self.spec.policies if isinstance(policy, Delta)]
-
-    def _summaries(self, argument: SummarizerArgument | None) -> Callable[[], Summarizer[Any]] | None:
+    def _summaries(
+        self, argument: SummarizerArgument | None
+    ) -> Callable[[], Summarizer[Any]] | None:
         if argument is None:
             return None
         check_summarizer(argument)
@@ -207,8 +207,8 @@ class Window(Generic[T, K]):
     def _advance(self, now: int) -> None:
         if now < self._now:
             msg = (
-                f"advance({now / 1e6:g}): time went back from {self._now / 1e6:g}. A window's clock "
-                f"only moves forward; use a new window, or restore a snapshot."
+                f"advance({now / 1e6:g}): time went back from {self._now / 1e6:g}. A window's "
+                f"clock only moves forward; use a new window, or restore a snapshot."
             )
             raise ClockError(msg)
         failures: list[Exception] = []
@@ -339,7 +339,8 @@ class Window(Generic[T, K]):
         raise NotImplementedError
 
     def _summary_text(self) -> str:
-        return repr(self._factory) if isinstance(self._factory, Plan) else attribute_text(self._factory)
+        made = self._factory
+        return repr(made) if isinstance(made, Plan) else attribute_text(made)
 
     def explain(self) -> str:
         """Specification, order of events, storage, engine and handlers, as text."""

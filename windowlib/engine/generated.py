@@ -108,7 +108,7 @@ class _Writer:
                 "def insert_many(tuples, keys=None):",
                 "    if keys is not None: reject(keys)",
                 "    for t in tuples:",
-                *(["        key = default"]),
+                "        key = default",
                 *indent(body, 2),
             ]
         return "\n".join([*one, "", *many]) + "\n"
@@ -118,7 +118,10 @@ class _Writer:
         if self.w._lock is not None:
             self.names["lock"] = self.w._lock
             body = ["with lock:", *indent(body)]
-        fail = ["except Exception as error:", "    raise failed(error, t, key) from error.__cause__"]
+        fail = [
+            "except Exception as error:",
+            "    raise failed(error, t, key) from error.__cause__",
+        ]
         return ["try:", *indent(body), *fail]
 
     def _body(self) -> Lines:
@@ -152,15 +155,14 @@ class _Writer:
 
     def _value_lines(self) -> Lines:
         """Read the delta attributes; NaN would never fire and never be noticed."""
-        for name, policy in (("a", self.evict), ("b", self.trigger)):
-            if name == "b" and (policy is self.evict or not isinstance(policy, Delta)):
-                continue
+        policies = {"a": self.evict, "b": self.trigger if self._delta_trigger() else None}
+        for name, policy in policies.items():
             if not isinstance(policy, Delta):
                 continue
             self.names[f"d_{name}"] = policy.threshold
             self.names[f"p_{name}"] = policy
             self.names[f"get_{name}"] = self.w._getters[policy]
-            if name == "b" and isinstance(self.evict, Delta) and policy.attribute == self.evict.attribute:
+            if name == "b" and policy.attribute == getattr(self.evict, "attribute", None):
                 yield "b = a"
                 continue
             if inline := self._inline(policy, "t"):
@@ -193,7 +195,8 @@ class _Writer:
 
     def _negative(self, policy: object) -> bool:
         assert isinstance(policy, Delta)
-        return bool(policy.threshold < policy.threshold * 0)
+        threshold: Any = policy.threshold
+        return bool(threshold < threshold * 0)
 
     def _exceeds(self, policy: object, new: str, old: str, threshold: str) -> str:
         """The delta test; `new >= old` is implied unless the threshold is negative."""

@@ -72,8 +72,7 @@ def _texts(plan: Plan, value_of: dict[Any, str]) -> Iterator[tuple[str, str, str
             continue
         value = value_of[getter.attribute]
         yield tuple(  # type: ignore[misc]  # three of them
-            _fill(text, fold, used, i, value)
-            for text in (fold.compute, fold.store, fold.inplace)
+            _fill(text, fold, used, i, value) for text in (fold.compute, fold.store, fold.inplace)
         )
         used += len(fold.empty)
 

@@ -45,7 +45,7 @@ class Reference:
             order = (Step.AGE, Step.TRIGGER) if self.sliding else ()
         kind = "slide" if self.sliding else "tumble"
         self.order = [
-            getattr(self, f"_{kind}_{step.name.lower()}", None) or getattr(self, f"_{step.name.lower()}")
+            getattr(self, f"_{kind}_insert" if step is Step.INSERT else f"_{step.name.lower()}")
             for step in order
             if step is not Step.AGE
         ]
@@ -139,7 +139,7 @@ class Reference:
         if isinstance(self.evict, Count):
             if len(s.data) == self.evict.size:
                 w._evict_one(s, s.data[0])
-        elif self._leaving(arrival):
+        elif isinstance(self.evict, Delta) and self._leaving(arrival):
             s.full = True
             evict_where(w, s, self.evict, w._getters[self.evict](arrival.tuple))
 
