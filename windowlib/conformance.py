@@ -58,9 +58,14 @@ def cases(paths: Iterable[str | Path]) -> Iterator[dict[str, Any]]:
         if not files:
             raise FileNotFoundError(f"{path}: no trace files (*.jsonl or *.jsonl.gz) in here.")
         for file in files:
-            opened = gzip.open(file, "rt") if file.suffix == ".gz" else file.open()
-            with opened as lines:
-                yield from (json.loads(line) for line in lines if line.strip())
+            read = gzip.decompress if file.suffix == ".gz" else bytes
+            for number, line in enumerate(read(file.read_bytes()).decode().splitlines(), 1):
+                try:
+                    case = json.loads(line)
+                    yield {name: case[name] for name in ("id", "window", "input", "events")}
+                except (ValueError, KeyError, TypeError) as error:
+                    msg = f"{file}, line {number}: not a recorded case ({error})."
+                    raise ValueError(msg) from None
 
 
 def check(case: dict[str, Any], engine: Engine = "generated") -> Mismatch | None:

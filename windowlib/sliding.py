@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, TypeVar
 
+from windowlib.access import DEFAULT_KEY
 from windowlib.durations import Instant
 from windowlib.events import EVICT_EVENTS, INSERT_EVENTS, PARTITION_EVENTS, WindowEvents
 from windowlib.failure import collected
@@ -22,7 +23,7 @@ from windowlib.slices import Slices
 from windowlib.spec import By, Sliding
 from windowlib.subwindow import Subwindow, subwindow_class
 from windowlib.summarizers import Plan, SummarizerArgument
-from windowlib.window import DEFAULT_KEY, Engine, Window, combine
+from windowlib.window import Engine, Window, combine
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -217,8 +218,11 @@ class SlidingWindow(Window[T, K]):
         return self._evict.size if isinstance(self._evict, Count) else None
 
     def _revive(self, key: Any) -> Subwindow:
-        """Trigger state for a key that is not in storage: its partition was just evicted."""
-        return self._asleep.setdefault(key, self._make(key))
+        """Trigger state for a key that is not in storage: nothing is kept, or it was evicted."""
+        s = self._asleep.get(key) or self._make(key)
+        if not isinstance(self._trigger, Count) or self._trigger.size > 1:  # else: no state at all
+            self._asleep[key] = s
+        return s
 
     def _size(self, s: Subwindow) -> int:
         return len(s.data) if self._slices is None else self._slices.size(s)

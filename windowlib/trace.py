@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal
 
+from windowlib.access import DEFAULT_KEY
 from windowlib.attributes import Getter, key_getter
 from windowlib.durations import Instant, as_instant
 from windowlib.errors import ClockError, PartitionError
@@ -31,7 +32,7 @@ from windowlib.spl import parse
 from windowlib.svg import draw
 from windowlib.timeline import PROCESSING, label, render, short
 from windowlib.tumbling import TumblingWindow
-from windowlib.window import DEFAULT_KEY, Window
+from windowlib.window import Window
 
 EventName = Literal["evict", "insert", "full", "trigger", "flush", "forget", "empty"]
 WIDTH = 80

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from windowlib.access import DEFAULT_KEY
 from windowlib.durations import Instant
 from windowlib.engine.ready import slot_reader
+from windowlib.errors import PunctuationError
 from windowlib.events import WindowEvents
 from windowlib.failure import collected, raise_first
 from windowlib.folds import SHORT
@@ -13,7 +15,7 @@ from windowlib.policies import Count, Delta, PartitionEviction, Policy, Punct, T
 from windowlib.spec import By, Tumbling
 from windowlib.subwindow import UNSET, Subwindow, subwindow_class
 from windowlib.summarizers import Plan, Ready, SummarizerArgument
-from windowlib.window import DEFAULT_KEY, Engine, Mark, Window, combine
+from windowlib.window import Engine, Mark, Window, combine
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -89,7 +91,10 @@ class TumblingWindow(Window[T, K]):
         """Take a punctuation: "window" and "final" flush every partition, "other" is ignored."""
         if not isinstance(self._evict, Punct):
             super().punctuate(mark)
-        if mark not in ("window", "final"):
+        if mark not in ("window", "final", "other"):
+            msg = f'punctuate({mark!r}): unknown mark. Use "window", "final" or "other".'
+            raise PunctuationError(msg)
+        if mark == "other":
             return
         failures: list[Exception] = []
         if self._subs:
@@ -195,7 +200,7 @@ class TumblingWindow(Window[T, K]):
         return s.taken + (len(s.data) if self._factory is None else s.n)
 
     def _summarises(self) -> bool:
-        return True
+        return self._factory is not None
 
     def _short_runs(self) -> bool:
         return isinstance(self.spec.evict, Count) and self.spec.evict.size <= SHORT

@@ -5,22 +5,19 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, count, islice
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from windowlib import snapshot
+from windowlib.access import Access
 from windowlib.attributes import Getter, key_getter
 from windowlib.durations import Instant, as_instant
 from windowlib.errors import (
-    AccessError,
     ClockError,
     PartitionError,
     PolicyError,
     PunctuationError,
-    SchemaError,
-    WindowlibError,
     WindowlibWarning,
 )
 from windowlib.events import WindowEvents, overridden
@@ -37,7 +34,7 @@ from windowlib.policies import (
 )
 from windowlib.spec import KEY, By, Spec
 from windowlib.spl import parse
-from windowlib.subwindow import Subwindow, Tuples
+from windowlib.subwindow import Subwindow
 from windowlib.summarizers import Plan, Recipe, Summarizer, SummarizerArgument, check_summarizer
 
 T = TypeVar("T")
@@ -52,11 +49,9 @@ class _NoKey:
 
 
 NO_KEY = _NoKey()
-DEFAULT_KEY = None
-"""The partition of an unpartitioned window, and the stand-in on which an idle timed window fires."""
 
 
-class Window(Generic[T, K]):
+class Window(Access[T, K]):
     """A container of tuples that fires events. Use `TumblingWindow` or `SlidingWindow`.
 
     Not thread-safe by itself, except that windows with a time policy run every insert and every
@@ -86,6 +81,10 @@ class Window(Generic[T, K]):
         if engine not in ("generated", "reference"):
             raise PolicyError(f'engine={engine!r}: use "generated" (the default) or "reference".')
         self.events: WindowEvents[T, K] = WindowEvents() if events is None else events
+        if not isinstance(self.events, WindowEvents):
+            shown = events.__name__ if isinstance(events, type) else repr(events)
+            fix = f"events={shown}()" if isinstance(events, type) else "a subclass of WindowEvents"
+            raise PolicyError(f"events={shown}: not an object with handlers. Pass {fix}.")
         self._on: Mapping[str, Callable[..., Any]] = overridden(self.events)
         self._engine = engine
         self._open_key = open_key
@@ -224,99 +223,11 @@ class Window(Generic[T, K]):
             self._tick += start - self._start
         self._now = self._start = start
 
-    def _due(self) -> int | None:
-        """When something has to happen next, in microseconds, or None."""
-        raise NotImplementedError
-
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due first; a handler's failure does not keep the others from running."""
         raise NotImplementedError
 
-    # -- access ---------------------------------------------------------------------------------
-
-    @property
-    def now(self) -> float:
-        """The window's time in seconds: where `advance` left it, or the action being run."""
-        return self._now / 1e6
-
-    @property
-    def next_due(self) -> float | None:
-        """When the window next has to act by itself, in seconds, or None."""
-        due = self._due()
-        return None if due is None else due / 1e6
-
-    def locked(self) -> AbstractContextManager[object]:
-        """Hold the window still while code outside handlers reads it; free without time policies.
-
-        >>> from windowlib import SlidingWindow
-        >>> window = SlidingWindow("sliding, time(10), count(1)")
-        >>> with window.locked():
-        ...     list(window.keys())
-        []
-        """
-        return nullcontext() if self._lock is None else self._lock
-
-    def keys(self) -> KeysView[K]:
-        """The partitions in storage order (order of creation)."""
-        return self._subs.keys()
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._subs)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._subs
-
-    def __getitem__(self, key: Any) -> Tuples[T]:
-        """The tuples of a partition, oldest first; a partition that is not there is empty."""
-        s = self._subs.get(key)
-        if s is None:
-            return Tuples(())
-        if self._factory is not None and self._summarises():
-            msg = (
-                f"window[{key!r}]: a summarizer stands for the tuples, so they are not kept. "
-                f"Use window.summary(key), or build the window without summarizer=."
-            )
-            raise AccessError(msg)
-        return Tuples(s.data)
-
-    def __len__(self) -> int:
-        return sum(map(self._size, self._subs.values()))
-
-    def size(self, key: Any = DEFAULT_KEY) -> int:
-        """How many tuples a partition holds, kept or summarised."""
-        s = self._subs.get(key)
-        return 0 if s is None else self._size(s)
-
-    def oldest(self, key: Any = DEFAULT_KEY) -> T:
-        """The oldest tuple of a partition."""
-        return self._end(key, 0)
-
-    def newest(self, key: Any = DEFAULT_KEY) -> T:
-        """The newest tuple of a partition."""
-        return self._end(key, -1)
-
-    def _end(self, key: Any, index: int) -> T:
-        tuples = self[key]
-        if not tuples:
-            msg = f"partition {key!r} holds no tuple. Ask window.size(key) first."
-            raise AccessError(msg)
-        return tuples[index]
-
-    def insertions(self, key: Any = DEFAULT_KEY) -> int:
-        """How many tuples a partition has taken since it was created."""
-        s = self._subs.get(key)
-        return 0 if s is None else self._arrived(s)
-
-    @property
-    def seen(self) -> int:
-        """How many tuples the window has taken."""
-        live = [*self._subs.values(), *self._asleep.values()]
-        return self._left + sum(map(self._arrived, live))
-
-    def summary(self, key: Any = DEFAULT_KEY) -> Any:
-        """The summarizer of a partition; `.value()` reads it."""
-        msg = f"summary({key!r}): this window has no summarizer. Build it with summarizer=..."
-        raise AccessError(msg)
+    # -- what each kind of window does its own way ------------------------------------------------
 
     def _save_summary(self, s: Subwindow) -> Any:
         """A subwindow's summary as plain data."""
@@ -330,10 +241,6 @@ class Window(Generic[T, K]):
         """Whether initial_full is over for this subwindow."""
         return s.full
 
-    def _summarises(self) -> bool:
-        """Whether summaries stand for the tuples, which are then not kept."""
-        raise NotImplementedError
-
     def _keeps(self) -> str:
         """What a subwindow consists of, in words that are the same in every process."""
         raise NotImplementedError
@@ -342,20 +249,7 @@ class Window(Generic[T, K]):
         made = self._factory
         return repr(made) if isinstance(made, Plan) else attribute_text(made)
 
-    def explain(self) -> str:
-        """Specification, order of events, storage, engine and handlers, as text."""
-        from windowlib.engine import explain
-
-        return explain(self)
-
     # -- partitions -----------------------------------------------------------------------------
-
-    def _size(self, s: Subwindow) -> int:
-        raise NotImplementedError
-
-    def _arrived(self, s: Subwindow) -> int:
-        """Tuples that entered this incarnation."""
-        raise NotImplementedError
 
     def _new(self, key: Any) -> Subwindow:
         """The subwindow of a key that is not in storage."""
@@ -392,21 +286,21 @@ class Window(Generic[T, K]):
 
     def _failed(self, error: Exception, tuple_: Any, key: Any) -> Exception:
         """An insert failed: say why, and leave no empty partition that it created."""
-        from windowlib.engine.rules import check_delta
+        from windowlib.engine.rules import better_error
 
-        cause: Exception = error
-        try:
-            for policy, get in self._getters.items():
-                check_delta(policy, get(tuple_), tuple_)
-        except SchemaError as better:
-            if not isinstance(error, WindowlibError):
-                cause = better
-                cause.__cause__ = error
-        add_note(self, cause, inserting=True)
-        s = None if cause is not error or not _hashable(key) else self._subs.get(key)
+        if (better := better_error(self, error, tuple_, key)) is not None:
+            return better
+        add_note(self, error, inserting=True)
+        s = self._subs.get(key)
         if s is not None and not self._arrived(s):
             self._drop(s)
-        return cause
+        return error
+
+    def explain(self) -> str:
+        """Specification, order of events, storage, engine and handlers, as text."""
+        from windowlib.engine import explain
+
+        return explain(self)
 
     # -- state ----------------------------------------------------------------------------------
 
@@ -452,14 +346,6 @@ class Window(Generic[T, K]):
 
 
 _NAN = float("nan")
-
-
-def _hashable(key: object) -> bool:
-    try:
-        hash(key)
-    except TypeError:
-        return False
-    return True
 
 
 def combine(

@@ -1,9 +1,9 @@
 """Writes one insert function per configuration: only the blocks it needs, in the table's order.
 
 The same construction as `dataclasses`: source text, compiled once, with handlers and helpers as
-the text's globals. A window without a handler, a time policy or partition eviction has no line for it.
-Everything rare (flush, ticks, partition eviction, values out of order) is a call into the
-container. `source(window, sample)` shows the text.
+the text's globals. A window without a handler, a time policy or partition eviction has no line
+for it. Everything rare (flush, ticks, partition eviction, values out of order) is a call into
+the container. `source(window, sample)` shows the text.
 
 Names in the text: `t` the tuple, `key`, `s` its subwindow, `d` the tuples in it, `a` and `b` the
 delta attributes of eviction and trigger.

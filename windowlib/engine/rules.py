@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sized
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from windowlib.durations import duration_text
-from windowlib.errors import PartitionError, SchemaError
+from windowlib.errors import PartitionError, SchemaError, WindowlibError
 from windowlib.policies import Delta
 from windowlib.spec import KEY
 from windowlib.subwindow import Subwindow
@@ -33,7 +34,7 @@ def check_delta(policy: Delta, value: Any, tuple_: Any) -> None:
             f"{text} is a {type(value).__name__}, so the threshold must be a duration. "
             f'Write Delta({policy.attribute!r}, "{policy.threshold}s").'
         )
-    elif isinstance(policy.threshold, timedelta):
+    elif isinstance(policy.threshold, timedelta) and isinstance(value, int | float | Decimal):
         msg = (
             f"{text} is a {type(value).__name__}, so the threshold must be a number. "
             f"Write Delta({policy.attribute!r}, {policy.threshold.total_seconds():g})."
@@ -44,6 +45,28 @@ def check_delta(policy: Delta, value: Any, tuple_: Any) -> None:
             f"Use a number, a Decimal or a datetime."
         )
     raise SchemaError(msg)
+
+
+def better_error(
+    window: Window[Any, Any], error: Exception, tuple_: Any, key: Any
+) -> Exception | None:
+    """A clearer exception where the tuple or its key is to blame, found out only afterwards."""
+    better: Exception | None = None
+    try:
+        hash(key)
+        for policy, get in window._getters.items():
+            check_delta(policy, get(tuple_), tuple_)
+    except SchemaError as found:
+        better = None if isinstance(error, WindowlibError) else found
+    except TypeError:
+        msg = (
+            f"insert(key={key!r}): a {type(key).__name__} cannot be a partition key. "
+            f"Use a plain value or a tuple of them."
+        )
+        better = PartitionError(msg)
+    if better is not None:
+        better.__cause__ = error
+    return better
 
 
 def _threshold(policy: Delta) -> str:
@@ -70,7 +93,8 @@ def any_where(window: SlidingWindow[Any, Any], s: Subwindow, policy: Delta, new:
 
 def key_default(window: Window[Any, Any]) -> Any:
     """What `insert` takes for a key that is not given."""
-    from windowlib.window import DEFAULT_KEY, NO_KEY
+    from windowlib.access import DEFAULT_KEY
+    from windowlib.window import NO_KEY
 
     unpartitioned = window.spec.by is None
     return DEFAULT_KEY if unpartitioned or window._open_key else NO_KEY
