@@ -67,16 +67,15 @@ def live(window: Window[Row, int], data: list[Row]) -> Callable[[], None]:
 
 
 class Read(WindowEvents[Row, int]):
-    """Reads the summary whenever the window is processed."""
+    """Reads the summary whenever the window is processed, and keeps the latest only."""
 
-    def __init__(self) -> None:
-        self.out: list[Any] = []
+    latest: Any = None
 
     def before_flush(self, window: Any, key: int) -> None:
-        self.out.append(window.summary(key).value())
+        self.latest = window.summary(key).value()
 
     def on_trigger(self, window: Any, key: int) -> None:
-        self.out.append(window.summary(key).value())
+        self.latest = window.summary(key).value()
 
 
 class Mean(Summarizer[Row]):

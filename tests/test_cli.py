@@ -263,19 +263,23 @@ def test_conformance_prints_each_mismatch_and_fails(recorded, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (CSV, "not a trace file: Expecting value"),
-        ("[]\n", "not a trace file."),
-        ('{"id": 1}\n', "not a trace file."),
-        (b"\xff\xfe\x00", "not a trace file: "),
-        (
-            '{"id": "x", "window": {}, "input": [], "events": []}\n',
-            "case x cannot be run: KeyError: 'partition_eviction'",
-        ),
+        (CSV, ", line 1: not a recorded case: Expecting value"),
+        ("[]\n", ", line 1: not a recorded case: "),
+        ('\n{"id": 1}\n', ", line 2: not a recorded case: 'window'."),
+        (b"\xff\xfe\x00", ": not a trace file: "),
     ],
 )
 def test_what_is_no_trace_file_is_one_line(text, expected, rows, complaint):
     path = rows(text, "cases.jsonl")
-    assert complaint("conformance", path).startswith(f"{path}: {expected}")
+    assert complaint("conformance", path).startswith(f"{path}{expected}")
+
+
+def test_a_case_that_cannot_be_run_is_a_mismatch(rows, capsys):
+    path = rows('{"id": "x", "window": {}, "input": [], "events": []}\n', "cases.jsonl")
+    assert 1 == main(["conformance", path])
+    told, last = capsys.readouterr().out.splitlines()
+    assert told.startswith('x: event 0: expected null, got {"e": "KeyError"')
+    assert "1 cases, 1 mismatches" == last
 
 
 def test_a_damaged_archive_is_one_line(recorded, rows, complaint):

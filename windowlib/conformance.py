@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -58,19 +59,32 @@ def cases(paths: Iterable[str | Path]) -> Iterator[dict[str, Any]]:
         if not files:
             raise FileNotFoundError(f"{path}: no trace files (*.jsonl or *.jsonl.gz) in here.")
         for file in files:
-            read = gzip.decompress if file.suffix == ".gz" else bytes
-            for number, line in enumerate(read(file.read_bytes()).decode().splitlines(), 1):
-                try:
-                    case = json.loads(line)
-                    yield {name: case[name] for name in ("id", "window", "input", "events")}
-                except (ValueError, KeyError, TypeError) as error:
-                    msg = f"{file}, line {number}: not a recorded case ({error})."
-                    raise ValueError(msg) from None
+            yield from _cases(file)
+
+
+def _cases(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        data = file.read_bytes()
+        text = (gzip.decompress(data) if file.suffix == ".gz" else data).decode()
+    except (EOFError, ValueError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{file}: not a trace file: {error}.") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                case = json.loads(line)
+                yield {name: case[name] for name in ("id", "window", "input", "events")}
+            except (ValueError, KeyError, TypeError) as error:
+                msg = f"{file}, line {number}: not a recorded case: {error}."
+                raise ValueError(msg) from None
 
 
 def check(case: dict[str, Any], engine: Engine = "generated") -> Mismatch | None:
-    """Run one case; the first event that differs, or None."""
-    got, expected = run(case, engine), case["events"]
+    """Run one case; the first event that differs, or None. A case that fails to run differs."""
+    expected = case["events"]
+    try:
+        got = run(case, engine)
+    except Exception as error:
+        return Mismatch(case["id"], 0, None, {"e": type(error).__name__, "message": str(error)})
     for index in range(max(len(got), len(expected))):
         ours = got[index] if index < len(got) else None
         theirs = expected[index] if index < len(expected) else None

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from windowlib.engine.ready import slice_pusher, slice_reader
+from windowlib.engine.ready import slice_reader
 from windowlib.errors import AccessError
 from windowlib.subwindow import Subwindow, subwindow_class
 from windowlib.summarizers import Plan
@@ -26,8 +26,8 @@ from windowlib.summarizers import Plan
 class Slices:
     """How one window keeps slices in its subwindows.
 
-    In a subwindow, `n` counts the tuples of the open slice, `count` is 1 while the slice before
-    the cut of a period is open.
+    In a subwindow, `n` counts the tuples of the open slice; `count` is 0 while the slice after
+    the cut of a period is open, so that closed slices make up a window if `count and not n`.
     """
 
     def __init__(self, plan: Plan, size: int, every: int) -> None:
@@ -37,7 +37,6 @@ class Slices:
         self.tail = size % every  # tuples between the cut and the end of a period
         periods = size // every
         self.kept = 2 * periods + 1 if self.tail else periods
-        self.push = slice_pusher(plan, self.kept)
         fields = ("back", "count", "front", "full", "n", "recent", "stamp")
         self._sub = subwindow_class(fields, plan.start, slice_reader(plan, size))
 
@@ -45,7 +44,7 @@ class Slices:
         """A subwindow without a slice."""
         s = self._sub(key)
         s.front, s.recent = [], []
-        s.count = 1 if self.tail else 0
+        s.count = 1
         return s
 
     def limit(self, s: Subwindow) -> int:
@@ -78,10 +77,6 @@ class Slices:
         ready.restore(open_slice)
         self.plan.store(s, ready)
         self.plan.odd = self.plan.odd or odd
-
-    def whole(self, s: Subwindow) -> bool:
-        """Whether the closed slices make up a window, as they do while a trigger runs."""
-        return not s.n and (not self.tail or bool(s.count))
 
     def refuse(self, key: Any) -> NoReturn:
         """The summary was asked for at another time."""

@@ -247,9 +247,9 @@ class SlidingWindow(Window[T, K]):
         """A summary of the tuples of a partition; `.value()` reads it."""
         s = self._subs.get(key)
         if self._slices is not None:
-            if s is None:
-                return self._slices.plan()
-            return s if self._slices.whole(s) else self._slices.refuse(key)
+            if s is not None and s.count and not s.n:  # a trigger is running
+                return s
+            return self._slices.plan() if s is None else self._slices.refuse(key)
         if self._factory is None:
             return super().summary(key)
         summary = self._factory()

@@ -375,10 +375,9 @@ class _Writer:
         yield from update_lines(slices.plan, self.sample, self.names)
         yield "s.n = n = s.n + 1"
         yield from self._touched()
-        self.names.update(push=slices.push, limit=slices.limit, turn=slices.turn)
+        self.names.update(limit=slices.limit, turn=slices.turn)
         yield f"if n == {'limit(s)' if slices.tail else slices.every}:"
-        yield from indent(close_lines(slices.plan, self.names))
-        yield "    push(s, v)"
+        yield from indent(close_lines(slices.plan, slices.kept, self.names))
         if "on_initial_full" in self.on:
             self.names["arrived"] = slices.arrived
             yield f"    if not s.full and arrived(s) >= {slices.window}:"

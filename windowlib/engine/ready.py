@@ -83,15 +83,36 @@ def _fill(text: str, fold: Fold, used: int, i: int, value: str) -> str:
     return re.sub(r"\b_(\d)", rf"_{i}_\1", text)
 
 
-def close_lines(plan: Plan, names: dict[str, Any]) -> Iterator[str]:
-    """Source that closes the open slice of `s`, which holds `n` tuples, as the row `v`."""
+def close_lines(plan: Plan, kept: int, names: dict[str, Any]) -> Iterator[str]:
+    """Source that closes the open slice of `s`, which holds `n` tuples (see `windowlib.slices`).
+
+    Its row goes on the stack of recent slices; the oldest slice leaves if there are too many.
+    """
     places = [f"s.{place(i)}" for i in range(plan.places)]
-    yield f"v = {_row(places)}"
+    names.update(_calls(plan), flip=_flipper(plan))
+    yield "s.taken += n"
+    yield "s.n = 0"
+    yield f"b = {_row(places)}"
     for i, start in enumerate(plan.start):
         names[f"start{i}"] = start
         yield f"{places[i]} = start{i}"
-    yield "s.taken += n"
-    yield "s.n = 0"
+    yield "r = s.recent"
+    yield "r.append(b)"
+    yield "a = s.back"
+    yield "if a is None: s.back = b"
+    yield "else:"
+    yield from (f"    {line}" for line in _merge_lines(plan, "s.back"))
+    yield "a = s.front"
+    yield "if a: a.pop()"
+    yield f"elif len(r) > {kept}: flip(s, r, a)"
+
+
+def _flipper(plan: Plan) -> Callable[[Subwindow, list[Row], list[Row]], None]:
+    """All but the oldest recent slice go to the front stack, merged from the newest on."""
+    lines = ["b = r.pop()", "front.append(b)", "while len(r) > 1:", "    a = r.pop()"]
+    lines += [f"    {line}" for line in [*_merge_lines(plan, "b"), "front.append(b)"]]
+    lines += ["r.clear()", "s.back = None"]
+    return _function("s, r, front", lines, _calls(plan))
 
 
 def slot_reader(plan: Plan) -> Callable[[Subwindow], Any]:
@@ -102,24 +123,19 @@ def slot_reader(plan: Plan) -> Callable[[Subwindow], Any]:
 
 def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
     """A function from a subwindow to the value of all its closed slices."""
+    names = [place(i) for i in range(plan.places)]
+    merged = _merged(plan)
+    shares = list(_shares(plan, [f"({text})" for text in merged or names]))
+    texts = [plan.folds[i].read.format(*share) for i, share in shares]
     lines = ["n = s.taken", f"if n > {size}: n = {size}", "a = s.front", "b = s.back"]
-    lines += ["if not a: row = b", "elif b is None: row = a[-1]", "else:"]
-    lines += [f"    {line}" for line in ["a = a[-1]", *_merge_lines(plan, "row")]]
-    lines += [f"{_row([place(i) for i in range(plan.places)])} = row"] if plan.places else []
+    lines += ["if a and b is not None:", "    a = a[-1]"]
+    if merged and all(texts):  # merge and read in one expression
+        lines += [f"    {_row(_runs(plan, run))} = {run}" for run in "ab" if names]
+        lines += [f"    if not plan.odd: return {_shown(plan, texts)}"]
+    lines += [f"    {line}" for line in _merge_lines(plan, "b")]
+    lines += ["elif a: b = a[-1]"]
+    lines += [f"{_row(names)} = b"] if names else []
     return _function("s", [*lines, *_value_lines(plan)], _calls(plan))
-
-
-def slice_pusher(plan: Plan, kept: int) -> Callable[[Subwindow, Row], None]:
-    """A function that adds a slice to a subwindow; the oldest leaves if there are too many."""
-    lines = ["r = s.recent", "r.append(b)", "a = s.back", "if a is None: s.back = b", "else:"]
-    lines += [f"    {line}" for line in _merge_lines(plan, "s.back")]
-    lines += ["a = s.front", "if a: a.pop()", f"elif len(r) > {kept}: flip(s, r, a)"]
-    # All but the oldest recent slice go to the front stack, merged from the newest on.
-    flip = ["b = r.pop()", "front.append(b)", "while len(r) > 1:", "    a = r.pop()"]
-    flip += [f"    {line}" for line in [*_merge_lines(plan, "b"), "front.append(b)"]]
-    flip += ["r.clear()", "s.back = None"]
-    flipper = _function("s, r, front", flip, _calls(plan))
-    return _function("s, b", lines, {**_calls(plan), "flip": flipper})
 
 
 def _value_lines(plan: Plan) -> list[str]:
@@ -130,25 +146,33 @@ def _value_lines(plan: Plan) -> list[str]:
     return [f"if plan.odd: return {_shown(plan, full)}", f"return {_shown(plan, quick)}"]
 
 
+def _runs(plan: Plan, run: str) -> list[str]:
+    """The names of a row's places: a0, a1, …"""
+    return [f"{run}{i}" for i in range(plan.places)]
+
+
+def _merged(plan: Plan) -> list[str]:
+    """What the places of two rows merge to, as text; nothing if some fold has no text for it."""
+    texts: list[str] = []
+    shares = zip(_shares(plan, _runs(plan, "a")), _shares(plan, _runs(plan, "b")), strict=True)
+    for (i, a), (_, b) in shares:
+        local = {f"a{j}": name for j, name in enumerate(a)}
+        local |= {f"b{j}": name for j, name in enumerate(b)}
+        texts += [text.format(**local) for text in plan.folds[i].merged]
+    return texts if len(texts) == plan.places else []
+
+
 def _merge_lines(plan: Plan, into: str) -> list[str]:
     """Source that merges the rows `a` and `b`, the earlier first."""
     if not plan.places:
         return [f"{into} = b"]
-    names = {run: [f"{run}{i}" for i in range(plan.places)] for run in "ab"}
-    quick: list[str] = []
-    full: list[str] = []
-    pairs = zip(_shares(plan, names["a"]), _shares(plan, names["b"]), strict=True)
-    for (i, a), (_, b) in pairs:
-        full += [f"*merge{i}({_row(a)}, {_row(b)})"] if a else []
-        local = {f"a{j}": name for j, name in enumerate(a)}
-        local |= {f"b{j}": name for j, name in enumerate(b)}
-        quick += [text.format(**local) for text in plan.folds[i].merged] or full[-1:]
-    return [
-        f"{_row(names['a'])} = a",
-        f"{_row(names['b'])} = b",
-        f"if plan.odd: {into} = {_row(full)}",
-        f"else: {into} = {_row(quick)}",
-    ]
+    rows = [_runs(plan, run) for run in "ab"]
+    shares = zip(_shares(plan, rows[0]), _shares(plan, rows[1]), strict=True)
+    full = _row([f"*merge{i}({_row(a)}, {_row(b)})" for (i, a), (_, b) in shares if a])
+    lines = [f"{_row(rows[0])} = a", f"{_row(rows[1])} = b"]
+    if merged := _merged(plan):
+        return [*lines, f"if plan.odd: {into} = {full}", f"else: {into} = {_row(merged)}"]
+    return [*lines, f"{into} = {full}"]
 
 
 def _calls(plan: Plan) -> dict[str, Any]:
