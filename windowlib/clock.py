@@ -45,6 +45,7 @@ class WallClock:
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._read = now
         self._latest = as_instant(now())
+        self._reading = threading.Lock()
         self._changed = threading.Condition()
         self._heap: list[tuple[int, int, _Attached]] = []
         self._serial = itertools.count()
@@ -80,8 +81,9 @@ class WallClock:
 
     def now(self) -> int:
         """Microseconds since the epoch; never less than it was, whatever the system clock does."""
-        self._latest = max(self._latest, as_instant(self._read()))
-        return self._latest
+        with self._reading:
+            self._latest = max(self._latest, as_instant(self._read()))
+            return self._latest
 
     def poll(self) -> None:
         """Do everything that is due, in this thread; what the clock's own thread does."""

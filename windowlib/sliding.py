@@ -22,7 +22,7 @@ from windowlib.policies import (
 from windowlib.slices import Slices
 from windowlib.spec import By, Sliding
 from windowlib.subwindow import Subwindow, subwindow_class
-from windowlib.summarizers import Plan, SummarizerArgument
+from windowlib.summarizers import Plan, SummarizerArgument, made
 from windowlib.window import Engine, Window, combine
 
 T = TypeVar("T")
@@ -252,7 +252,7 @@ class SlidingWindow(Window[T, K]):
             return self._slices.plan() if s is None else self._slices.refuse(key)
         if self._factory is None:
             return super().summary(key)
-        summary = self._factory()
+        summary = made(self._factory)
         summary.open(key)
         for tuple_ in s.data if s is not None else ():
             summary.insert(tuple_)

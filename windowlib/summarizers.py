@@ -238,6 +238,18 @@ SummarizerArgument = (
 )
 
 
+def made(factory: Callable[[], Summarizer[Any]]) -> Summarizer[Any]:
+    """A new summarizer from a factory."""
+    summarizer = factory()
+    if not isinstance(summarizer, Summarizer):
+        msg = (
+            f"summarizer={attribute_text(factory)}: it made {summarizer!r}, which is no Summarizer. "
+            f"Derive its class from windowlib.Summarizer."
+        )
+        raise PolicyError(msg)
+    return summarizer
+
+
 def check_summarizer(argument: object) -> None:
     """Refuse anything that is neither ready-made nor a factory of summarizers."""
     if isinstance(argument, Recipe):
@@ -258,6 +270,7 @@ def check_summarizer(argument: object) -> None:
             f"summarizer={name}, or a function that makes one."
         )
         raise PolicyError(msg)
-    if not builtins.callable(argument):
+    wrong_class = isinstance(argument, type) and not issubclass(argument, Summarizer)
+    if wrong_class or not builtins.callable(argument):
         msg = f"summarizer={argument!r}: pass a Summarizer class or one of windowlib.summarizers."
         raise PolicyError(msg)

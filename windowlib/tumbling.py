@@ -14,7 +14,7 @@ from windowlib.folds import SHORT
 from windowlib.policies import Count, Delta, PartitionEviction, Policy, Punct, Time
 from windowlib.spec import By, Tumbling
 from windowlib.subwindow import UNSET, Subwindow, subwindow_class
-from windowlib.summarizers import Plan, Ready, SummarizerArgument
+from windowlib.summarizers import Plan, Ready, SummarizerArgument, made
 from windowlib.window import Engine, Mark, Window, combine
 
 T = TypeVar("T")
@@ -190,7 +190,7 @@ class TumblingWindow(Window[T, K]):
 
     def _open(self, s: Subwindow) -> None:
         assert self._factory is not None
-        s.summary = self._factory()
+        s.summary = made(self._factory)
         s.summary.open(s.key)
 
     def _size(self, s: Subwindow) -> int:

@@ -32,7 +32,7 @@ from windowlib.policies import (
     TupleCount,
     attribute_text,
 )
-from windowlib.spec import KEY, By, Spec
+from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
 from windowlib.spl import parse
 from windowlib.subwindow import Subwindow
 from windowlib.summarizers import Plan, Recipe, Summarizer, SummarizerArgument, check_summarizer
@@ -73,10 +73,10 @@ class Window(Access[T, K]):
     ) -> None:
         self.spec: Spec = parse(spec) if isinstance(spec, str) else spec
         if not isinstance(self.spec, self.spec_type):
-            msg = (
-                f"{type(self).__name__}({self.spec!r}): a {self.spec_type.__name__} specification "
-                f"is needed. Use {type(self.spec).__name__}Window for this one."
-            )
+            kind = self.spec_type.__name__
+            other = isinstance(self.spec, Tumbling | Sliding)
+            fix = f"Use {type(self.spec).__name__}Window" if other else f"Pass a {kind} or SPL text"
+            msg = f"{kind}Window({self.spec!r}): not a {kind} specification. {fix}."
             raise PolicyError(msg)
         if engine not in ("generated", "reference"):
             raise PolicyError(f'engine={engine!r}: use "generated" (the default) or "reference".')

@@ -147,7 +147,7 @@ def _value_lines(plan: Plan) -> list[str]:
 
 
 def _runs(plan: Plan, run: str) -> list[str]:
-    """The names of a row's places: a0, a1, …"""
+    """The names of a row's places: a0, a1 and so on."""
     return [f"{run}{i}" for i in range(plan.places)]
 
 
