@@ -34,7 +34,8 @@ class Fold:
     empty: State
     compute: str
     store: str
-    inplace: str = ""  # compute and store in one, for a fold that is alone
+    inplace: str = ""  # compute and store in one, where a repetition does no harm
+    idempotent: bool = False  # taking a value twice changes nothing
     # As text again, for as long as no tuple needed `step`: the result, and the places of two runs
     # together, where `a0`, … are the places of the earlier run and `b0`, … of the later.
     read: str = ""
@@ -194,8 +195,10 @@ class MaxFold(Fold):
 
     name = "max"
     empty = (LOWEST,)
+    idempotent = True
     compute = "_0 = x < {0}"
     store = "if not _0 and {0} == {0}: {0} = x"  # NaN is not less, and then stays
+    inplace = "if not x < {0} and {0} == {0}: {0} = x"
     read, merged = "{0}", ("{a0} if {a0} != {a0} or {a0} > {b0} else {b0}",)
 
     def step(self, state: State, x: Any) -> State:
@@ -219,10 +222,10 @@ class MinFold(Fold):
 
     name = "min"
     empty = (HIGHEST,)
+    idempotent = True
     compute = "_0 = x > {0}"
-    store = (
-        "if not _0 and (x == x or {0} is HIGHEST): {0} = x"  # NaN is not greater, but never less
-    )
+    store = "if not _0 and (x == x or {0} is HIGHEST): {0} = x"  # NaN is not greater, nor less
+    inplace = "if not x > {0} and (x == x or {0} is HIGHEST): {0} = x"
     read, merged = "{0}", ("{b0} if {a0} != {a0} or {a0} > {b0} else {a0}",)
 
     def step(self, state: State, x: Any) -> State:

@@ -243,8 +243,8 @@ def made(factory: Callable[[], Summarizer[Any]]) -> Summarizer[Any]:
     summarizer = factory()
     if not isinstance(summarizer, Summarizer):
         msg = (
-            f"summarizer={attribute_text(factory)}: it made {summarizer!r}, which is no Summarizer. "
-            f"Derive its class from windowlib.Summarizer."
+            f"summarizer={attribute_text(factory)}: it made {summarizer!r}, which is no "
+            f"Summarizer. Derive its class from windowlib.Summarizer."
         )
         raise PolicyError(msg)
     return summarizer

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +160,6 @@ class _Writer:
         for name, policy in policies.items():
             if not isinstance(policy, Delta):
                 continue
-            self.names[f"d_{name}"] = policy.threshold
             self.names[f"p_{name}"] = policy
             self.names[f"get_{name}"] = self.w._getters[policy]
             if name == "b" and policy.attribute == getattr(self.evict, "attribute", None):
@@ -198,8 +198,13 @@ class _Writer:
         threshold: Any = policy.threshold
         return bool(threshold < threshold * 0)
 
-    def _exceeds(self, policy: object, new: str, old: str, threshold: str) -> str:
+    def _exceeds(self, policy: object, new: str, old: str) -> str:
         """The delta test; `new >= old` is implied unless the threshold is negative."""
+        assert isinstance(policy, Delta)
+        limit, threshold = policy.threshold, f"d_{new}"
+        self.names[threshold] = limit
+        if isinstance(limit, int | float) and abs(limit) < math.inf:  # a literal is faster
+            threshold = repr(limit)
         test = f"{new} - {old} > {threshold}"
         return f"{new} >= {old} and {test}" if self._negative(policy) else test
 
@@ -242,7 +247,7 @@ class _Writer:
             yield f"if {alive}{size} == {self.evict.size}: flush(s)"
         elif isinstance(self.evict, Delta):
             holds = ("s.n and " if self.w._factory else "s.data and ") * self._negative(self.evict)
-            yield f"if {holds}{self._exceeds(self.evict, 'a', 's.ref', 'd_a')}:"
+            yield f"if {holds}{self._exceeds(self.evict, 'a', 's.ref')}:"
             yield "    flush(s)"
             yield "    s.ref = a"
 
@@ -294,7 +299,7 @@ class _Writer:
     def _oldest_exceeded(self) -> str:
         assert isinstance(self.evict, Delta)
         oldest = self._inline(self.evict, "(e := d[0])") or "get_a(e := d[0])"
-        return self._exceeds(self.evict, "a", oldest, "d_a")
+        return self._exceeds(self.evict, "a", oldest)
 
     def _pop(self) -> Lines:
         yield from self._fire("before_evict", "e, key")
@@ -334,7 +339,7 @@ class _Writer:
     def _fire_trigger(self) -> Lines:
         assert isinstance(self.w, SlidingWindow)
         if isinstance(self.trigger, Delta):
-            yield f"if {self._exceeds(self.trigger, 'b', 's.ref', 'd_b')}:"
+            yield f"if {self._exceeds(self.trigger, 'b', 's.ref')}:"
             yield "    s.ref = b"
             yield from indent(self._fire("on_trigger"))
         elif isinstance(self.trigger, Count) and self.trigger.size:

@@ -17,27 +17,36 @@ Row = tuple[Any, ...]
 def update_lines(plan: Plan, sample: Any, names: dict[str, Any]) -> Iterator[str]:
     """Source that folds `t` into the slots of `s`.
 
-    All arithmetic comes before all stores, so a value that raises (a null, an odd type) leaves
-    the state as it was, and `slow` folds the tuple the readable way.
+    A value that raises (a null, an odd type) is folded once more the readable way, by `slow`. So
+    what has been stored by then must not matter: arithmetic comes before all stores, or only
+    idempotent folds come before the one that counts.
     """
     if not any(plan.getters):
         return
     names.update(slow=_slow_path(plan), HIGHEST=HIGHEST)
     reads, value_of = _reads(plan, sample, names)
     texts = list(_texts(plan, value_of))
+    lines = [*reads, *(compute for compute, _, _ in texts), *(store for _, store, _ in texts)]
+    if _one_counts(plan):
+        lines = [*reads, *_in_place(plan, texts)]
+    if len(lines) == 2 and lines[1].count("x0") == 1:  # used once: no need to name the value
+        lines = [lines[1].replace("x0", lines[0].partition(" = ")[2])]
     yield "try:"
-    if len(texts) == 1 and texts[0][2]:
-        read = reads[0].partition(" = ")[2]
-        if texts[0][2].count("x0") == 1:  # the value is used once: no need to name it
-            yield f"    {texts[0][2].replace('x0', read)}"
-        else:
-            yield f"    {reads[0]}"
-            yield f"    {texts[0][2]}"
-    else:
-        yield from (f"    {line}" for line in reads)
-        yield from (f"    {compute}" for compute, _, _ in texts)
-        yield from (f"    {store}" for _, store, _ in texts)
+    yield from (f"    {line}" for line in lines)
     yield "except Exception: slow(s, t)"
+
+
+def _one_counts(plan: Plan) -> bool:
+    """Whether all folds can work in place, with at most one that must not be repeated."""
+    folds = [fold for fold, getter in zip(plan.folds, plan.getters, strict=True) if getter]
+    return all(f.inplace for f in folds) and sum(not f.idempotent for f in folds) <= 1
+
+
+def _in_place(plan: Plan, texts: list[tuple[str, str, str]]) -> list[str]:
+    """Idempotent folds first."""
+    folds = [fold for fold, getter in zip(plan.folds, plan.getters, strict=True) if getter]
+    order = sorted(range(len(folds)), key=lambda i: not folds[i].idempotent)
+    return [texts[i][2] for i in order]
 
 
 def _slow_path(plan: Plan) -> Callable[[Subwindow, Any], None]:
