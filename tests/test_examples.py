@@ -1,0 +1,52 @@
+"""Every example runs as a script and prints what its docstring promises."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+LINES = {
+    "breakout.py": [
+        "76 breakouts in 500 trades; the last five:",
+        "14:33:13  MSFT    410.01  above 409.90",
+    ],
+    "vwap.py": [
+        "window    sliding, count(100), count(10), partitioned",
+        "99 results; the last of each symbol:",
+        "IBM    100 trades  VWAP 191.493",
+    ],
+    "network_age.py": [
+        "  21.6 s  10.0.0.7 > 10.0.9.1  1038 bytes/s",
+        "  90.3 s  10.0.0.7 > 10.0.9.1  silent for 30 s, forgotten",
+        "120 packets; still alive: 10.0.0.7 > 10.0.9.3, 10.0.0.7 > 10.0.9.4",
+    ],
+}
+
+
+def test_every_example_is_listed_here():
+    assert set(LINES) == {path.name for path in (ROOT / "examples").glob("*.py")}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_example_prints_its_result(name):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", ROOT / "examples" / name],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.splitlines()
+    missing = [line for line in LINES[name] if line not in printed]
+    assert not missing, done.stdout
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_example_is_short(name):
+    text = (ROOT / "examples" / name).read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 60
