@@ -17,6 +17,10 @@ DEFAULT_KEY: Final = None
 """The partition of an unpartitioned window, and of an idle timed window when it fires."""
 
 
+NAN_KEY: Final = float("nan")
+"""The partition of every key that is NaN."""
+
+
 class Access(Generic[T, K]):
     """The reading half of a window."""
 
@@ -56,11 +60,16 @@ class Access(Generic[T, K]):
         return iter(self._subs)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._subs
+        return self._find(key) is not None
+
+    def _find(self, key: object) -> Subwindow | None:
+        s = self._subs.get(key)
+        # NaN equals nothing, itself included; all NaN are one partition.
+        return self._subs.get(NAN_KEY) if s is None and key != key else s
 
     def __getitem__(self, key: Any) -> Tuples[T]:
         """The tuples of a partition, oldest first; a partition that is not there is empty."""
-        s = self._subs.get(key)
+        s = self._find(key)
         if s is None:
             return Tuples(())
         if self._summarises():
@@ -76,7 +85,7 @@ class Access(Generic[T, K]):
 
     def size(self, key: Any = DEFAULT_KEY) -> int:
         """How many tuples a partition holds, kept or summarised."""
-        s = self._subs.get(key)
+        s = self._find(key)
         return 0 if s is None else self._size(s)
 
     def oldest(self, key: Any = DEFAULT_KEY) -> T:
@@ -94,9 +103,13 @@ class Access(Generic[T, K]):
             raise AccessError(msg)
         return tuples[index]
 
+    def full(self, key: Any = DEFAULT_KEY) -> bool:
+        """Whether a sliding partition has been full since it was created; never for tumbling."""
+        return False
+
     def insertions(self, key: Any = DEFAULT_KEY) -> int:
         """How many tuples a partition has taken since it was created."""
-        s = self._subs.get(key)
+        s = self._find(key)
         return 0 if s is None else self._arrived(s)
 
     @property

@@ -14,14 +14,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
-from windowlib.durations import as_instant
+from windowlib.durations import as_instant, instant_text
 from windowlib.errors import ClockError
-from windowlib.window import NO_KEY, Window
+from windowlib.policies import Time
+from windowlib.window import NO_KEY, Mark, Window
 
 logger = logging.getLogger("windowlib")
 logger.addHandler(logging.NullHandler())
+
+W = TypeVar("W", bound=Window[Any, Any])
+MOST_TICKS = 10_000_000
 
 
 class WallClock:
@@ -42,9 +46,13 @@ class WallClock:
     1
     """
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
-        self._read = now
-        self._latest = as_instant(now())
+    def __init__(self, now: Callable[[], float] | None = None) -> None:
+        # Looked up at each call, so that a test may replace time.time.
+        self._read = now or (lambda: time.time())
+        if not callable(self._read):
+            msg = f"WallClock(now={now!r}): not a function. Pass one that returns seconds."
+            raise ClockError(msg)
+        self._latest = as_instant(self._read(), argument="WallClock.now")
         self._reading = threading.Lock()
         self._changed = threading.Condition()
         self._heap: list[tuple[int, int, _Attached]] = []
@@ -53,8 +61,15 @@ class WallClock:
         self._closed = False
         self._thread: threading.Thread | None = None
 
-    def attach(self, window: Window[Any, Any]) -> Window[Any, Any]:
-        """Move `window` from now on; its clock starts now unless it has been moved before."""
+    def attach(self, window: W) -> W:
+        """Move `window` from now on.
+
+        The clock of a window that was never advanced starts now. One that was, by another clock
+        before a snapshot, catches up with what is overdue.
+        """
+        if not isinstance(window, Window):
+            msg = f"attach({window!r}): not a window. Pass a TumblingWindow or a SlidingWindow."
+            raise ClockError(msg)
         if self._closed:
             raise ClockError("attach(window): this clock is closed. Make a new WallClock.")
         if "_clock" in vars(window):
@@ -79,10 +94,10 @@ class WallClock:
             attached.release()
             attached.raise_failure()
 
-    def now(self) -> int:
-        """Microseconds since the epoch; never less than it was, whatever the system clock does."""
+    def _micros(self) -> int:
+        """Now; never less than it was, whatever the system clock does."""
         with self._reading:
-            self._latest = max(self._latest, as_instant(self._read()))
+            self._latest = max(self._latest, as_instant(self._read(), argument="WallClock.now"))
             return self._latest
 
     def poll(self) -> None:
@@ -121,7 +136,7 @@ class WallClock:
 
     def _next_due(self) -> _Attached | None:
         with self._changed:
-            if self._heap and self._heap[0][0] <= self.now():
+            if self._heap and self._heap[0][0] <= self._micros():
                 return heapq.heappop(self._heap)[2]
             return None
 
@@ -131,7 +146,7 @@ class WallClock:
             with self._changed:
                 if self._closed:
                     return
-                wait = (self._heap[0][0] - self.now()) / 1e6 if self._heap else None
+                wait = (self._heap[0][0] - self._micros()) / 1e6 if self._heap else None
                 if wait is None or wait > 0:
                     self._changed.wait(wait)
 
@@ -145,16 +160,32 @@ class _Attached:
         self.failure: Exception | None = None
         self._scheduled: int | None = None
         with window.locked():
-            if window._now == window._start and not window.seen:
-                window._rebase(clock.now())
+            if window._now == window._start:
+                window._rebase(clock._micros())
+            self._check_lag()
             window.__dict__.update(_clock=self, _on_due=self.schedule)
-            window.__dict__.update(insert=self.insert, insert_many=self.insert_many)
+            window.__dict__.update(
+                insert=self.insert, insert_many=self.insert_many, punctuate=self.punctuate
+            )
+
+    def _check_lag(self) -> None:
+        """Refuse a window whose clock runs on another scale, for it would tick for ever."""
+        window, now = self.window, self.clock._micros()
+        periods = [policy.micros for policy in window.spec.policies if isinstance(policy, Time)]
+        ticks = max(((now - window._now) // period for period in periods), default=0)
+        if ticks > MOST_TICKS or now < window._now:
+            msg = (
+                f"attach(window): the window's clock is at {instant_text(window._now)}, the wall "
+                f"clock at {instant_text(now)}. Attach it before it is advanced, or advance it "
+                f"close to the wall clock first."
+            )
+            raise ClockError(msg)
 
     def insert(self, tuple_: Any, /, key: Any = NO_KEY) -> None:
         """Advance to now, then insert."""
         self.raise_failure()
         with self.window.locked():
-            self.window._advance(self.clock.now())
+            self.window._advance(self.clock._micros())
             type(self.window).insert(self.window, tuple_, key)
         self.schedule()
 
@@ -166,6 +197,13 @@ class _Attached:
             return
         for tuple_, key in zip(tuples, keys, strict=True):
             self.insert(tuple_, key)
+
+    def punctuate(self, mark: Mark = "window") -> None:
+        """Advance to now, then punctuate."""
+        self.raise_failure()
+        with self.window.locked():
+            self.window._advance(self.clock._micros())
+            type(self.window).punctuate(self.window, mark)
 
     def schedule(self) -> None:
         """Tell the clock when this window is next due, if that has changed."""
@@ -183,7 +221,7 @@ class _Attached:
         try:
             with self.window.locked():
                 self._scheduled = None
-                self.window._advance(self.clock.now())
+                self.window._advance(self.clock._micros())
         except Exception as error:
             logger.exception("a handler of %r failed in the clock's thread", self.window)
             error.add_note("in the thread of a WallClock")
@@ -200,5 +238,6 @@ class _Attached:
         """The window moves by hand again."""
         with self.window.locked():
             self.window.__dict__.pop("_clock", None)
+            self.window.__dict__.pop("punctuate", None)
             self.window._on_due = None
             self.window._reset_insert()

@@ -23,6 +23,7 @@ UNITS = {
     "d": timedelta(days=1),
 }
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|min|s|m|h|d)\s*")
+_SIGN = re.compile(r"\s*-")
 
 Duration = timedelta | str
 Instant = float | int | datetime | timedelta
@@ -34,15 +35,21 @@ def parse_duration(text: str) -> timedelta:
     >>> parse_duration("1h30m")
     datetime.timedelta(seconds=5400)
     """
-    total, end = timedelta(0), 0
+    sign = _SIGN.match(text)
+    start = end = sign.end() if sign else 0
+    total = 0
     while end < len(text) and (part := _PART.match(text, end)):
         # Through Decimal, because 0.1 s is 100,000 microseconds and not one less.
-        total += int(Decimal(part[1]) * micros(UNITS[part[2]])) * MICROSECOND
+        total += int(Decimal(part[1]) * micros(UNITS[part[2]]))
         end = part.end()
-    if not text.strip() or end < len(text):
+    if end == start or end < len(text):
         msg = f'"{text}" is not a duration. Write a number and a unit: "10s", "500ms", "1h30m".'
         raise PolicyError(msg)
-    return total
+    try:
+        return (-total if sign else total) * MICROSECOND
+    except OverflowError:
+        longest = timedelta.max.days
+        raise PolicyError(f'"{text}" is too long. The longest is {longest} days.') from None
 
 
 def as_duration(value: Duration, *, argument: str) -> timedelta:
@@ -54,7 +61,7 @@ def as_duration(value: Duration, *, argument: str) -> timedelta:
             return parse_duration(value)
         except PolicyError as error:
             raise PolicyError(f"{argument}({value!r}): {error}") from None
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         msg = (
             f"{argument}({value}): a bare number is ambiguous. "
             f'Write {argument}("{value}s") or {argument}(timedelta(seconds={value})).'
@@ -85,15 +92,16 @@ def duration_text(duration: timedelta) -> str:
     >>> duration_text(timedelta(minutes=90))
     '1h30m'
     """
-    whole, rest = divmod(micros(duration), 60_000_000)
+    whole, rest = divmod(abs(micros(duration)), 60_000_000)
     hours, minutes = divmod(whole, 60)
-    parts = [f"{hours}h"] * bool(hours) + [f"{minutes}m"] * bool(minutes)
-    if rest or not parts:
+    parts = ["-"] * (duration < timedelta(0))
+    parts += [f"{hours}h"] * bool(hours) + [f"{minutes}m"] * bool(minutes)
+    if rest or not whole:
         parts.append(f"{seconds_text(rest * MICROSECOND)}s")
     return "".join(parts)
 
 
-def as_instant(value: Instant) -> int:
+def as_instant(value: Instant, *, argument: str = "advance") -> int:
     """A point in time as microseconds: seconds as a number or a timedelta, or a datetime (UTC).
 
     >>> as_instant(1.5)
@@ -106,8 +114,13 @@ def as_instant(value: Instant) -> int:
         return micros(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or value - value != 0:
         msg = (
-            f"advance({value!r}): not a point in time. Pass seconds as a number, or a datetime, "
-            f"or a timedelta since the start."
+            f"{argument}({value!r}): not a point in time. Pass seconds as a number, or a datetime, "
+            f"or a timedelta."
         )
         raise ClockError(msg)
     return round(value * 1_000_000)
+
+
+def instant_text(at: int) -> str:
+    """A point in time, for messages: all its digits, and none that say nothing."""
+    return seconds_text(at * MICROSECOND) if abs(at) < 10**18 else f"{at / 1e6:g}"

@@ -48,20 +48,19 @@ class WindowEvents(Generic[T, K]):
     """
 
     sink: Callable[[Any], None] | None = None
-    emitted: list[Any]
+
+    @property
+    def emitted(self) -> list[Any]:
+        """The rows handed out so far, unless they went to a `sink`."""
+        # No __init__ makes the list, so that subclasses need not call it.
+        return vars(self).setdefault("_emitted", [])  # type: ignore[no-any-return]
 
     def emit(self, row: Any = None, /, **fields: Any) -> None:
         """Hand out a row: an object, or fields that become a dict."""
         if row is not None and fields:
             raise TypeError("emit: give a row or fields, not both.")
         made = fields if row is None else row
-        if self.sink is not None:
-            self.sink(made)
-            return
-        try:
-            self.emitted.append(made)
-        except AttributeError:  # no __init__ here, so that subclasses need not call it
-            self.emitted = [made]
+        (self.emitted.append if self.sink is None else self.sink)(made)
 
     def before_insert(self, window: Window[T, K], tuple_: T, key: K) -> None:
         """`tuple_` is about to enter; the subwindow exists and does not have it yet."""
@@ -103,6 +102,16 @@ class WindowEvents(Generic[T, K]):
 
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
+
+
+def misspelt(events: object) -> list[str]:
+    """Methods that look like handlers, and that no window will ever call."""
+    prefixes = ("before_", "after_", "on_", "select_")
+    return [
+        name
+        for name in dir(type(events))
+        if name.startswith(prefixes) and name not in HANDLERS and callable(getattr(events, name))
+    ]
 
 
 def overridden(events: object) -> Mapping[str, Callable[..., Any]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from windowlib.errors import WindowlibError
 from windowlib.events import EVICT_EVENTS, FLUSH_EVENTS, PARTITION_EVENTS
 from windowlib.order import Step, steps
+from windowlib.policies import PartitionAge
 
 if TYPE_CHECKING:
     from windowlib.window import Window
@@ -41,27 +42,32 @@ def raise_first(window: Window[Any, Any], failures: list[Exception]) -> None:
         return
     first, *others = failures
     add_note(window, first)
-    if others:
-        first.add_note(f"{len(others)} more handlers failed in the same step.")
+    add_count(first, len(others))
     raise first
 
 
-def add_note(window: Window[Any, Any], error: Exception, *, inserting: bool = False) -> None:
-    """Say which handler, partition and tuple it was."""
-    if isinstance(error, WindowlibError):
-        return
-    where = f"{type(window).__name__} '{window.spec}'"
+def add_count(error: Exception, others: int) -> None:
+    """Mention that it was not the only one."""
+    if others:
+        error.add_note(f"and {others} more {'failure' if others == 1 else 'failures'} after it")
+
+
+def add_note(window: Window[Any, Any], error: Exception, *, inserting: bool = False) -> str | None:
+    """Say which handler, partition and tuple it was; the event, if a handler raised."""
     found = _handler_frame(window, error.__traceback__)
+    if isinstance(error, WindowlibError):
+        return None if found is None else found[0]
+    where = f"{type(window).__name__} '{window.spec}'"
     if found is None:
         error.add_note(f"in {where}")
-        return
+        return None
     event, frame = found
+    what = f"time {window.now:g}"
     if inserting:
-        what = f"tuple {window.seen + (not _entered(window, event))}"
-    else:
-        what = f"time {window.now:g}"
+        what = f"tuple {window.seen + (not entered(window, event))}"
     owner = type(window.events).__name__
-    error.add_note(f"in {event} of {owner}, partition {_key(event, frame)}, {what}, in {where}")
+    error.add_note(f"in {event} of {owner}, {_partition(event, frame)}{what}, in {where}")
+    return event
 
 
 def _handler_frame(
@@ -80,18 +86,21 @@ def _code(handler: Any) -> CodeType | None:
     return getattr(getattr(handler, "__func__", handler), "__code__", None)
 
 
-def _key(event: str, frame: FrameType) -> str:
-    """The key argument, which is the last one of every handler that has a partition."""
+def _partition(event: str, frame: FrameType) -> str:
+    """The key or keys, which are the last argument of every handler that has any."""
     code = frame.f_code
-    if event in (*PARTITION_EVENTS, "on_empty_punctuation") or code.co_argcount < 2:
-        return "eviction" if event in PARTITION_EVENTS else "none"
-    return repr(frame.f_locals.get(code.co_varnames[code.co_argcount - 1]))
+    if event == "on_empty_punctuation" or code.co_argcount < 2:
+        return ""
+    last = frame.f_locals.get(code.co_varnames[code.co_argcount - 1])
+    return f"partition{'s' * (event in PARTITION_EVENTS)} {last!r}, "
 
 
-def _entered(window: Window[Any, Any], event: str) -> bool:
+def entered(window: Window[Any, Any], event: str) -> bool:
     """Whether the tuple being inserted was already in when this event fired."""
     if event in ("before_insert", "after_insert"):
         return event == "after_insert"
     order = steps(window.spec)
     step = _STEP.get(event)
-    return step not in order or order.index(step) > order.index(Step.INSERT)
+    if step is None:  # partition events: of the age check, or of the insertion
+        return not isinstance(window.spec.forget, PartitionAge)
+    return step in order and order.index(step) > order.index(Step.INSERT)

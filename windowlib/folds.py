@@ -15,7 +15,8 @@ window slides, so nothing drifts.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from decimal import Decimal
+from typing import Any, ClassVar, NoReturn
 
 from windowlib.errors import SchemaError
 
@@ -75,11 +76,9 @@ class CountFold(Fold):
         return a
 
 
-def _addable(x: Any, name: str) -> Any:
-    if isinstance(x, str | bytes | list | tuple):
-        msg = f"{name} of {x!r}: a {type(x).__name__} cannot be summed. Keep the tuples instead."
-        raise SchemaError(msg)
-    return x
+def _refuse(name: str, x: Any, why: str) -> NoReturn:
+    msg = f"{name} of {x!r}: {why}. Keep the tuples, or summarise another attribute."
+    raise SchemaError(msg)
 
 
 class SumFold(Fold):
@@ -105,16 +104,25 @@ class SumFold(Fold):
         total, nulls, *carry = state
         if x is None:
             return total, nulls + 1, *carry
+        if isinstance(x, str | bytes | list | tuple):
+            _refuse(self.name, x, f"a {type(x).__name__} cannot be added up")
         try:
-            after = _addable(x, self.name) + total
+            after = total + x
         except TypeError:
             if total != 0 or not isinstance(total, int):
-                raise
-            return x, nulls, *(x - x for _ in carry)  # a type that does not add to 0: timedelta
+                _refuse(self.name, x, f"it cannot be added to {total!r}")
+            return x, nulls, *self._zero(x, carry)
         if carry:
             larger = abs(total) >= abs(x)
             carry = [carry[0] + ((total - after) + x if larger else (x - after) + total)]
         return after, nulls, *carry
+
+    def _zero(self, x: Any, carry: list[Any]) -> list[Any]:
+        """Compensation for a type that adds to itself but not to 0, such as timedelta."""
+        try:
+            return [(x + x) - (x + x) for _ in carry or [0]][: len(carry)]
+        except TypeError:
+            _refuse(self.name, x, f"a {type(x).__name__} cannot be added up")
 
     def value(self, n: int, state: State) -> Any:
         """Total plus compensation; None if every value was null."""
@@ -169,9 +177,9 @@ class VarianceFold(Fold):
         try:
             away = x - mean
         except TypeError:
-            if count:
-                raise
-            return 1, x, x - x  # a type that does not mix with floats: Decimal
+            if count or not isinstance(x, Decimal):
+                _refuse(self.name, x, "it is no number like the others")
+            return 1, x, x - x  # does not mix with floats
         count += 1
         mean = mean + away / count
         return count, mean, squares + away * (x - mean)
@@ -190,6 +198,13 @@ class VarianceFold(Fold):
         return count, mean, a[2] + b[2] + away * away * a[0] * b[0] / count
 
 
+def _less(name: str, a: Any, b: Any) -> bool:
+    try:
+        return bool(a < b)
+    except TypeError:
+        _refuse(name, a, f"it cannot be compared with {b!r}")
+
+
 class MaxFold(Fold):
     """State: the largest value so far, NaN above all; `LOWEST` stands for none."""
 
@@ -204,7 +219,7 @@ class MaxFold(Fold):
     def step(self, state: State, x: Any) -> State:
         """The larger of both."""
         best = state[0]
-        if x is None or best != best or (best is not LOWEST and x < best):
+        if x is None or best != best or (best is not LOWEST and _less(self.name, x, best)):
             return state
         return (x,)
 
@@ -231,7 +246,7 @@ class MinFold(Fold):
     def step(self, state: State, x: Any) -> State:
         """The smaller of both."""
         best = state[0]
-        if x is None or (best is not HIGHEST and (x > best or x != x)):
+        if x is None or (best is not HIGHEST and (_less(self.name, best, x) or x != x)):
             return state
         return (x,)
 

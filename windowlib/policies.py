@@ -18,7 +18,14 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, Literal
 
-from windowlib.durations import Duration, as_duration, duration_text, micros, seconds_text
+from windowlib.durations import (
+    Duration,
+    as_duration,
+    duration_text,
+    micros,
+    parse_duration,
+    seconds_text,
+)
 from windowlib.errors import PolicyError, suggestion
 
 Attribute = str | int | Callable[[Any], Any]
@@ -28,7 +35,7 @@ SELECTIONS: tuple[Selection, ...] = ("lru", "lfu", "oldest", "operator")
 
 def _check_size(owner: str, size: int) -> None:
     if isinstance(size, bool) or not isinstance(size, int):
-        msg = f"{owner}(size={size!r}): size must be a whole number of tuples, such as {owner}(10)."
+        msg = f"{owner}(size={size!r}): size must be a whole number, such as {owner}(10)."
         raise PolicyError(msg)
     if size < 0:
         raise PolicyError(f"{owner}(size={size}): size must not be negative.")
@@ -72,17 +79,14 @@ class Delta:
     threshold: int | float | Decimal | timedelta
 
     def __init__(self, attribute: Attribute, threshold: float | Decimal | Duration) -> None:
-        usable = isinstance(attribute, str | int) or callable(attribute)
-        if isinstance(attribute, bool) or not usable:
-            msg = (
-                f"Delta({attribute!r}, ...): the attribute must be a name, an index or a callable, "
-                f'such as Delta("ts", 10).'
-            )
-            raise PolicyError(msg)
+        check_attribute(attribute, "Delta({attribute!r}, ...)", 'Delta("ts", 10)')
         if isinstance(threshold, str):
-            threshold = as_duration(threshold, argument=f"Delta({attribute!r}, ...), threshold ")
+            try:
+                threshold = parse_duration(threshold)
+            except PolicyError as error:
+                raise PolicyError(f"Delta({attribute!r}, {threshold!r}): {error}") from None
         usable = isinstance(threshold, int | float | Decimal | timedelta)
-        if isinstance(threshold, bool) or not usable or threshold != threshold:
+        if isinstance(threshold, bool) or not usable or _not_a_number(threshold):
             msg = (
                 f"Delta({attribute!r}, {threshold!r}): the threshold must be a number or a "
                 f'duration, such as Delta("ts", 10) or Delta("ts", "10s").'
@@ -90,6 +94,13 @@ class Delta:
             raise PolicyError(msg)
         object.__setattr__(self, "attribute", attribute)
         object.__setattr__(self, "threshold", threshold)
+
+    @property
+    def shown(self) -> str:
+        """The policy as one writes it, for messages."""
+        d = self.threshold
+        text = f'"{duration_text(d)}"' if isinstance(d, timedelta) else repr(d)
+        return f"Delta({self.attribute!r}, {text})"
 
     def exceeds(self, new: Any, old: Any) -> bool:
         """The delta test: never for smaller values, and strictly more than the threshold.
@@ -119,7 +130,8 @@ class Time:
     def __init__(self, period: Duration) -> None:
         length = as_duration(period, argument="Time")
         if length <= timedelta(0):
-            raise PolicyError(f'Time("{period}"): the period must be longer than zero.')
+            shown = duration_text(length)
+            raise PolicyError(f'Time("{shown}"): the period must be longer than zero.')
         object.__setattr__(self, "period", length)
 
     @property
@@ -216,7 +228,8 @@ class PartitionAge:
     def __init__(self, age: Duration) -> None:
         length = as_duration(age, argument="PartitionAge")
         if length < timedelta(0):
-            raise PolicyError(f"PartitionAge({age!r}): age must not be negative.")
+            shown = duration_text(length)
+            raise PolicyError(f'PartitionAge("{shown}"): age must not be negative.')
         object.__setattr__(self, "age", length)
 
     @property
@@ -230,6 +243,20 @@ class PartitionAge:
 
 Policy = Count | Delta | Time | Punct
 PartitionEviction = PartitionCount | TupleCount | PartitionAge
+
+
+def _not_a_number(value: Any) -> bool:
+    return value.is_nan() if isinstance(value, Decimal) else bool(value != value)
+
+
+def check_attribute(attribute: object, owner: str, sample: str) -> None:
+    """Refuse what cannot name an attribute; `owner` may show it as `{attribute!r}`."""
+    if isinstance(attribute, bool) or not (isinstance(attribute, str | int) or callable(attribute)):
+        msg = (
+            f"{owner.format(attribute=attribute)}: the attribute must be a name, an index or a "
+            f"callable, such as {sample}."
+        )
+        raise PolicyError(msg)
 
 
 def attribute_text(attribute: object) -> str:

@@ -66,17 +66,23 @@ class Slices:
 
     def save(self, s: Subwindow) -> Any:
         """Closed slices, and the state of the open one, as plain data."""
-        stacks = [list(s.front), list(s.recent), s.back]
-        return [stacks, self.plan.load(s).snapshot(), self.plan.odd]
+        encode = self.plan.encode
+        front, recent = ([encode(row) for row in stack] for stack in (s.front, s.recent))
+        back = None if s.back is None else encode(s.back)
+        return [[front, recent, back], self.plan.load(s).snapshot(), self.plan.odd]
 
     def load(self, s: Subwindow, state: Any) -> None:
         """Put back what `save` gave."""
-        (front, recent, s.back), open_slice, odd = state
-        s.front, s.recent = list(front), list(recent)
+        (front, recent, back), open_slice, odd = state
+        s.front, s.recent = ([self._row(row) for row in stack] for stack in (front, recent))
+        s.back = None if back is None else self._row(back)
         ready = self.plan()
         ready.restore(open_slice)
         self.plan.store(s, ready)
         self.plan.odd = self.plan.odd or odd
+
+    def _row(self, encoded: list[Any]) -> tuple[Any, ...]:
+        return tuple(self.plan.decode(encoded))
 
     def refuse(self, key: Any) -> NoReturn:
         """The summary was asked for at another time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from windowlib.access import DEFAULT_KEY
@@ -20,7 +21,7 @@ from windowlib.policies import (
     Time,
 )
 from windowlib.slices import Slices
-from windowlib.spec import By, Sliding
+from windowlib.spec import By, Sliding, Spec
 from windowlib.subwindow import Subwindow, subwindow_class
 from windowlib.summarizers import Plan, SummarizerArgument, made
 from windowlib.window import Engine, Window, combine
@@ -59,11 +60,11 @@ class SlidingWindow(Window[T, K]):
 
     def __init__(
         self,
-        spec: Sliding | str | None = None,
+        spec: Spec | str | None = None,
         *,
         evict: Policy | None = None,
         trigger: Policy | None = None,
-        by: By | None = None,
+        by: By | Sequence[str] | None = None,
         forget: PartitionEviction | None = None,
         events: WindowEvents[T, K] | None = None,
         summarizer: SummarizerArgument | None = None,
@@ -83,8 +84,6 @@ class SlidingWindow(Window[T, K]):
         self._tick = self._start + self._trigger.micros if isinstance(self._trigger, Time) else None
         self._slices = self._sliced()
         self._sub = subwindow_class(self._fields())
-        if self._slices is None and isinstance(self._factory, Plan):
-            self._factory = self._factory.careful()
 
     def _sliced(self) -> Slices | None:
         """Slices stand for the tuples where nobody can tell the difference."""
@@ -220,7 +219,8 @@ class SlidingWindow(Window[T, K]):
     def _revive(self, key: Any) -> Subwindow:
         """Trigger state for a key that is not in storage: nothing is kept, or it was evicted."""
         s = self._asleep.get(key) or self._make(key)
-        if not isinstance(self._trigger, Count) or self._trigger.size > 1:  # else: no state at all
+        counts = isinstance(self._trigger, Count) and self._trigger.size > 1
+        if counts or isinstance(self._trigger, Delta):  # other triggers have no state to keep
             self._asleep[key] = s
         return s
 
@@ -232,20 +232,20 @@ class SlidingWindow(Window[T, K]):
 
     def full(self, key: Any = DEFAULT_KEY) -> bool:
         """Whether a partition has been full since it was created: `partial` windows before that."""
-        s = self._subs.get(key)
+        s = self._find(key)
         if s is None:
             return False
         return self._was_full(s) or isinstance(self._evict, Time)
 
     def _short_runs(self) -> bool:
-        return isinstance(self.spec.every, Count) and self.spec.every.size <= SHORT
+        return isinstance(self.spec.evict, Count) and self.spec.evict.size <= SHORT
 
     def _summarises(self) -> bool:
         return self._slices is not None
 
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
         """A summary of the tuples of a partition; `.value()` reads it."""
-        s = self._subs.get(key)
+        s = self._find(key)
         if self._slices is not None:
             if s is not None and s.count and not s.n:  # a trigger is running
                 return s

@@ -36,10 +36,16 @@ def take(window: Window[Any, Any]) -> dict[str, Any]:
 def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
     """Replace a window's state; nothing changes if the snapshot does not fit."""
     _check(window, state)
-    parts = [_restored(window, part) for part in state["parts"]]
-    asleep = [_restored(window, part) for part in state["asleep"]]
-    window._start, window._now = state["start"], state["now"]
-    window._tick, window._left = state["tick"], state["left"]
+    try:
+        parts = [_restored(window, part) for part in state["parts"]]
+        asleep = [_restored(window, part) for part in state["asleep"]]
+        clock = (state["start"], state["now"], state["tick"], state["left"])
+        lru = None if window._pe is None else list(state["lru"])
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        msg = f"restore(state): the snapshot is damaged ({error!r}). Take it from snapshot() whole."
+        raise StateVersionError(msg) from error
+    window.events.restore(state.get("events"))  # the last thing that may fail
+    window._start, window._now, window._tick, window._left = clock
     window._subs.clear()
     window._asleep.clear()
     window._asleep.update((s.key, s) for s in asleep)
@@ -51,9 +57,8 @@ def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
     window._arrivals.extend(s for _, _, s in sorted(arrivals, key=lambda entry: entry[:2]))
     if window._pe is not None:
         window._pe.lru.clear()
-        window._pe.lru.update((key, window._subs[key]) for key in state["lru"])
+        window._pe.lru.update((key, window._subs[key]) for key in lru or ())
         window._pe.total = sum(map(window._size, window._pe.lru.values()))
-    window.events.restore(state["events"])
 
 
 def _description(window: Window[Any, Any]) -> dict[str, str]:
@@ -61,7 +66,7 @@ def _description(window: Window[Any, Any]) -> dict[str, str]:
 
 
 def _check(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
-    if not isinstance(state, Mapping) or "v" not in state:
+    if not isinstance(state, Mapping) or not {"v", "spec"} <= set(state):
         raise StateVersionError("restore(state): this is not a snapshot of a window.")
     if state["v"] != VERSION:
         msg = (

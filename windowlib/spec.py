@@ -7,10 +7,14 @@ text, and `parse` in `windowlib.spl` reads it.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any, ClassVar, Final, cast
 
+from windowlib.durations import duration_text
 from windowlib.errors import PolicyError
 from windowlib.policies import (
     Attribute,
@@ -46,7 +50,8 @@ By = Attribute | tuple[Attribute, ...] | _Key
 def _check_by(by: By | Sequence[str] | None, spec: str) -> By | None:
     if isinstance(by, list | tuple):
         parts = tuple(cast("tuple[Attribute, ...]", by))
-        if not parts or not all(isinstance(p, str | int) or callable(p) for p in parts):
+        named = all(isinstance(p, str | int) or callable(p) for p in parts)
+        if not parts or not named or any(isinstance(p, bool) for p in parts):
             msg = f'{spec}(by={by!r}): name the key columns, such as by="symbol" or by=("a", "b").'
             raise PolicyError(msg)
         return parts
@@ -144,13 +149,25 @@ class _Spec:
 
 
 def _value_text(value: object) -> str:
+    """A field's value: different for different values, the same for equal ones, in any process."""
     if isinstance(value, tuple):
-        return ", ".join(map(attribute_text, value))
-    if isinstance(value, Delta):  # "10" and 10 must not look alike in a fingerprint
-        return f"Delta({attribute_text(value.attribute)}, {value.threshold!r})"
-    if value is None or value is KEY or not (callable(value) or isinstance(value, str | int)):
-        return repr(value)
-    return attribute_text(value)
+        return f"({', '.join(map(_value_text, value))})"
+    if isinstance(value, Delta):
+        return f"Delta({_value_text(value.attribute)}, {_threshold_text(value.threshold)})"
+    if callable(value):
+        return f"<{attribute_text(value)}>"
+    return repr(value)
+
+
+def _threshold_text(value: float | Decimal | timedelta) -> str:
+    """10, 10.0 and Decimal("10") are one threshold."""
+    if isinstance(value, timedelta):
+        return f'"{duration_text(value)}"'
+    if math.isfinite(value) and value == int(value):
+        return str(int(value))
+    if isinstance(value, Decimal) and float(value) != value:
+        return repr(value.normalize())
+    return repr(float(value))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

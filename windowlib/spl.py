@@ -40,11 +40,21 @@ def _size(text: str) -> int:
 
 
 def _span(text: str) -> timedelta:
-    return parse_duration(text if text[-1:].isalpha() else f"{text}s")
+    return _duration(text if text[-1:].isalpha() else f"{text}s")
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except PolicyError:
+        raise ValueError(text) from None  # the clause as a whole makes the better message
 
 
 def _threshold(text: str) -> float | timedelta:
-    return parse_duration(text) if text[-1:].isalpha() else _number(text)
+    try:
+        return _number(text)
+    except ValueError:
+        return _duration(text)
 
 
 def _delta(attribute: str, threshold: str) -> Delta:
@@ -63,7 +73,8 @@ PARTITION_POLICIES: dict[str, tuple[str, Callable[..., PartitionEviction]]] = {
     "tuplecount": ("tupleCount(1000)", lambda n, *s: TupleCount(_size(n), *s)),
     "partitionage": ("partitionAge(3600)", lambda a: PartitionAge(_span(a))),
 }
-_WORDS = ("tumbling", "sliding", "partitioned", *POLICIES, "partitionCount", "tupleCount")
+_WORDS = ("tumbling", "sliding", "partitioned", *POLICIES)
+_WORDS += ("partitionCount", "tupleCount", "partitionAge")
 
 
 def _clauses(text: str) -> list[tuple[str, list[str]]]:
@@ -85,8 +96,8 @@ EXAMPLE = "sliding, count(100), count(10), partitioned"
 def _build(text: str, word: str, arguments: list[str], sample: str, make: Callable[..., object]):  # type: ignore[no-untyped-def]
     try:
         return make(*arguments)
-    except PolicyError:
-        raise
+    except PolicyError as error:
+        raise PolicyError(f"{text!r}: {error}") from None
     except (TypeError, ValueError):
         msg = f"{text!r}: cannot read {word}({', '.join(arguments)}). Write it as {sample}."
         raise PolicyError(msg) from None
@@ -102,6 +113,8 @@ def parse(text: str, *, by: By | Sequence[str] | None = None) -> Spec:
     >>> parse("sliding, count(100), count(10), partitioned", by="symbol")
     Sliding(Count(size=100), every=Count(size=10), by='symbol')
     """
+    if not isinstance(text, str):
+        raise PolicyError(f"parse({text!r}): not SPL text. Write it as {EXAMPLE!r}.")
     kinds: list[str] = []
     policies: list[Policy] = []
     forget: list[PartitionEviction] = []
@@ -121,17 +134,24 @@ def parse(text: str, *, by: By | Sequence[str] | None = None) -> Spec:
             raise PolicyError(msg)
     if len(kinds) != 1:
         raise PolicyError(f"{text!r}: say either tumbling or sliding, once.")
-    _check_counts(text, kinds[0], policies, forget)
+    _check_counts(text, kinds[0], policies, forget, partitioned)
     key = _key(text, partitioned, by)
     evicted = forget[0] if forget else None
-    if kinds[0] == "tumbling":
-        return Tumbling(policies[0], by=key, forget=evicted)
-    every = policies[1] if len(policies) > 1 else None
-    return Sliding(policies[0], every=every, by=key, forget=evicted)
+    try:
+        if kinds[0] == "tumbling":
+            return Tumbling(policies[0], by=key, forget=evicted)
+        every = policies[1] if len(policies) > 1 else None
+        return Sliding(policies[0], every=every, by=key, forget=evicted)
+    except PolicyError as error:
+        raise PolicyError(f"{text!r}: {error}") from None
 
 
 def _check_counts(
-    text: str, kind: str, policies: list[Policy], forget: list[PartitionEviction]
+    text: str,
+    kind: str,
+    policies: list[Policy],
+    forget: list[PartitionEviction],
+    partitioned: bool,
 ) -> None:
     if kind == "tumbling" and len(policies) != 1:
         msg = (
@@ -147,6 +167,12 @@ def _check_counts(
         raise PolicyError(msg)
     if len(forget) > 1:
         raise PolicyError(f"{text!r}: only one partition eviction policy is possible. Keep one.")
+    if forget and not partitioned:
+        msg = (
+            f"{text!r}: {forget[0]} needs a partitioned window. Add the word 'partitioned', or "
+            f"drop it."
+        )
+        raise PolicyError(msg)
 
 
 def _key(text: str, partitioned: bool, by: By | Sequence[str] | None) -> By | Sequence[str] | None:

@@ -24,13 +24,15 @@ the largest number, as in Spark. Integers and decimals are exact.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from windowlib.attributes import Getter
 from windowlib.errors import PolicyError
 from windowlib.folds import CountFold, Fold, MaxFold, MeanFold, MinFold, SumFold, VarianceFold
-from windowlib.policies import Attribute, attribute_text
+from windowlib.policies import Attribute, attribute_text, check_attribute
 from windowlib.subwindow import Subwindow, place
 
 T = TypeVar("T")
@@ -65,14 +67,14 @@ class Summarizer(Generic[T]):
         """The summary so far."""
 
     def snapshot(self) -> Any:
-        """The state as plain data; by default all attributes."""
-        return self.__getstate__()
+        """The state as plain data; by default a copy of all attributes."""
+        return copy.deepcopy(self.__getstate__())
 
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
         plain, slots = state if isinstance(state, tuple) else (state, None)
         for name, value in {**(plain or {}), **(slots or {})}.items():
-            setattr(self, name, value)
+            setattr(self, name, copy.deepcopy(value))
 
 
 class Ready(Summarizer[Any]):
@@ -109,33 +111,47 @@ class Ready(Summarizer[Any]):
         )
 
     def snapshot(self) -> Any:
-        """Tuple count and states."""
-        return [self.n, list(self.states)]
+        """Tuple count and places of state."""
+        return [self.n, self.plan.encode(v for state in self.states for v in state)]
 
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
-        self.n, states = state
-        self.states = [tuple(s) for s in states]
+        self.n, places = state
+        values = iter(self.plan.decode(places))
+        self.states = [tuple(next(values) for _ in fold.empty) for fold in self.plan.folds]
 
 
+@dataclass(frozen=True, slots=True)
 class Recipe:
-    """A ready-made summarizer before it meets a window: a function and an attribute. Frozen."""
+    """A ready-made summarizer before it meets a window: a function and an attribute."""
 
-    __slots__ = ("_fold", "_text", "attribute")
+    function: str
+    attribute: Attribute | None = None
+    options: tuple[tuple[str, Any], ...] = ()
 
-    def __init__(
-        self, text: str, attribute: Attribute | None, fold: Callable[[bool], Fold]
-    ) -> None:
-        self._text = text
-        self.attribute = attribute
-        self._fold = fold
+    def __post_init__(self) -> None:
+        if self.attribute is not None or self.function != "count":
+            owner = f"summarizers.{self.function}({{attribute!r}})"
+            check_attribute(self.attribute, owner, f'summarizers.{self.function}("price")')
 
     def fold(self, short: bool) -> Fold:
         """The fold, for a short run of tuples or one of any length."""
-        return self._fold(short)
+        return FOLDS[self.function](short, **dict(self.options))
 
     def __repr__(self) -> str:
-        return f"summarizers.{self._text}"
+        shown = [] if self.attribute is None else [_shown(self.attribute)]
+        shown += [f"{name}={value!r}" for name, value in self.options]
+        return f"summarizers.{self.function}({', '.join(shown)})"
+
+
+FOLDS: dict[str, Callable[..., Fold]] = {
+    "count": lambda short: CountFold(),
+    "sum": lambda short, compensated=False: SumFold(short and not compensated),
+    "mean": lambda short, compensated=False: MeanFold(short and not compensated),
+    "variance": lambda short, ddof: VarianceFold(ddof),
+    "min": lambda short: MinFold(),
+    "max": lambda short: MaxFold(),
+}
 
 
 class Plan:
@@ -162,10 +178,6 @@ class Plan:
         """A new, empty summary."""
         return Ready(self)
 
-    def careful(self) -> Plan:
-        """The same for runs of any length."""
-        return Plan(self.argument, short=False)
-
     @property
     def start(self) -> tuple[Any, ...]:
         """What the places of state hold before the first tuple."""
@@ -175,6 +187,23 @@ class Plan:
     def places(self) -> int:
         """How many places of state the folds need together."""
         return len(self.start)
+
+    def encode(self, places: Iterable[Any]) -> list[Any]:
+        """Places of state as plain data: None for a place that is still as it starts.
+
+        Some starts are known by identity, which no serialisation keeps.
+        """
+        return [
+            None if value is start else value
+            for value, start in zip(places, self.start, strict=True)
+        ]
+
+    def decode(self, places: Iterable[Any]) -> list[Any]:
+        """What `encode` got."""
+        return [
+            start if value is None else value
+            for value, start in zip(places, self.start, strict=True)
+        ]
 
     def load(self, s: Subwindow) -> Ready:
         """The summary that the generated insert keeps in the slots of `s`."""
@@ -200,17 +229,25 @@ def _shown(attribute: Attribute) -> str:
 
 def count() -> Recipe:
     """How many tuples."""
-    return Recipe("count()", None, lambda _: CountFold())
+    return Recipe("count")
 
 
-def sum(attribute: Attribute) -> Recipe:
-    """Sum of an attribute; exact for integers and decimals, compensated for floats."""
-    return Recipe(f"sum({_shown(attribute)})", attribute, SumFold)
+def sum(attribute: Attribute, *, compensated: bool = False) -> Recipe:
+    """Sum of an attribute; exact for integers and decimals.
+
+    Floats are compensated (Neumaier) in windows of more than 128 tuples; shorter windows are
+    added straight, which is faster, unless you say `compensated=True`.
+    """
+    return Recipe("sum", attribute, _compensation(compensated))
 
 
-def mean(attribute: Attribute) -> Recipe:
-    """Arithmetic mean of an attribute."""
-    return Recipe(f"mean({_shown(attribute)})", attribute, MeanFold)
+def mean(attribute: Attribute, *, compensated: bool = False) -> Recipe:
+    """Arithmetic mean of an attribute; `compensated` as for `sum`."""
+    return Recipe("mean", attribute, _compensation(compensated))
+
+
+def _compensation(wanted: bool) -> tuple[tuple[str, Any], ...]:
+    return (("compensated", True),) if wanted else ()
 
 
 def variance(attribute: Attribute, *, ddof: int = 0) -> Recipe:
@@ -218,19 +255,17 @@ def variance(attribute: Attribute, *, ddof: int = 0) -> Recipe:
     if ddof not in (0, 1):
         msg = f"variance(ddof={ddof!r}): ddof must be 0 (population) or 1 (sample)."
         raise PolicyError(msg)
-    return Recipe(
-        f"variance({_shown(attribute)}, ddof={ddof})", attribute, lambda _: VarianceFold(ddof)
-    )
+    return Recipe("variance", attribute, (("ddof", ddof),))
 
 
 def min(attribute: Attribute) -> Recipe:
     """Smallest value of an attribute."""
-    return Recipe(f"min({_shown(attribute)})", attribute, lambda _: MinFold())
+    return Recipe("min", attribute)
 
 
 def max(attribute: Attribute) -> Recipe:
     """Largest value of an attribute."""
-    return Recipe(f"max({_shown(attribute)})", attribute, lambda _: MaxFold())
+    return Recipe("max", attribute)
 
 
 SummarizerArgument = (
@@ -269,6 +304,11 @@ def check_summarizer(argument: object) -> None:
             f"summarizer={name}(...): one object cannot serve every partition. Pass the class, "
             f"summarizer={name}, or a function that makes one."
         )
+        raise PolicyError(msg)
+    if getattr(argument, "__module__", "") == __name__ and not isinstance(argument, type):
+        name = getattr(argument, "__name__", "")
+        sample = f"{name}()" if name == "count" else f'{name}("price")'
+        msg = f"summarizer=summarizers.{name}: call it, as in summarizers.{sample}."
         raise PolicyError(msg)
     wrong_class = isinstance(argument, type) and not issubclass(argument, Summarizer)
     if wrong_class or not builtins.callable(argument):

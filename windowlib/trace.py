@@ -139,7 +139,7 @@ class _Recorder(WindowEvents[_Arrival, Any]):
         if spec.by is not None and spec.by is not KEY:
             self._key = key_getter(spec.by, f"by={spec.by!r}")  # type: ignore[arg-type]
         make = SlidingWindow if isinstance(spec, Sliding) else TumblingWindow
-        self.window: Window[_Arrival, Any] = make(_numbered(spec), events=self, start=start)  # type: ignore[arg-type]
+        self.window: Window[_Arrival, Any] = make(_numbered(spec), events=self, start=start)
 
     def take(self, number: int, row: Any) -> None:
         key = DEFAULT_KEY if self._key is None else _usable(self._key(row))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from windowlib.access import DEFAULT_KEY
@@ -12,7 +13,7 @@ from windowlib.events import WindowEvents
 from windowlib.failure import collected, raise_first
 from windowlib.folds import SHORT
 from windowlib.policies import Count, Delta, PartitionEviction, Policy, Punct, Time
-from windowlib.spec import By, Tumbling
+from windowlib.spec import By, Spec, Tumbling
 from windowlib.subwindow import UNSET, Subwindow, subwindow_class
 from windowlib.summarizers import Plan, Ready, SummarizerArgument, made
 from windowlib.window import Engine, Mark, Window, combine
@@ -52,10 +53,10 @@ class TumblingWindow(Window[T, K]):
 
     def __init__(
         self,
-        spec: Tumbling | str | None = None,
+        spec: Spec | str | None = None,
         *,
         evict: Policy | None = None,
-        by: By | None = None,
+        by: By | Sequence[str] | None = None,
         forget: PartitionEviction | None = None,
         events: WindowEvents[T, K] | None = None,
         summarizer: SummarizerArgument | None = None,
@@ -190,8 +191,9 @@ class TumblingWindow(Window[T, K]):
 
     def _open(self, s: Subwindow) -> None:
         assert self._factory is not None
-        s.summary = made(self._factory)
-        s.summary.open(s.key)
+        summary = made(self._factory)
+        summary.open(s.key)
+        s.summary = summary
 
     def _size(self, s: Subwindow) -> int:
         return len(s.data) if self._factory is None else s.n
@@ -207,7 +209,7 @@ class TumblingWindow(Window[T, K]):
 
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
         """The summarizer of a partition; `.value()` reads it. Live: it empties with the flush."""
-        s = self._subs.get(key)
+        s = self._find(key)
         if self._plan is not None:
             return s if s is not None and s.n else self._plan()
         if self._factory is None:

@@ -7,21 +7,22 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, count, islice
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
 from windowlib import snapshot
-from windowlib.access import Access
+from windowlib.access import NAN_KEY, Access
 from windowlib.attributes import Getter, key_getter
-from windowlib.durations import Instant, as_instant
+from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import (
     ClockError,
     PartitionError,
     PolicyError,
     PunctuationError,
     WindowlibWarning,
+    suggestion,
 )
-from windowlib.events import WindowEvents, overridden
-from windowlib.failure import add_note, raise_first
+from windowlib.events import HANDLERS, WindowEvents, misspelt, overridden
+from windowlib.failure import add_note, entered, raise_first
 from windowlib.partitions import Partitions
 from windowlib.policies import (
     Delta,
@@ -92,12 +93,13 @@ class Window(Access[T, K]):
         self._asleep: dict[Any, Subwindow] = {}  # no tuples, but a trigger state that survives
         self._born = count()
         self._left = 0  # tuples that partitions took along when they were dropped
-        self._now = self._start = as_instant(start)
+        self._now = self._start = as_instant(start, argument="start")
+        self._acting = False  # whether the clock's actions are running
         self._arrivals: deque[Subwindow] = deque()  # one entry per tuple that time will evict
         self._lock = threading.RLock() if self.spec.timed else None
         self._pe = Partitions(self, self.spec.forget) if self.spec.forget is not None else None
         deltas = [policy for policy in self.spec.policies if isinstance(policy, Delta)]
-        self._getters = {policy: Getter(policy.attribute, repr(policy)) for policy in deltas}
+        self._getters = {policy: Getter(policy.attribute, policy.shown) for policy in deltas}
         by = self.spec.by
         self._key_of = None if by is None or by is KEY else key_getter(by, f"by={by!r}")
         self._factory = self._summaries(summarizer)
@@ -123,6 +125,10 @@ class Window(Access[T, K]):
         raise NotImplementedError
 
     def _warn(self) -> None:
+        for name in misspelt(self.events):
+            known = suggestion(name, HANDLERS)
+            msg = f"{type(self.events).__name__}.{name} is no handler, nothing calls it.{known}"
+            warnings.warn(msg, WindowlibWarning, stacklevel=4)
         forget = self.spec.forget
         if forget is None or isinstance(forget, PartitionAge) or forget.select != "operator":
             return
@@ -204,24 +210,39 @@ class Window(Access[T, K]):
             self._advance(as_instant(now))
 
     def _advance(self, now: int) -> None:
+        if self._acting:
+            msg = (
+                f"advance({instant_text(now)}): called by a handler while the window is being "
+                f"advanced. Handlers may read the window, not move it."
+            )
+            raise ClockError(msg)
         if now < self._now:
             msg = (
-                f"advance({now / 1e6:g}): time went back from {self._now / 1e6:g}. A window's "
-                f"clock only moves forward; use a new window, or restore a snapshot."
+                f"advance({instant_text(now)}): time went back from {instant_text(self._now)}. A "
+                f"window's clock only moves forward; use a new window, or restore a snapshot."
             )
             raise ClockError(msg)
         failures: list[Exception] = []
-        while (due := self._due()) is not None and due <= now:
-            self._now = max(due, self._now)
-            self._act(failures)
+        self._acting = True
+        try:
+            while (due := self._due()) is not None and due <= now:
+                self._now = max(due, self._now)
+                self._act(failures)
+        finally:
+            self._acting = False
         self._now = now
         raise_first(self, failures)
 
     def _rebase(self, start: int) -> None:
-        """Start the clock of a window that nothing has happened to at another time."""
+        """Start the clock of a window that has never been advanced at another time."""
         if self._tick is not None:
             self._tick += start - self._start
         self._now = self._start = start
+        for s in [*self._subs.values(), *self._asleep.values()]:
+            if s.stamps:
+                s.stamps = deque(start for _ in s.stamps)
+            if "stamp" in s.fields:
+                s.stamp = start
 
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due first; a handler's failure does not keep the others from running."""
@@ -270,8 +291,7 @@ class Window(Access[T, K]):
                 f"Pass key=..., or build it with by=..."
             )
             raise PartitionError(msg)
-        # NaN equals nothing, itself included; all NaN are one partition.
-        return self._subs[_NAN] if _NAN in self._subs else self._enter(_NAN)
+        return self._find(key) or self._enter(NAN_KEY)
 
     def _make(self, key: Any) -> Subwindow:
         raise NotImplementedError
@@ -285,16 +305,28 @@ class Window(Access[T, K]):
         self._left += self._arrived(s)
 
     def _failed(self, error: Exception, tuple_: Any, key: Any) -> Exception:
-        """An insert failed: say why, and leave no empty partition that it created."""
+        """An insert failed: say why, and bring the insert to a sound end.
+
+        A tuple that has not entered is not taken. For one that has, the remaining steps are done,
+        as if the handler had returned, and then its exception comes out.
+        """
+        from windowlib.engine.reference import Reference
         from windowlib.engine.rules import better_error
 
         if (better := better_error(self, error, tuple_, key)) is not None:
             return better
-        add_note(self, error, inserting=True)
-        s = self._subs.get(key)
+        event = add_note(self, error, inserting=True)
+        if event is not None and entered(self, event):
+            Reference(self).finish(event, tuple_, key, error)
+        s = self._find(key)
         if s is not None and not self._arrived(s):
             self._drop(s)
         return error
+
+    def __reduce__(self) -> NoReturn:
+        name = type(self).__name__
+        msg = f"a {name} cannot be pickled or copied. Use snapshot(), and restore() in a new one."
+        raise TypeError(msg)
 
     def explain(self) -> str:
         """Specification, order of events, storage, engine and handlers, as text."""
@@ -345,25 +377,25 @@ class Window(Access[T, K]):
         return f"<{type(self).__name__} '{self.spec}', {shown}>"
 
 
-_NAN = float("nan")
-
-
 def combine(
     spec: Spec | str | None,
     make: Callable[..., Spec],
     evict: Policy | None,
-    by: By | None,
+    by: By | Sequence[str] | None,
     forget: PartitionEviction | None,
     **more: Policy | None,
 ) -> tuple[Spec | str, bool]:
     """A specification from either a spec or policies, and whether keys are the caller's choice."""
-    given = [evict, by, forget, *more.values()]
+    name = f"{make.__name__}Window"
+    given = [evict, forget, *more.values()]
+    if isinstance(spec, str) and not any(given):
+        return parse(spec, by=by), False
     if spec is not None:
-        if any(value is not None for value in given):
-            msg = "give either a specification or policies (evict=, ...), not both."
+        if by is not None or any(value is not None for value in given):
+            msg = f"{name}(spec, ...): give a specification or policies (evict=, ...), not both."
             raise PolicyError(msg)
         return spec, False
     if evict is None:
-        msg = f"{make.__name__}Window(): give a specification or evict=, such as evict=Count(10)."
+        msg = f"{name}(): give a specification or evict=, such as evict=Count(10)."
         raise PolicyError(msg)
     return make(evict, by=KEY if by is None else by, forget=forget, **more), by is None

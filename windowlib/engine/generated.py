@@ -82,7 +82,7 @@ class _Writer:
             "new": window._new,
             "failed": window._failed,
             "pairs": lambda tuples, keys: pair(window, tuples, keys),
-            "reject": lambda key: reject_key(window, key),
+            "reject": lambda call: reject_key(window, call),
             "default": key_default(window),
             "UNSET": UNSET,
             "check": check_delta,
@@ -107,7 +107,7 @@ class _Writer:
         if self.spec.by is not KEY:  # no keys to pair up: a plain loop
             many = [
                 "def insert_many(tuples, keys=None):",
-                "    if keys is not None: reject(keys)",
+                "    if keys is not None: reject('insert_many(keys=...)')",
                 "    for t in tuples:",
                 "        key = default",
                 *indent(body, 2),
@@ -143,7 +143,7 @@ class _Writer:
     def _key_lines(self) -> Lines:
         if self.spec.by is KEY:
             return
-        yield "if key is not default: reject(key)"
+        yield "if key is not default: reject(f'insert(key={key!r})')"
         if self.w._key_of is None:
             return
         self.names["key_of"] = self.w._key_of

@@ -5,11 +5,13 @@ Slow on purpose: every insert walks the steps, looks handlers up by name, and te
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from windowlib.engine.rules import check_delta, evict_where, key_default, pair, reject_key
+from windowlib.events import FLUSH_EVENTS
+from windowlib.failure import add_count, add_note, collected
 from windowlib.order import Step, steps
 from windowlib.policies import Count, Delta, Time
 from windowlib.sliding import SlidingWindow
@@ -42,13 +44,17 @@ class Reference:
         self.keeps = not (isinstance(self.evict, Count) and self.evict.size == 0)
         order = steps(window.spec)
         if not self.keeps:
-            order = (Step.AGE, Step.TRIGGER) if self.sliding else ()
-        kind = "slide" if self.sliding else "tumble"
-        self.order = [
-            getattr(self, f"_{kind}_insert" if step is Step.INSERT else f"_{step.name.lower()}")
-            for step in order
-            if step is not Step.AGE
-        ]
+            left = {Step.AGE, Step.TRIGGER} if self.sliding else set()
+            order = tuple(step for step in order if step in left)
+        insert = self._slide_insert if self.sliding else self._tumble_insert
+        blocks: dict[Step, Callable[[Arrival], None]] = {
+            Step.FULL: self._full,
+            Step.EVICT: self._evict,
+            Step.INSERT: insert,
+            Step.TRIGGER: self._trigger,
+            Step.FLUSH: self._flush,
+        }
+        self.steps = {step: blocks[step] for step in order if step in blocks}
         self.ages = bool(order)
 
     def insert(self, tuple_: Any, /, key: Any = ...) -> None:
@@ -65,10 +71,37 @@ class Reference:
                     w._pe.check_age()
                 arrival = Arrival(tuple_, key, self._subwindow(key))
                 arrival.key = arrival.s.key
-                for step in self.order:
+                for step in self.steps.values():
                     step(arrival)
             except Exception as error:
                 raise w._failed(error, tuple_, key) from error.__cause__
+
+    def finish(self, event: str, tuple_: Any, key: Any, error: Exception) -> None:
+        """Do the steps that were still to come when the handler of `event` raised `error`."""
+        failures: list[Exception] = []
+        for step in self._left_after(event):
+            with collected(failures):
+                s = self.w._find(key)
+                step(Arrival(tuple_, key, self._dead(key) if s is None else s))
+        for failure in failures:
+            add_note(self.w, failure, inserting=True)
+        add_count(error, len(failures))
+
+    def _left_after(self, event: str) -> list[Callable[[Arrival], None]]:
+        if event in (*FLUSH_EVENTS, "on_trigger"):
+            return []  # always the last step, and the container has finished it
+        if isinstance(self.w, SlidingWindow) and self.w._slices is not None:
+            return [lambda arrival: self._fire("on_trigger", arrival.key)]
+        order = list(self.steps)
+        failed = Step.FULL if event == "on_initial_full" else Step.INSERT
+        left = [self.steps[step] for step in order[order.index(failed) + 1 :]]
+        return [self._partition_eviction, *left] if event == "after_insert" else left
+
+    def _dead(self, key: Any) -> Subwindow:
+        """What is left of a partition that this very insert has evicted."""
+        s = self.w._make(key)
+        s.alive = False
+        return s
 
     def insert_many(self, tuples: Iterable[Any], keys: Iterable[Any] | None = None) -> None:
         """Take tuples in order."""
@@ -82,7 +115,7 @@ class Reference:
         if w.spec.by is KEY:
             return key
         if key is not key_default(w):
-            reject_key(w, key)
+            reject_key(w, f"insert(key={key!r})")
         return None if w._key_of is None else w._key_of(tuple_)
 
     def _subwindow(self, key: Any) -> Subwindow:
@@ -116,7 +149,7 @@ class Reference:
         w, s = self.w, arrival.s
         assert isinstance(w, TumblingWindow)
         if isinstance(self.evict, Count):
-            if s.alive and w._size(s) == self.evict.size:
+            if s.alive and w._size(s) >= self.evict.size:
                 w._flush(s)
         elif isinstance(self.evict, Delta) and w._size(s):
             value = w._getters[self.evict](arrival.tuple)
@@ -128,8 +161,11 @@ class Reference:
         if w._pe is not None:
             w._pe.touch(arrival.s)
         self._fire("after_insert", arrival.tuple, arrival.key)
-        if w._pe is not None and not w._pe.by_age:
-            w._pe.evict()
+        self._partition_eviction(arrival)
+
+    def _partition_eviction(self, arrival: Arrival) -> None:
+        if self.w._pe is not None and not self.w._pe.by_age:
+            self.w._pe.evict()
 
     # -- sliding --------------------------------------------------------------------------------
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Iterator, Sized
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from windowlib.durations import duration_text
 from windowlib.errors import PartitionError, SchemaError, WindowlibError
 from windowlib.policies import Delta
 from windowlib.spec import KEY
-from windowlib.subwindow import Subwindow
+from windowlib.subwindow import UNSET, Subwindow
 
 if TYPE_CHECKING:
     from windowlib.sliding import SlidingWindow
@@ -21,43 +21,43 @@ if TYPE_CHECKING:
 def check_delta(policy: Delta, value: Any, tuple_: Any) -> None:
     """Refuse a value that the delta test cannot work with, before anything has changed."""
     try:
-        sound = value == value and not (value - value > policy.threshold > value - value)
-    except TypeError:
-        sound = False
-    if sound:
-        return
-    text = f"Delta({policy.attribute!r}, {_threshold(policy)}): the value {value!r}"
-    if value is None or (isinstance(value, float) and value != value):
-        msg = f"{text} cannot be compared. Drop or fill such tuples before the window: {tuple_!r}"
-    elif isinstance(value, date) and not isinstance(policy.threshold, timedelta):
-        msg = (
-            f"{text} is a {type(value).__name__}, so the threshold must be a duration. "
-            f'Write Delta({policy.attribute!r}, "{policy.threshold}s").'
-        )
-    elif isinstance(policy.threshold, timedelta) and isinstance(value, int | float | Decimal):
-        msg = (
-            f"{text} is a {type(value).__name__}, so the threshold must be a number. "
-            f"Write Delta({policy.attribute!r}, {policy.threshold.total_seconds():g})."
-        )
-    else:
-        msg = (
-            f"{text} is a {type(value).__name__}, which has no distance. "
-            f"Use a number, a Decimal or a datetime."
-        )
-    raise SchemaError(msg)
+        if value - value == value - value and (value - value < policy.threshold) in (True, False):
+            return
+    except (TypeError, ArithmeticError):
+        pass
+    raise SchemaError(f"{policy.shown}: the value {value!r} {_why_not(policy, value, tuple_)}")
+
+
+def _why_not(policy: Delta, value: Any, tuple_: Any) -> str:
+    kind, threshold = type(value).__name__, policy.threshold
+    if value is None or (
+        isinstance(value, float | Decimal) and not isinstance(threshold, timedelta)
+    ):
+        return f"cannot be compared. Drop or fill such tuples before the window: {tuple_!r}"
+    if isinstance(value, date | timedelta) and not isinstance(threshold, timedelta):
+        fix = f'Delta({policy.attribute!r}, "{threshold}s")'
+        return f"is a {kind}, so the threshold must be a duration. Write {fix}."
+    if isinstance(value, int | float | Decimal) and isinstance(threshold, timedelta):
+        fix = f"Delta({policy.attribute!r}, {threshold.total_seconds():g})"
+        return f"is of type {kind}, so the threshold must be a number. Write {fix}."
+    return f"is of type {kind}, which has no distance. Use a number, a Decimal or a datetime."
 
 
 def better_error(
     window: Window[Any, Any], error: Exception, tuple_: Any, key: Any
 ) -> Exception | None:
     """A clearer exception where the tuple or its key is to blame, found out only afterwards."""
+    if isinstance(error, WindowlibError):
+        return None
     better: Exception | None = None
     try:
         hash(key)
         for policy, get in window._getters.items():
-            check_delta(policy, get(tuple_), tuple_)
+            value = get(tuple_)
+            check_delta(policy, value, tuple_)
+            check_mixes(policy, value, window._find(key))
     except SchemaError as found:
-        better = None if isinstance(error, WindowlibError) else found
+        better = found
     except TypeError:
         msg = (
             f"insert(key={key!r}): a {type(key).__name__} cannot be a partition key. "
@@ -69,9 +69,19 @@ def better_error(
     return better
 
 
-def _threshold(policy: Delta) -> str:
-    d = policy.threshold
-    return f'"{duration_text(d)}"' if isinstance(d, timedelta) else repr(d)
+def check_mixes(policy: Delta, value: Any, s: Subwindow | None) -> None:
+    """Refuse a value that has no distance from the values before it."""
+    for known in () if s is None else (s.ref, s.newest):
+        if known is UNSET:
+            continue
+        try:
+            policy.exceeds(value, known)
+        except TypeError:
+            msg = (
+                f"{policy.shown}: the value {value!r} does not mix with {known!r} before it. "
+                f"Use one type for the whole stream."
+            )
+            raise SchemaError(msg) from None
 
 
 def evict_where(window: SlidingWindow[Any, Any], s: Subwindow, policy: Delta, new: Any) -> None:
@@ -100,13 +110,13 @@ def key_default(window: Window[Any, Any]) -> Any:
     return DEFAULT_KEY if unpartitioned or window._open_key else NO_KEY
 
 
-def reject_key(window: Window[Any, Any], key: Any) -> NoReturn:
+def reject_key(window: Window[Any, Any], call: str) -> NoReturn:
     """A key was passed to a window that finds its keys itself, or has none."""
-    if window.spec.by is None:
-        why, fix = "is not partitioned", "Drop key=, or build the window with by=KEY."
-    else:
-        why, fix = f"reads its key from by={window.spec.by!r}", "Drop key=, or use by=KEY."
-    raise PartitionError(f"insert(key={key!r}): the window '{window.spec}' {why}. {fix}")
+    why = "is not partitioned"
+    if window.spec.by is not None:
+        why = f"reads its key from by={window.spec.by!r}"
+    msg = f"{call}: the window '{window.spec}' {why}. Pass no key, or build it with by=KEY."
+    raise PartitionError(msg)
 
 
 def pair(
@@ -114,14 +124,27 @@ def pair(
 ) -> Iterable[tuple[Any, Any]]:
     """Tuples with the keys to insert them under; lengths are checked first where they are known."""
     if keys is None:
-        default = key_default(window)
-        return ((tuple_, default) for tuple_ in tuples)
+        return zip(tuples, repeat(key_default(window)))  # there is no end of keys
     if window.spec.by is not KEY:
-        reject_key(window, keys)
-    if isinstance(tuples, Sized) and isinstance(keys, Sized) and len(tuples) != len(keys):
-        msg = (
-            f"insert_many(keys=...): {len(keys)} keys for {len(tuples)} tuples. "
-            f"Give one key per tuple."
-        )
-        raise PartitionError(msg)
+        reject_key(window, "insert_many(keys=...)")
+    if not isinstance(tuples, Sized) or not isinstance(keys, Sized):
+        return _paired(tuples, keys)
+    if len(tuples) != len(keys):
+        _unpaired(len(keys), f"{len(tuples)} tuples")
     return zip(tuples, keys, strict=True)
+
+
+def _paired(tuples: Iterable[Any], keys: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    left, number = iter(keys), 0
+    for number, tuple_ in enumerate(tuples, 1):
+        key = next(left, UNSET)
+        if key is UNSET:
+            _unpaired(number - 1, "more tuples")
+        yield tuple_, key
+    if next(left, UNSET) is not UNSET:
+        _unpaired(number + 1, f"{number} tuples", "or more ")
+
+
+def _unpaired(keys: int, tuples: str, more: str = "") -> NoReturn:
+    msg = f"insert_many(keys=...): {keys} {more}keys for {tuples}. Give one key per tuple."
+    raise PartitionError(msg)
