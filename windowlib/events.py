@@ -55,11 +55,16 @@ class WindowEvents(Generic[T, K]):
         # No __init__ makes the list, so that subclasses need not call it.
         return vars(self).setdefault("_emitted", [])  # type: ignore[no-any-return]
 
-    def emit(self, row: Any = None, /, **fields: Any) -> None:
+    @emitted.setter
+    def emitted(self, rows: list[Any]) -> None:
+        vars(self)["_emitted"] = rows
+
+    def emit(self, row: Any = ..., /, **fields: Any) -> None:
         """Hand out a row: an object, or fields that become a dict."""
-        if row is not None and fields:
-            raise TypeError("emit: give a row or fields, not both.")
-        made = fields if row is None else row
+        if row is not ... and fields:
+            msg = f"emit({row!r}, {', '.join(fields)}=...): give a row or fields, not both."
+            raise TypeError(msg)
+        made = fields if row is ... else row
         (self.emitted.append if self.sink is None else self.sink)(made)
 
     def before_insert(self, window: Window[T, K], tuple_: T, key: K) -> None:

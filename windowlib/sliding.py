@@ -210,8 +210,8 @@ class SlidingWindow(Window[T, K]):
         return kept + (("stamp",) if self._pe is not None else ())
 
     def _maxlen(self) -> int | None:
-        """The deque itself evicts where nobody watches tuples leave."""
-        watched = "before_evict" in self._on or "after_evict" in self._on
+        """The deque itself evicts where nobody can see that the oldest leaves only then."""
+        watched = any(name in self._on for name in (*EVICT_EVENTS, "before_insert"))
         if self._engine == "reference" or watched or self._pe is not None:
             return None
         return self._evict.size if isinstance(self._evict, Count) else None

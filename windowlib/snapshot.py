@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from windowlib.access import NAN_KEY
 from windowlib.errors import StateVersionError
 from windowlib.subwindow import UNSET, Subwindow
 
@@ -40,7 +41,9 @@ def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
         parts = [_restored(window, part) for part in state["parts"]]
         asleep = [_restored(window, part) for part in state["asleep"]]
         clock = (state["start"], state["now"], state["tick"], state["left"])
-        lru = None if window._pe is None else list(state["lru"])
+        named = {s.key: s for s in parts}
+        used = () if window._pe is None else state["lru"]
+        lru = [named[NAN_KEY if key != key else key] for key in used]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         msg = f"restore(state): the snapshot is damaged ({error!r}). Take it from snapshot() whole."
         raise StateVersionError(msg) from error
@@ -57,7 +60,7 @@ def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
     window._arrivals.extend(s for _, _, s in sorted(arrivals, key=lambda entry: entry[:2]))
     if window._pe is not None:
         window._pe.lru.clear()
-        window._pe.lru.update((key, window._subs[key]) for key in lru or ())
+        window._pe.lru.update((s.key, s) for s in lru)
         window._pe.total = sum(map(window._size, window._pe.lru.values()))
 
 
@@ -75,6 +78,8 @@ def _check(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
         )
         raise StateVersionError(msg)
     was, now = state["spec"], _description(window)
+    if not isinstance(was, Mapping):
+        raise StateVersionError("restore(state): this is not a snapshot of a window.")
     for name in {**was, **now}:
         if was.get(name) != now.get(name):
             msg = (
@@ -95,7 +100,8 @@ def _part(window: Window[Any, Any], s: Subwindow) -> dict[str, Any]:
 
 
 def _restored(window: Window[Any, Any], part: Mapping[str, Any]) -> Subwindow:
-    s = window._make(part["key"])
+    key = part["key"]
+    s = window._make(NAN_KEY if key != key else key)
     s.taken = part["taken"]
     for name in ("count", "stamp", "full", "rough", "n"):
         if name in s.fields:

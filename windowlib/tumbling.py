@@ -178,7 +178,11 @@ class TumblingWindow(Window[T, K]):
         s = self._sub(key)
         if self._factory is None:
             s.data = []
-        elif self._opens_early:
+        return s
+
+    def _enter(self, key: Any) -> Subwindow:
+        s = super()._enter(key)
+        if self._opens_early:
             self._open(s)
         return s
 
@@ -214,18 +218,19 @@ class TumblingWindow(Window[T, K]):
             return s if s is not None and s.n else self._plan()
         if self._factory is None:
             return super().summary(key)
-        return None if s is None else s.summary
+        summary = None if s is None else s.summary
+        return self._factory() if summary is None and isinstance(self._factory, Plan) else summary
 
     def _save_summary(self, s: Subwindow) -> Any:
         if self._plan is not None:
-            return self._plan.load(s).snapshot()
-        return None if s.summary is None else s.summary.snapshot()
+            return [self._plan.load(s).snapshot()]
+        return None if s.summary is None else [s.summary.snapshot()]
 
     def _load_summary(self, s: Subwindow, state: Any) -> None:
         if state is None or self._factory is None:
             return
         summary = self._factory()
-        summary.restore(state)
+        summary.restore(state[0])
         if self._plan is None:
             s.summary = summary
         else:

@@ -15,14 +15,15 @@ import itertools
 import linecache
 import math
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from windowlib.engine.ready import close_lines, update_lines
 from windowlib.engine.rules import (
-    any_where,
     check_delta,
     evict_where,
     key_default,
+    leaves_any,
     pair,
     reject_key,
 )
@@ -186,17 +187,17 @@ class _Writer:
         if self._delta_trigger():
             yield "    if s.ref is UNSET: s.ref = b"
         elif isinstance(self.evict, Delta) and isinstance(self.w, TumblingWindow):
-            yield "    s.ref = a"
+            yield "    if s.ref is UNSET: s.ref = a"
         if isinstance(self.evict, Delta) and isinstance(self.w, SlidingWindow):
-            yield "    s.newest = a"
+            yield "    if s.newest is UNSET: s.newest = a"
 
     def _delta_trigger(self) -> bool:
         return isinstance(self.w, SlidingWindow) and isinstance(self.trigger, Delta)
 
     def _negative(self, policy: object) -> bool:
         assert isinstance(policy, Delta)
-        threshold: Any = policy.threshold
-        return bool(threshold < threshold * 0)
+        limit: Any = policy.threshold
+        return bool(limit < (timedelta(0) if isinstance(limit, timedelta) else 0))
 
     def _exceeds(self, policy: object, new: str, old: str) -> str:
         """The delta test; `new >= old` is implied unless the threshold is negative."""
@@ -291,15 +292,17 @@ class _Writer:
         self.names["evict_where"] = evict_where
         yield "if s.rough: evict_where(w, s, p_a, a)"
         yield "else:"
-        yield f"    while d and {self._oldest_exceeded()}:"
+        yield "    while d:"
+        yield "        e = d[0]"
+        if inline := self._inline(self.evict, "e"):
+            yield f"        try: v = {inline}"
+            yield "        except Exception: v = get_a(e)"  # tuples may come in several forms
+        else:
+            yield "        v = get_a(e)"
+        yield f"        if not ({self._exceeds(self.evict, 'a', 'v')}): break"
         if "on_initial_full" not in self.on:  # with that handler, FULL has set it before
             yield "        s.full = True"
         yield from indent(self._pop(), 2)
-
-    def _oldest_exceeded(self) -> str:
-        assert isinstance(self.evict, Delta)
-        oldest = self._inline(self.evict, "(e := d[0])") or "get_a(e := d[0])"
-        return self._exceeds(self.evict, "a", oldest)
 
     def _pop(self) -> Lines:
         yield from self._fire("before_evict", "e, key")
@@ -328,9 +331,8 @@ class _Writer:
             alive = "s.alive and " if self.pe else ""
             yield f"if not s.full and {alive}len(d) == {self.evict.size}:"
         elif isinstance(self.evict, Delta):
-            self.names["any_where"] = any_where
-            test = f"any_where(w, s, p_a, a) if s.rough else d and {self._oldest_exceeded()}"
-            yield f"if not s.full and ({test}):"
+            self.names["leaves_any"] = leaves_any
+            yield "if not s.full and leaves_any(w, s, p_a, a):"
         else:
             yield "if not s.full:"
         yield "    s.full = True"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sized
 from datetime import date, timedelta
 from decimal import Decimal
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from windowlib.errors import PartitionError, SchemaError, WindowlibError
@@ -30,14 +30,13 @@ def check_delta(policy: Delta, value: Any, tuple_: Any) -> None:
 
 def _why_not(policy: Delta, value: Any, tuple_: Any) -> str:
     kind, threshold = type(value).__name__, policy.threshold
-    if value is None or (
-        isinstance(value, float | Decimal) and not isinstance(threshold, timedelta)
-    ):
+    number, timed = isinstance(value, int | float | Decimal), isinstance(threshold, timedelta)
+    if value is None or (number and not timed):
         return f"cannot be compared. Drop or fill such tuples before the window: {tuple_!r}"
-    if isinstance(value, date | timedelta) and not isinstance(threshold, timedelta):
+    if isinstance(value, date | timedelta) and not timed:
         fix = f'Delta({policy.attribute!r}, "{threshold}s")'
-        return f"is a {kind}, so the threshold must be a duration. Write {fix}."
-    if isinstance(value, int | float | Decimal) and isinstance(threshold, timedelta):
+        return f"is of type {kind}, so the threshold must be a duration. Write {fix}."
+    if number and isinstance(threshold, timedelta):
         fix = f"Delta({policy.attribute!r}, {threshold.total_seconds():g})"
         return f"is of type {kind}, so the threshold must be a number. Write {fix}."
     return f"is of type {kind}, which has no distance. Use a number, a Decimal or a datetime."
@@ -87,7 +86,9 @@ def check_mixes(policy: Delta, value: Any, s: Subwindow | None) -> None:
 def evict_where(window: SlidingWindow[Any, Any], s: Subwindow, policy: Delta, new: Any) -> None:
     """Delta eviction over values in any order: oldest to newest, each that is too far goes."""
     get = window._getters[policy]
-    for tuple_ in [t for t in s.data if policy.exceeds(new, get(t))]:
+    leaving = [t for t in s.data if policy.exceeds(new, get(t))]
+    s.full = s.full or bool(leaving)
+    for tuple_ in leaving:
         window._evict_one(s, tuple_)
     values = [get(t) for t in s.data]
     s.rough = values != sorted(values)
@@ -95,10 +96,11 @@ def evict_where(window: SlidingWindow[Any, Any], s: Subwindow, policy: Delta, ne
         s.newest = values[-1]
 
 
-def any_where(window: SlidingWindow[Any, Any], s: Subwindow, policy: Delta, new: Any) -> bool:
-    """Whether `evict_where` would evict anything."""
+def leaves_any(window: SlidingWindow[Any, Any], s: Subwindow, policy: Delta, new: Any) -> bool:
+    """Whether delta eviction would evict anything; the oldest, unless values are rough."""
     get = window._getters[policy]
-    return any(policy.exceeds(new, get(t)) for t in s.data)
+    asked = s.data if s.rough else itertools.islice(s.data, 1)
+    return any(policy.exceeds(new, get(t)) for t in asked)
 
 
 def key_default(window: Window[Any, Any]) -> Any:
@@ -124,7 +126,7 @@ def pair(
 ) -> Iterable[tuple[Any, Any]]:
     """Tuples with the keys to insert them under; lengths are checked first where they are known."""
     if keys is None:
-        return zip(tuples, repeat(key_default(window)))  # there is no end of keys
+        return zip(tuples, itertools.repeat(key_default(window)))  # there is no end of keys
     if window.spec.by is not KEY:
         reject_key(window, "insert_many(keys=...)")
     if not isinstance(tuples, Sized) or not isinstance(keys, Sized):
