@@ -131,6 +131,8 @@ class WallClock:
 
     def _schedule(self, due: int, attached: _Attached) -> None:
         with self._changed:
+            while self._heap and self._heap[0][2].due != self._heap[0][0]:
+                heapq.heappop(self._heap)  # overtaken by an insert
             heapq.heappush(self._heap, (due, next(self._serial), attached))
             self._changed.notify()
 
@@ -158,7 +160,7 @@ class _Attached:
         self.clock = clock
         self.window = window
         self.failure: Exception | None = None
-        self._scheduled: int | None = None
+        self.due: int | None = None
         with window.locked():
             if window._now == window._start:
                 window._rebase(clock._micros())
@@ -209,9 +211,9 @@ class _Attached:
         """Tell the clock when this window is next due, if that has changed."""
         with self.window.locked():
             due = self.window._due()
-            if due is None or due == self._scheduled:
+            if due is None or due == self.due:
                 return
-            self._scheduled = due
+            self.due = due
         self.clock._schedule(due, self)
 
     def catch_up(self) -> None:
@@ -220,7 +222,7 @@ class _Attached:
             return
         try:
             with self.window.locked():
-                self._scheduled = None
+                self.due = None
                 self.window._advance(self.clock._micros())
         except Exception as error:
             logger.exception("a handler of %r failed in the clock's thread", self.window)

@@ -6,15 +6,18 @@ traceback, by the code objects of the handlers that the window calls.
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windowlib.errors import WindowlibError
 from windowlib.events import EVICT_EVENTS, FLUSH_EVENTS, PARTITION_EVENTS
 from windowlib.order import Step, steps
 from windowlib.policies import PartitionAge
+from windowlib.subwindow import Subwindow
+from windowlib.summarizers import Summarizer
 
 if TYPE_CHECKING:
     from windowlib.window import Window
@@ -25,25 +28,32 @@ _STEP = {
     "on_trigger": Step.TRIGGER,
     "on_initial_full": Step.FULL,
 }
+_UNKNOWN = object()
+
+
+class Failed(NamedTuple):
+    """A handler, or a method of a summarizer, that raised."""
+
+    event: str
+    owner: str
+    keys: Any
 
 
 @contextmanager
-def collected(failures: list[Exception]) -> Iterator[None]:
+def collected(window: Window[Any, Any], failures: list[Exception]) -> Iterator[None]:
     """Keep an exception for later, so that one partition's failure does not cost the others."""
     try:
         yield
     except Exception as error:
+        add_note(window, error, f"time {window.now:g}")
         failures.append(error)
 
 
-def raise_first(window: Window[Any, Any], failures: list[Exception]) -> None:
-    """Raise the first of the collected exceptions, if there is any, with its note."""
-    if not failures:
-        return
-    first, *others = failures
-    add_note(window, first)
-    add_count(first, len(others))
-    raise first
+def raise_first(failures: list[Exception]) -> None:
+    """Raise the first of the collected exceptions, if there is any."""
+    if failures:
+        add_count(failures[0], len(failures) - 1)
+        raise failures[0]
 
 
 def add_count(error: Exception, others: int) -> None:
@@ -52,33 +62,33 @@ def add_count(error: Exception, others: int) -> None:
         error.add_note(f"and {others} more {'failure' if others == 1 else 'failures'} after it")
 
 
-def add_note(window: Window[Any, Any], error: Exception, *, inserting: bool = False) -> str | None:
-    """Say which handler, partition and tuple it was; the event, if a handler raised."""
-    found = _handler_frame(window, error.__traceback__)
+def add_note(window: Window[Any, Any], error: Exception, when: str) -> None:
+    """Say which handler, partition and tuple or time it was."""
     if isinstance(error, WindowlibError):
-        return None if found is None else found[0]
+        return
     where = f"{type(window).__name__} '{window.spec}'"
-    if found is None:
+    failed = find(window, error)
+    if failed is None:
         error.add_note(f"in {where}")
-        return None
-    event, frame = found
-    what = f"time {window.now:g}"
-    if inserting:
-        what = f"tuple {window.seen + (not entered(window, event))}"
-    owner = type(window.events).__name__
-    error.add_note(f"in {event} of {owner}, {_partition(event, frame)}{what}, in {where}")
-    return event
+        return
+    partition = ""
+    if failed.keys is not _UNKNOWN:
+        partition = f"partition{'s' * (failed.event in PARTITION_EVENTS)} {failed.keys!r}, "
+    error.add_note(f"in {failed.event} of {failed.owner}, {partition}{when}, in {where}")
 
 
-def _handler_frame(
-    window: Window[Any, Any], traceback: TracebackType | None
-) -> tuple[str, FrameType] | None:
-    codes = {_code(handler): name for name, handler in window._on.items()}
+def find(window: Window[Any, Any], error: Exception) -> Failed | None:
+    """The handler or summarizer that raised, if one did."""
+    traceback, before = error.__traceback__, None
     while traceback is not None:
         frame = traceback.tb_frame
-        if frame.f_code in codes:
-            return codes[frame.f_code], frame
-        traceback = traceback.tb_next
+        events = [name for name, handler in window._on.items() if _code(handler) is frame.f_code]
+        if events:
+            event = events[0] if len(events) == 1 else _called(events, before)
+            return Failed(event, type(window.events).__name__, _keys(event, frame))
+        if isinstance(summarizer := frame.f_locals.get("self"), Summarizer) and before:
+            return Failed(frame.f_code.co_name, type(summarizer).__name__, _key_near(before))
+        traceback, before = traceback.tb_next, traceback
     return None
 
 
@@ -86,13 +96,28 @@ def _code(handler: Any) -> CodeType | None:
     return getattr(getattr(handler, "__func__", handler), "__code__", None)
 
 
-def _partition(event: str, frame: FrameType) -> str:
+def _called(events: list[str], caller: TracebackType | None) -> str:
+    """Which of several events with one handler it was, by the line that called it."""
+    if caller is None:
+        return events[0]
+    frame = caller.tb_frame
+    line = linecache.getline(frame.f_code.co_filename, caller.tb_lineno)
+    told = f"{line} {frame.f_locals.get('event', '')} {frame.f_locals.get('handler', '')}"
+    return next((event for event in events if event in told), events[0])
+
+
+def _keys(event: str, frame: FrameType) -> Any:
     """The key or keys, which are the last argument of every handler that has any."""
     code = frame.f_code
     if event == "on_empty_punctuation" or code.co_argcount < 2:
-        return ""
-    last = frame.f_locals.get(code.co_varnames[code.co_argcount - 1])
-    return f"partition{'s' * (event in PARTITION_EVENTS)} {last!r}, "
+        return _UNKNOWN
+    return frame.f_locals.get(code.co_varnames[code.co_argcount - 1], _UNKNOWN)
+
+
+def _key_near(caller: TracebackType) -> Any:
+    """The key of the subwindow whose summarizer was called."""
+    s = caller.tb_frame.f_locals.get("s")
+    return s.key if isinstance(s, Subwindow) else _UNKNOWN
 
 
 def entered(window: Window[Any, Any], event: str) -> bool:
@@ -102,5 +127,5 @@ def entered(window: Window[Any, Any], event: str) -> bool:
     order = steps(window.spec)
     step = _STEP.get(event)
     if step is None:  # partition events: of the age check, or of the insertion
-        return not isinstance(window.spec.forget, PartitionAge)
+        return event in PARTITION_EVENTS and not isinstance(window.spec.forget, PartitionAge)
     return step in order and order.index(step) > order.index(Step.INSERT)

@@ -131,12 +131,12 @@ class SlidingWindow(Window[T, K]):
             self._expire(failures)
 
     def _fire_all(self, failures: list[Exception]) -> None:
-        with collected(failures):
+        with collected(self, failures):
             if self._pe is not None:
                 self._pe.check_age()
         if handler := self._on.get("on_trigger"):
             for key in list(self._subs) or [DEFAULT_KEY]:
-                with collected(failures):
+                with collected(self, failures):
                     handler(self, key)
 
     def _expire(self, failures: list[Exception]) -> None:
@@ -153,7 +153,7 @@ class SlidingWindow(Window[T, K]):
             self._arrivals.popleft()
         for s in sorted(leaving, key=lambda s: s.born):
             for _ in range(leaving[s]):
-                with collected(failures):
+                with collected(self, failures):
                     self._expire_oldest(s)
             if not s.data:
                 self._rest(s)
@@ -188,6 +188,12 @@ class SlidingWindow(Window[T, K]):
             self._pe.forget(s)
         del self._subs[s.key]
         self._asleep[s.key] = s
+
+    def _refused(self, s: Subwindow) -> None:
+        if isinstance(self._evict, Time) and s.taken:  # it had been out of storage
+            self._rest(s)
+        elif not s.taken:
+            self._drop(s)
 
     # -- partitions -----------------------------------------------------------------------------
 

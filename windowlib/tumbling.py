@@ -99,12 +99,13 @@ class TumblingWindow(Window[T, K]):
             return
         failures: list[Exception] = []
         if self._subs:
-            self._age()
+            with collected(self, failures):
+                self._age()
             self._flush_all(failures)
         elif handler := self._on.get("on_empty_punctuation"):
-            with collected(failures):
+            with collected(self, failures):
                 handler(self)
-        raise_first(self, failures)
+        raise_first(failures)
 
     def _due(self) -> int | None:
         return self._tick
@@ -113,12 +114,12 @@ class TumblingWindow(Window[T, K]):
         assert self._tick is not None
         assert isinstance(self._evict, Time)
         self._tick += self._evict.micros
-        with collected(failures):
+        with collected(self, failures):
             self._age()
         if self._subs:
             self._flush_all(failures)
         else:
-            with collected(failures):
+            with collected(self, failures):
                 self._flush_stand_in()
 
     def _age(self) -> None:
@@ -127,7 +128,7 @@ class TumblingWindow(Window[T, K]):
 
     def _flush_all(self, failures: list[Exception]) -> None:
         for s in list(self._subs.values()):
-            with collected(failures):
+            with collected(self, failures):
                 self._flush(s)
 
     def _flush(self, s: Subwindow) -> None:

@@ -22,7 +22,7 @@ from windowlib.errors import (
     suggestion,
 )
 from windowlib.events import HANDLERS, WindowEvents, misspelt, overridden
-from windowlib.failure import add_note, entered, raise_first
+from windowlib.failure import add_note, entered, find, raise_first
 from windowlib.partitions import Partitions
 from windowlib.policies import (
     Delta,
@@ -231,7 +231,7 @@ class Window(Access[T, K]):
         finally:
             self._acting = False
         self._now = now
-        raise_first(self, failures)
+        raise_first(failures)
 
     def _rebase(self, start: int) -> None:
         """Start the clock of a window that has never been advanced at another time."""
@@ -315,13 +315,18 @@ class Window(Access[T, K]):
 
         if (better := better_error(self, error, tuple_, key)) is not None:
             return better
-        event = add_note(self, error, inserting=True)
-        if event is not None and entered(self, event):
-            Reference(self).finish(event, tuple_, key, error)
-        s = self._find(key)
-        if s is not None and not self._arrived(s):
-            self._drop(s)
+        failed = find(self, error)
+        inside = failed is not None and entered(self, failed.event)
+        add_note(self, error, f"tuple {self.seen + (not inside)}")
+        if failed is not None and inside:
+            Reference(self).finish(failed.event, tuple_, key, error)
+        elif (s := self._find(key)) is not None and not self._size(s):
+            self._refused(s)
         return error
+
+    def _refused(self, s: Subwindow) -> None:
+        """An empty subwindow is left over from a tuple that was not taken."""
+        self._drop(s)
 
     def __reduce__(self) -> NoReturn:
         name = type(self).__name__

@@ -122,7 +122,7 @@ class _Writer:
             body = ["with lock:", *indent(body)]
         fail = [
             "except Exception as error:",
-            "    raise failed(error, t, key) from error.__cause__",
+            "    raise failed(error, t, key)",
         ]
         return ["try:", *indent(body), *fail]
 
@@ -369,6 +369,7 @@ class _Writer:
             yield "evict()"
         if "p_b" in self.names:
             yield "check(p_b, b, t)"
+        yield "w._left += 1"
         yield "s = revive(key)"
         if self._delta_trigger():
             yield "if s.ref is UNSET: s.ref = b"

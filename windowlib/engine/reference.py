@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.engine.rules import check_delta, evict_where, key_default, pair, reject_key
 from windowlib.events import FLUSH_EVENTS
-from windowlib.failure import add_count, add_note, collected
+from windowlib.failure import add_count, collected
 from windowlib.order import Step, steps
 from windowlib.policies import Count, Delta, Time
 from windowlib.sliding import SlidingWindow
@@ -74,17 +74,15 @@ class Reference:
                 for step in self.steps.values():
                     step(arrival)
             except Exception as error:
-                raise w._failed(error, tuple_, key) from error.__cause__
+                raise w._failed(error, tuple_, key)  # noqa: B904  # the same error, or its cause
 
     def finish(self, event: str, tuple_: Any, key: Any, error: Exception) -> None:
         """Do the steps that were still to come when the handler of `event` raised `error`."""
         failures: list[Exception] = []
         for step in self._left_after(event):
-            with collected(failures):
+            with collected(self.w, failures):
                 s = self.w._find(key)
                 step(Arrival(tuple_, key, self._dead(key) if s is None else s))
-        for failure in failures:
-            add_note(self.w, failure, inserting=True)
         add_count(error, len(failures))
 
     def _left_after(self, event: str) -> list[Callable[[Arrival], None]]:
@@ -121,6 +119,7 @@ class Reference:
     def _subwindow(self, key: Any) -> Subwindow:
         w = self.w
         if isinstance(w, SlidingWindow) and not self.keeps:
+            w._left += 1
             return w._revive(key)
         return w._subs[key] if key in w._subs else w._new(key)
 
