@@ -547,15 +547,15 @@ def delta_cases():
             Delta("x", 2),
             [],
             {"x": NOON},
-            "Delta('x', 2): the value datetime.datetime(2024, 3, 1, 12, 0) is a datetime, so the "
-            "threshold must be a duration. Write Delta('x', \"2s\").",
+            "Delta('x', 2): the value datetime.datetime(2024, 3, 1, 12, 0) is of type datetime, so "
+            "the threshold must be a duration. Write Delta('x', \"2s\").",
         ),
         (
             Delta("x", 2.5),
             [],
             {"x": NOON.date()},
-            "Delta('x', 2.5): the value datetime.date(2024, 3, 1) is a date, so the threshold must "
-            "be a duration. Write Delta('x', \"2.5s\").",
+            "Delta('x', 2.5): the value datetime.date(2024, 3, 1) is of type date, so the "
+            "threshold must be a duration. Write Delta('x', \"2.5s\").",
         ),
         (
             Delta("x", "90s"),
@@ -575,8 +575,8 @@ def delta_cases():
             Delta("x", "2s"),
             [],
             {"x": "noon"},
-            "Delta('x', \"2s\"): the value 'noon' is of type str, which has no distance. Use a number, "
-            "a Decimal or a datetime.",
+            "Delta('x', \"2s\"): the value 'noon' is of type str, which has no distance. Use a "
+            "number, a Decimal or a datetime.",
         ),
         (
             Delta("x", 2),
@@ -928,7 +928,7 @@ KEPT = (
 )
 CLOSE = "Attach it before it is advanced, or advance it close to the wall clock first."
 MARKS: list[Any] = ["typo", "Window", None, 1]
-NO_SNAPSHOTS: list[Any] = [{}, None, 3, "state", []]
+NO_SNAPSHOTS: list[Any] = [{}, None, 3, "state", [], {"v": 1}, {"v": 1, "spec": 3}]
 sums = summarizers.sum("x")
 CALLS = [
     (
@@ -1271,11 +1271,6 @@ VALUES = [
         "insert_many(keys=...): 3 or more keys for 2 tuples. Give one key per tuple.",
     ),
     (
-        "tumbling(evict=Punct()).restore({'v': 1})",
-        StateVersionError,
-        "restore(state): this is not a snapshot of a window.",
-    ),
-    (
         "restored_without('parts')",
         StateVersionError,
         "restore(state): the snapshot is damaged (KeyError('parts')). "
@@ -1303,8 +1298,8 @@ VALUES = [
     (
         "inserted(tumbling(evict=Delta('x', 2)), *rows('x', timedelta(1)))",
         SchemaError,
-        "Delta('x', 2): the value datetime.timedelta(days=1) is a timedelta, so the threshold must "
-        "be a duration. Write Delta('x', \"2s\").",
+        "Delta('x', 2): the value datetime.timedelta(days=1) is of type timedelta, so the "
+        "threshold must be a duration. Write Delta('x', \"2s\").",
     ),
     (
         "inserted(tumbling(evict=Delta('x', 2)), *rows('x', Decimal('NaN')))",

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 LINES = {
     "breakout.py": [
-        "76 breakouts in 500 trades; the last five:",
+        "77 breakouts in 500 trades; the last five:",
         "14:33:13  MSFT    410.01  above 409.90",
     ],
     "vwap.py": [

@@ -2,6 +2,7 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 from contextlib import suppress
+from datetime import timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from windowlib import (
     WindowEvents,
     summarizers,
 )
+from windowlib.durations import seconds_text
 
 ENGINES = ("generated", "reference")
 engines = pytest.mark.parametrize("engine", ENGINES)
@@ -212,7 +214,8 @@ def test_every_event_happens_somewhere():
 
 def expected_note(spec, event, found):
     events, number = found.window.events, found.tuple_number(spec)
-    what = f"time {events.when:g}" if number is None else f"tuple {number}"
+    when = seconds_text(timedelta(seconds=events.when))  # to the microsecond
+    what = f"time {when}" if number is None else f"tuple {number}"
     partition = f"partition{'s' * (event in EVICTION)} {events.key!r}, "
     if event == "on_empty_punctuation":
         partition = ""
@@ -554,6 +557,16 @@ def test_a_failure_among_several_ticks_names_the_time_of_its_own(engine):
     assert "partition None, time 20, in" in caught.value.__notes__[0]
     assert 45 == window.now
     assert 50 == window.next_due
+
+
+@engines
+def test_a_failure_names_the_time_of_the_wall_clock_in_full(engine):
+    window: Any = TumblingWindow(
+        Tumbling(Time("10s")), engine=engine, events=Events("before_flush"), start=1_700_000_000
+    )
+    with pytest.raises(BoomError) as caught:
+        window.advance(1_700_000_010)
+    assert "partition None, time 1700000010, in" in caught.value.__notes__[0]
 
 
 @engines

@@ -74,7 +74,8 @@ def settings():
         root.level, list(root.handlers), logging.raiseExceptions, logging.lastResort,
         list(warnings.filters), dict(os.environ), os.getcwd(), list(sys.path),
         sys.getrecursionlimit(), sys.excepthook, threading.excepthook,
-        [signal.getsignal(s) for s in signal.valid_signals()], locale.setlocale(locale.LC_ALL), sys.stdout, sys.stderr,
+        [signal.getsignal(s) for s in signal.valid_signals()],
+        locale.setlocale(locale.LC_ALL), sys.stdout, sys.stderr,
     )
 import decimal
 decimal.getcontext()

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from windowlib.durations import as_instant, instant_text
+from windowlib.engine.rules import pair
 from windowlib.errors import ClockError
 from windowlib.policies import Time
 from windowlib.window import NO_KEY, Mark, Window
@@ -175,7 +176,7 @@ class _Attached:
         window, now = self.window, self.clock._micros()
         periods = [policy.micros for policy in window.spec.policies if isinstance(policy, Time)]
         ticks = max(((now - window._now) // period for period in periods), default=0)
-        if ticks > MOST_TICKS or now < window._now:
+        if ticks > MOST_TICKS:
             msg = (
                 f"attach(window): the window's clock is at {instant_text(window._now)}, the wall "
                 f"clock at {instant_text(now)}. Attach it before it is advanced, or advance it "
@@ -187,25 +188,25 @@ class _Attached:
         """Advance to now, then insert."""
         self.raise_failure()
         with self.window.locked():
-            self.window._advance(self.clock._micros())
+            self.window._advance(self._now())
             type(self.window).insert(self.window, tuple_, key)
         self.schedule()
 
     def insert_many(self, tuples: Iterable[Any], keys: Iterable[Any] | None = None) -> None:
         """Insert one by one, each at its own time."""
-        if keys is None:
-            for tuple_ in tuples:
-                self.insert(tuple_)
-            return
-        for tuple_, key in zip(tuples, keys, strict=True):
+        for tuple_, key in pair(self.window, tuples, keys):
             self.insert(tuple_, key)
 
     def punctuate(self, mark: Mark = "window") -> None:
         """Advance to now, then punctuate."""
         self.raise_failure()
         with self.window.locked():
-            self.window._advance(self.clock._micros())
+            self.window._advance(self._now())
             type(self.window).punctuate(self.window, mark)
+
+    def _now(self) -> int:
+        """The clock's time, or the window's own if that is ahead: it then stands still."""
+        return max(self.clock._micros(), self.window._now)
 
     def schedule(self) -> None:
         """Tell the clock when this window is next due, if that has changed."""
@@ -217,13 +218,19 @@ class _Attached:
         self.clock._schedule(due, self)
 
     def catch_up(self) -> None:
-        """Advance the window to now; an exception is kept for the next caller."""
-        if "_clock" not in vars(self.window):
+        """Do what is due first in this window; an exception is kept for the next caller.
+
+        One deadline at a time, so that windows on one clock act in the order of theirs.
+        """
+        if vars(self.window).get("_clock") is not self:
             return
         try:
             with self.window.locked():
-                self.due = None
-                self.window._advance(self.clock._micros())
+                self.due, now = None, self._now()
+                if (due := self.window._due()) is not None and due <= now:
+                    self.window._advance(due)
+                if (due := self.window._due()) is None or due > now:
+                    self.window._advance(now)
         except Exception as error:
             logger.exception("a handler of %r failed in the clock's thread", self.window)
             error.add_note("in the thread of a WallClock")

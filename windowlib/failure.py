@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from windowlib.durations import instant_text
 from windowlib.errors import WindowlibError
 from windowlib.events import EVICT_EVENTS, FLUSH_EVENTS, PARTITION_EVENTS
 from windowlib.order import Step, steps
@@ -27,6 +28,7 @@ _STEP = {
     **dict.fromkeys(FLUSH_EVENTS, Step.FLUSH),
     "on_trigger": Step.TRIGGER,
     "on_initial_full": Step.FULL,
+    "close": Step.FLUSH,  # of a summarizer
 }
 _UNKNOWN = object()
 
@@ -45,7 +47,7 @@ def collected(window: Window[Any, Any], failures: list[Exception]) -> Iterator[N
     try:
         yield
     except Exception as error:
-        add_note(window, error, f"time {window.now:g}")
+        add_note(window, error, f"time {instant_text(window._now)}")
         failures.append(error)
 
 

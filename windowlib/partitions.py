@@ -27,7 +27,7 @@ class Partitions:
         self.policy = policy
         self.lru: OrderedDict[Any, Subwindow] = OrderedDict()
         self.by_age = isinstance(policy, PartitionAge)
-        self.total = 0  # tuples over all partitions
+        self.total = 0  # tuples over all partitions; right only for a tuple count policy
         self.needed, self._pick = self._rule(policy)
 
     def _rule(

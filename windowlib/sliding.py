@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from windowlib.access import DEFAULT_KEY
+from windowlib.construction import combine
 from windowlib.durations import Instant
 from windowlib.events import EVICT_EVENTS, INSERT_EVENTS, PARTITION_EVENTS, WindowEvents
 from windowlib.failure import collected
@@ -24,7 +25,7 @@ from windowlib.slices import Slices
 from windowlib.spec import By, Sliding, Spec
 from windowlib.subwindow import Subwindow, subwindow_class
 from windowlib.summarizers import Plan, SummarizerArgument, made
-from windowlib.window import Engine, Window, combine
+from windowlib.window import NO_KEY, Engine, Window
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -224,6 +225,8 @@ class SlidingWindow(Window[T, K]):
 
     def _revive(self, key: Any) -> Subwindow:
         """Trigger state for a key that is not in storage: nothing is kept, or it was evicted."""
+        if key is NO_KEY or key != key:
+            key = self._sound_key(key)
         s = self._asleep.get(key) or self._make(key)
         counts = isinstance(self._trigger, Count) and self._trigger.size > 1
         if counts or isinstance(self._trigger, Delta):  # other triggers have no state to keep
@@ -286,7 +289,7 @@ class SlidingWindow(Window[T, K]):
         for s in self._subs.values():
             if isinstance(self._evict, Count):
                 assert self._size(s) <= self._evict.size, s.key
-            if isinstance(self._trigger, Count) and self._trigger.size:
+            if isinstance(self._trigger, Count) and self._trigger.size and not self._slices:
                 assert 0 <= s.count < self._trigger.size, s.key
             if isinstance(self._evict, Delta) and s.data:
                 get = self._getters[self._evict]

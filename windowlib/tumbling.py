@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from windowlib.access import DEFAULT_KEY
+from windowlib.construction import combine
 from windowlib.durations import Instant
 from windowlib.engine.ready import slot_reader
 from windowlib.errors import PunctuationError
@@ -16,7 +17,7 @@ from windowlib.policies import Count, Delta, PartitionEviction, Policy, Punct, T
 from windowlib.spec import By, Spec, Tumbling
 from windowlib.subwindow import UNSET, Subwindow, subwindow_class
 from windowlib.summarizers import Plan, Ready, SummarizerArgument, made
-from windowlib.window import Engine, Mark, Window, combine
+from windowlib.window import Engine, Mark, Window
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -149,6 +150,10 @@ class TumblingWindow(Window[T, K]):
                 self._empty(s)
             else:
                 self._drop(s)
+
+    def _refused(self, s: Subwindow) -> None:
+        if not (self._stays and s.taken):  # a delta partition stays after its flush
+            self._drop(s)
 
     def _empty(self, s: Subwindow) -> None:
         size = self._size(s)

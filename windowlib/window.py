@@ -27,13 +27,11 @@ from windowlib.partitions import Partitions
 from windowlib.policies import (
     Delta,
     PartitionAge,
-    PartitionEviction,
-    Policy,
     Time,
     TupleCount,
     attribute_text,
 )
-from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
+from windowlib.spec import KEY, Sliding, Spec, Tumbling
 from windowlib.spl import parse
 from windowlib.subwindow import Subwindow
 from windowlib.summarizers import Plan, Recipe, Summarizer, SummarizerArgument, check_summarizer
@@ -275,7 +273,9 @@ class Window(Access[T, K]):
     def _new(self, key: Any) -> Subwindow:
         """The subwindow of a key that is not in storage."""
         if key is NO_KEY or key != key:
-            return self._odd_key(key)
+            key = self._sound_key(key)
+            if key in self._subs:
+                return self._subs[key]
         return self._enter(key)
 
     def _enter(self, key: Any) -> Subwindow:
@@ -284,14 +284,14 @@ class Window(Access[T, K]):
         self._subs[key] = s
         return s
 
-    def _odd_key(self, key: Any) -> Subwindow:
+    def _sound_key(self, key: Any) -> Any:
         if key is NO_KEY:
             msg = (
                 f"insert(tuple): this window is '{self.spec}' and gets its keys from the caller. "
                 f"Pass key=..., or build it with by=..."
             )
             raise PartitionError(msg)
-        return self._find(key) or self._enter(NAN_KEY)
+        return NAN_KEY
 
     def _make(self, key: Any) -> Subwindow:
         raise NotImplementedError
@@ -367,12 +367,11 @@ class Window(Access[T, K]):
         assert births == sorted(births), "storage order is creation order"
         if self._pe is not None:
             assert set(self._pe.lru) <= set(self._subs)
-            sizes = sum(self._size(s) for s in self._pe.lru.values())
-            assert self._pe.total == sizes, (self._pe.total, sizes)
             stamps = [s.stamp for s in self._pe.lru.values()]
             assert stamps == sorted(stamps), "LRU order is the order of last insertions"
-            if isinstance(self.spec.forget, TupleCount) and self.spec.forget.select != "operator":
-                assert sizes <= self.spec.forget.size or len(self._subs) > 1
+            if isinstance(self.spec.forget, TupleCount):  # the only policy that counts tuples
+                sizes = sum(map(self._size, self._pe.lru.values()))
+                assert self._pe.total == sizes, (self._pe.total, sizes)
         if self._lock is None:
             assert not self._arrivals
             assert not any(isinstance(p, Time) for p in self.spec.policies)
@@ -380,27 +379,3 @@ class Window(Access[T, K]):
     def __repr__(self) -> str:
         shown = f"{len(self._subs)} partitions" if self.spec.partitioned else f"{len(self)} tuples"
         return f"<{type(self).__name__} '{self.spec}', {shown}>"
-
-
-def combine(
-    spec: Spec | str | None,
-    make: Callable[..., Spec],
-    evict: Policy | None,
-    by: By | Sequence[str] | None,
-    forget: PartitionEviction | None,
-    **more: Policy | None,
-) -> tuple[Spec | str, bool]:
-    """A specification from either a spec or policies, and whether keys are the caller's choice."""
-    name = f"{make.__name__}Window"
-    given = [evict, forget, *more.values()]
-    if isinstance(spec, str) and not any(given):
-        return parse(spec, by=by), False
-    if spec is not None:
-        if by is not None or any(value is not None for value in given):
-            msg = f"{name}(spec, ...): give a specification or policies (evict=, ...), not both."
-            raise PolicyError(msg)
-        return spec, False
-    if evict is None:
-        msg = f"{name}(): give a specification or evict=, such as evict=Count(10)."
-        raise PolicyError(msg)
-    return make(evict, by=KEY if by is None else by, forget=forget, **more), by is None

@@ -186,8 +186,6 @@ class _Writer:
         yield "    key = s.key"
         if self._delta_trigger():
             yield "    if s.ref is UNSET: s.ref = b"
-        elif isinstance(self.evict, Delta) and isinstance(self.w, TumblingWindow):
-            yield "    if s.ref is UNSET: s.ref = a"
         if isinstance(self.evict, Delta) and isinstance(self.w, SlidingWindow):
             yield "    if s.newest is UNSET: s.newest = a"
 
@@ -228,6 +226,8 @@ class _Writer:
 
     def _keep(self) -> Lines:
         assert isinstance(self.w, TumblingWindow)
+        if isinstance(self.evict, Delta):
+            yield f"if not {'s.n' if self.w._factory else 's.data'}: s.ref = a"
         if self.w._factory is None:
             yield "d = s.data"
             yield "d.append(t)"
@@ -247,10 +247,8 @@ class _Writer:
             size = "n" if self.w._factory else "len(d)"
             yield f"if {alive}{size} == {self.evict.size}: flush(s)"
         elif isinstance(self.evict, Delta):
-            holds = ("s.n and " if self.w._factory else "s.data and ") * self._negative(self.evict)
-            yield f"if {holds}{self._exceeds(self.evict, 'a', 's.ref')}:"
-            yield "    flush(s)"
-            yield "    s.ref = a"
+            size = "s.n" if self.w._factory else "s.data"
+            yield f"if {size} and {self._exceeds(self.evict, 'a', 's.ref')}: flush(s)"
 
     def _touched(self) -> Lines:
         """Partition bookkeeping with the tuple in, the after-insert event, partition eviction."""
@@ -369,8 +367,9 @@ class _Writer:
             yield "evict()"
         if "p_b" in self.names:
             yield "check(p_b, b, t)"
-        yield "w._left += 1"
         yield "s = revive(key)"
+        yield "key = s.key"
+        yield "w._left += 1"
         if self._delta_trigger():
             yield "if s.ref is UNSET: s.ref = b"
         yield from self._fire_trigger()

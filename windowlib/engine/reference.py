@@ -86,7 +86,7 @@ class Reference:
         add_count(error, len(failures))
 
     def _left_after(self, event: str) -> list[Callable[[Arrival], None]]:
-        if event in (*FLUSH_EVENTS, "on_trigger"):
+        if event in (*FLUSH_EVENTS, "on_trigger", "close"):
             return []  # always the last step, and the container has finished it
         if isinstance(self.w, SlidingWindow) and self.w._slices is not None:
             return [lambda arrival: self._fire("on_trigger", arrival.key)]
@@ -119,8 +119,9 @@ class Reference:
     def _subwindow(self, key: Any) -> Subwindow:
         w = self.w
         if isinstance(w, SlidingWindow) and not self.keeps:
+            s = w._revive(key)
             w._left += 1
-            return w._revive(key)
+            return s
         return w._subs[key] if key in w._subs else w._new(key)
 
     def _fire(self, event: str, *args: Any) -> None:
