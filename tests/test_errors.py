@@ -314,6 +314,11 @@ CONSTRUCTION = [
     ),
     ('parse("count(3)")', PolicyError, "'count(3)': say either tumbling or sliding, once."),
     (
+        'parse("tumbling(3), count(3)")',
+        PolicyError,
+        "'tumbling(3), count(3)': cannot read tumbling(3). Write it as tumbling.",
+    ),
+    (
         'parse("tumbling")',
         PolicyError,
         "'tumbling': a tumbling window takes exactly one eviction policy, here are 0. "
@@ -1023,7 +1028,7 @@ CALLS = [
         lambda: choosing(["z"]),
         PartitionError,
         "select_partitions returned 'z', which is no partition of this window. "
-        "Return some of the keys it was given.",
+        "Return a list of some of the keys it was given.",
     ),
     *[
         (
@@ -1085,9 +1090,9 @@ CALLS = [
     ),
     (
         "a clock that is behind",
-        lambda: attached_far_away(1000, 990.5),
+        lambda: attached_far_away(10_000, 990.5),
         ClockError,
-        f"attach(window): the window's clock is at 1001, the wall clock at 990.5. {CLOSE}",
+        f"attach(window): the window's clock is at 10001, the wall clock at 990.5. {CLOSE}",
     ),
     (
         "a clock for a window that has one",

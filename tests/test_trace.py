@@ -449,7 +449,7 @@ def test_a_missing_attribute_is_named():
 
 
 def test_a_value_without_distance_is_shown_as_the_user_wrote_it():
-    with pytest.raises(SchemaError, match=r"Delta\('k', 2\): the value 'A' is a str"):
+    with pytest.raises(SchemaError, match=r"Delta\('k', 2\): the value 'A' is of type str"):
         trace("tumbling, delta(k, 2)", ROWS)
 
 

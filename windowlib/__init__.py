@@ -9,6 +9,7 @@ from windowlib.clock import WallClock
 from windowlib.errors import (
     AccessError,
     ClockError,
+    CopyError,
     PartitionError,
     PolicyError,
     PunctuationError,
@@ -39,6 +40,7 @@ __all__ = [
     "KEY",
     "AccessError",
     "ClockError",
+    "CopyError",
     "Count",
     "Delta",
     "PartitionAge",

@@ -6,6 +6,7 @@ form the generated code inlines, and any other tuple goes through `Getter`, whic
 
 from __future__ import annotations
 
+import keyword
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -75,7 +76,8 @@ class Getter:
             return None
         if isinstance(self.attribute, int) or isinstance(sample, Mapping):
             return f"{variable}[{self.attribute!r}]"
-        return f"{variable}.{self.attribute}" if self.attribute.isidentifier() else None
+        plain = self.attribute.isidentifier() and not keyword.iskeyword(self.attribute)
+        return f"{variable}.{self.attribute}" if plain else None
 
 
 def _short(row: object) -> str:

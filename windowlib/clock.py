@@ -27,6 +27,7 @@ logger.addHandler(logging.NullHandler())
 
 W = TypeVar("W", bound=Window[Any, Any])
 MOST_TICKS = 10_000_000
+MOST_AHEAD = 3_600_000_000  # microseconds; a window a little ahead waits for the clock
 
 
 class WallClock:
@@ -176,7 +177,7 @@ class _Attached:
         window, now = self.window, self.clock._micros()
         periods = [policy.micros for policy in window.spec.policies if isinstance(policy, Time)]
         ticks = max(((now - window._now) // period for period in periods), default=0)
-        if ticks > MOST_TICKS:
+        if ticks > MOST_TICKS or window._now - now > MOST_AHEAD:
             msg = (
                 f"attach(window): the window's clock is at {instant_text(window._now)}, the wall "
                 f"clock at {instant_text(now)}. Attach it before it is advanced, or advance it "

@@ -123,7 +123,9 @@ def _apply(window: Window[Row, Any], op: dict[str, Any], clock: float, partition
         window.punctuate({"punct": "window", "final": "final"}.get(op["op"], "other"))  # type: ignore[arg-type]
 
 
-def build(window: dict[str, Any], events: _Recorder, engine: Engine) -> Window[Row, Any]:
+def build(
+    window: dict[str, Any], events: WindowEvents[Row, Any], engine: Engine
+) -> Window[Row, Any]:
     """A container from a trace's description of it."""
     evict = _policy(window["evict"])
     by, forget = KEY if window["partitioned"] else None, _forget(window["partition_eviction"])
@@ -249,18 +251,21 @@ SELECTORS: dict[str, Callable[[Window[Row, Any], Sequence[Any]], list[Any]]] = {
 }
 
 
-def _summarizer(recorder: _Recorder) -> type[Summarizer[Row]]:
+def _summarizer(recorder: WindowEvents[Row, Any]) -> type[Summarizer[Row]]:
+    assert isinstance(recorder, _Recorder)
+    write = recorder.write
+
     class Recording(Summarizer[Row]):
         def open(self, key: Any) -> None:
             self.key = key
             self.ids: list[int] = []
-            recorder.write("summarizer_open", p=key, s=[])
+            write("summarizer_open", p=key, s=[])
 
         def insert(self, row: Row) -> None:
             self.ids.append(row.id)
-            recorder.write("summarizer_insert", t=row.id, p=self.key, s=list(self.ids))
+            write("summarizer_insert", t=row.id, p=self.key, s=list(self.ids))
 
         def close(self) -> None:
-            recorder.write("summarizer_close", p=self.key, s=list(self.ids))
+            write("summarizer_close", p=self.key, s=list(self.ids))
 
     return Recording

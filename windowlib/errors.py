@@ -42,6 +42,10 @@ class AccessError(WindowlibError, LookupError):
     """Window contents that this window does not keep."""
 
 
+class CopyError(WindowlibError, TypeError):
+    """A live window that someone tried to pickle or copy."""
+
+
 class WindowlibWarning(UserWarning):
     """A configuration that is legal and probably not what was meant."""
 

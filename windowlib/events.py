@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from windowlib.errors import SchemaError
+
 if TYPE_CHECKING:
     from windowlib.window import Window
 
@@ -62,8 +64,9 @@ class WindowEvents(Generic[T, K]):
     def emit(self, row: Any = ..., /, **fields: Any) -> None:
         """Hand out a row: an object, or fields that become a dict."""
         if row is not ... and fields:
-            msg = f"emit({row!r}, {', '.join(fields)}=...): give a row or fields, not both."
-            raise TypeError(msg)
+            shown = f"emit({row!r}, {', '.join(fields)}=...)"
+            msg = f"{shown}: a row and fields at once. Give one of them."
+            raise SchemaError(msg)
         made = fields if row is ... else row
         (self.emitted.append if self.sink is None else self.sink)(made)
 

@@ -18,7 +18,7 @@ from windowlib.events import EVICT_EVENTS, FLUSH_EVENTS, PARTITION_EVENTS
 from windowlib.order import Step, steps
 from windowlib.policies import PartitionAge
 from windowlib.subwindow import Subwindow
-from windowlib.summarizers import Summarizer
+from windowlib.summarizers import Ready, Summarizer
 
 if TYPE_CHECKING:
     from windowlib.window import Window
@@ -88,7 +88,9 @@ def find(window: Window[Any, Any], error: Exception) -> Failed | None:
         if events:
             event = events[0] if len(events) == 1 else _called(events, before)
             return Failed(event, type(window.events).__name__, _keys(event, frame))
-        if isinstance(summarizer := frame.f_locals.get("self"), Summarizer) and before:
+        summarizer = frame.f_locals.get("self")
+        own = isinstance(summarizer, Summarizer) and not isinstance(summarizer, Ready)
+        if own and before:
             return Failed(frame.f_code.co_name, type(summarizer).__name__, _key_near(before))
         traceback, before = traceback.tb_next, traceback
     return None

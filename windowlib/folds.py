@@ -198,11 +198,11 @@ class VarianceFold(Fold):
         return count, mean, a[2] + b[2] + away * away * a[0] * b[0] / count
 
 
-def _less(name: str, a: Any, b: Any) -> bool:
+def _less(name: str, a: Any, b: Any, *, best: Any) -> bool:
     try:
         return bool(a < b)
     except TypeError:
-        _refuse(name, a, f"it cannot be compared with {b!r}")
+        _refuse(name, b if a is best else a, f"it cannot be compared with {best!r}")
 
 
 class MaxFold(Fold):
@@ -219,9 +219,9 @@ class MaxFold(Fold):
     def step(self, state: State, x: Any) -> State:
         """The larger of both."""
         best = state[0]
-        if x is None or best != best or (best is not LOWEST and _less(self.name, x, best)):
+        if x is None or best != best:
             return state
-        return (x,)
+        return (x,) if best is LOWEST or not _less(self.name, x, best, best=best) else state
 
     def value(self, n: int, state: State) -> Any:
         """The largest value, or None."""
@@ -246,7 +246,7 @@ class MinFold(Fold):
     def step(self, state: State, x: Any) -> State:
         """The smaller of both."""
         best = state[0]
-        if x is None or (best is not HIGHEST and (_less(self.name, best, x) or x != x)):
+        if x is None or (best is not HIGHEST and (_less(self.name, best, x, best=best) or x != x)):
             return state
         return (x,)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from windowlib.errors import PartitionError
 from windowlib.policies import PartitionAge, PartitionCount, PartitionEviction, TupleCount
@@ -87,15 +87,23 @@ class Partitions:
             yield heappop(heap)[2]
 
     def _marked(self, handler: Callable[..., Iterable[Any]]) -> list[Subwindow]:
-        marked = list(handler(self.window, tuple(self.lru)))
-        unknown = [key for key in marked if key not in self.lru]
-        if unknown:
-            msg = (
-                f"select_partitions returned {unknown[0]!r}, which is no partition of this window. "
-                f"Return some of the keys it was given."
-            )
-            raise PartitionError(msg)
-        return [self.lru[key] for key in marked]
+        marked = handler(self.window, tuple(self.lru))
+        if not isinstance(marked, Iterable) or isinstance(marked, str):
+            self._refuse(marked)
+        chosen = []
+        for key in marked:
+            try:
+                chosen.append(self.lru[key])
+            except (KeyError, TypeError):
+                self._refuse(key)
+        return chosen
+
+    def _refuse(self, marked: object) -> NoReturn:
+        msg = (
+            f"select_partitions returned {marked!r}, which is no partition of this window. "
+            f"Return a list of some of the keys it was given."
+        )
+        raise PartitionError(msg) from None
 
     def _enough(self, ranked: Iterable[Subwindow]) -> list[Subwindow]:
         """The shortest run of `ranked` whose removal ends the need."""

@@ -163,7 +163,7 @@ def _threshold_text(value: float | Decimal | timedelta) -> str:
     """10, 10.0 and Decimal("10") are one threshold."""
     if isinstance(value, timedelta):
         return f'"{duration_text(value)}"'
-    if math.isfinite(value) and value == int(value):
+    if isinstance(value, int) or (math.isfinite(value) and value == int(value)):
         return str(int(value))
     if isinstance(value, Decimal) and float(value) != value:
         return repr(value.normalize())
@@ -193,11 +193,17 @@ class Tumbling(_Spec):
     def __init__(
         self,
         evict: Policy,
-        *,
+        *more: Policy,
         by: By | Sequence[str] | None = None,
         forget: PartitionEviction | None = None,
         every: Policy | None = None,
     ) -> None:
+        if more:
+            msg = (
+                f"Tumbling({evict!r}, {more[0]!r}): a tumbling window takes exactly one eviction "
+                f"policy. Use Sliding({evict!r}, every={more[0]!r}) for an eviction and a trigger."
+            )
+            raise PolicyError(msg)
         if every is not None:
             msg = (
                 f"Tumbling(..., every={every!r}): a tumbling window is processed when it is full, "
@@ -236,11 +242,17 @@ class Sliding(_Spec):
     def __init__(
         self,
         evict: Policy,
-        *,
+        *more: Policy,
         every: Policy | None = None,
         by: By | Sequence[str] | None = None,
         forget: PartitionEviction | None = None,
     ) -> None:
+        if more:
+            msg = (
+                f"Sliding({evict!r}, {more[0]!r}): name the trigger. "
+                f"Write Sliding({evict!r}, every={more[0]!r})."
+            )
+            raise PolicyError(msg)
         every = Count(1) if every is None else every
         if isinstance(evict, Punct):
             msg = (

@@ -125,6 +125,9 @@ def parse(text: str, *, by: By | Sequence[str] | None = None) -> Spec:
             policies.append(_build(text, word, arguments, *POLICIES[name]))
         elif name in PARTITION_POLICIES:
             forget.append(_build(text, word, arguments, *PARTITION_POLICIES[name]))
+        elif name in ("tumbling", "sliding", "partitioned") and arguments:
+            shown = f"{word}({', '.join(arguments)})"
+            raise PolicyError(f"{text!r}: cannot read {shown}. Write it as {name}.")
         elif name in ("tumbling", "sliding"):
             kinds.append(name)
         elif name == "partitioned":

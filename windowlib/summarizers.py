@@ -310,6 +310,10 @@ def check_summarizer(argument: object) -> None:
         sample = f"{name}()" if name == "count" else f'{name}("price")'
         msg = f"summarizer=summarizers.{name}: call it, as in summarizers.{sample}."
         raise PolicyError(msg)
+    if getattr(argument, "insert", None) is Summarizer.insert:
+        name = attribute_text(argument)
+        msg = f"summarizer={name}: it has no insert. Define insert(self, tuple_) in it."
+        raise PolicyError(msg)
     wrong_class = isinstance(argument, type) and not issubclass(argument, Summarizer)
     if wrong_class or not builtins.callable(argument):
         msg = f"summarizer={argument!r}: pass a Summarizer class or one of windowlib.summarizers."

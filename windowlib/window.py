@@ -15,6 +15,7 @@ from windowlib.attributes import Getter, key_getter
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import (
     ClockError,
+    CopyError,
     PartitionError,
     PolicyError,
     PunctuationError,
@@ -185,6 +186,14 @@ class Window(Access[T, K]):
             first = list(tuples[:1])
         if first:
             self._build(first[0])[1](tuples, keys)
+        elif keys is not None:
+            self._no_tuples(keys)
+
+    def _no_tuples(self, keys: Iterable[Any]) -> None:
+        from windowlib.engine.rules import pair
+
+        for _ in pair(self, (), keys):
+            pass
 
     def punctuate(self, mark: Mark = "window") -> None:
         """Take a punctuation. Only tumbling windows with `Punct()` take any.
@@ -331,7 +340,7 @@ class Window(Access[T, K]):
     def __reduce__(self) -> NoReturn:
         name = type(self).__name__
         msg = f"a {name} cannot be pickled or copied. Use snapshot(), and restore() in a new one."
-        raise TypeError(msg)
+        raise CopyError(msg)
 
     def explain(self) -> str:
         """Specification, order of events, storage, engine and handlers, as text."""

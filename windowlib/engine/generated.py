@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from windowlib.access import DEFAULT_KEY
 from windowlib.engine.ready import close_lines, update_lines
 from windowlib.engine.rules import (
     check_delta,
@@ -131,6 +132,8 @@ class _Writer:
         if isinstance(self.evict, Count) and not self.evict.size:
             if isinstance(self.w, SlidingWindow):
                 yield from self._count_zero()
+            elif self.names["default"] is not DEFAULT_KEY and self.spec.by is KEY:
+                yield "if key is default: new(key)"  # says that the key is missing
             return
         yield from self._value_lines()
         if isinstance(self.spec.forget, PartitionAge):

@@ -18,6 +18,7 @@ from windowlib.sliding import SlidingWindow
 from windowlib.spec import KEY
 from windowlib.subwindow import UNSET, Subwindow
 from windowlib.tumbling import TumblingWindow
+from windowlib.window import NO_KEY
 
 if TYPE_CHECKING:
     from windowlib.window import Window
@@ -111,7 +112,7 @@ class Reference:
         if key is ...:
             key = key_default(w)
         if w.spec.by is KEY:
-            return key
+            return w._sound_key(key) if key is NO_KEY else key
         if key is not key_default(w):
             reject_key(w, f"insert(key={key!r})")
         return None if w._key_of is None else w._key_of(tuple_)

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 def check_delta(policy: Delta, value: Any, tuple_: Any) -> None:
     """Refuse a value that the delta test cannot work with, before anything has changed."""
     try:
-        if value - value == value - value and (value - value < policy.threshold) in (True, False):
-            return
+        sound = value == value and (value - value > policy.threshold) in (True, False)
     except (TypeError, ArithmeticError):
-        pass
+        sound = False
+    if sound:
+        return
     raise SchemaError(f"{policy.shown}: the value {value!r} {_why_not(policy, value, tuple_)}")
 
 
@@ -48,24 +49,33 @@ def better_error(
     """A clearer exception where the tuple or its key is to blame, found out only afterwards."""
     if isinstance(error, WindowlibError):
         return None
-    better: Exception | None = None
+    better: WindowlibError | None = None
     try:
         hash(key)
-        for policy, get in window._getters.items():
-            value = get(tuple_)
-            check_delta(policy, value, tuple_)
-            check_mixes(policy, value, window._find(key))
-    except SchemaError as found:
-        better = found
     except TypeError:
         msg = (
             f"insert(key={key!r}): a {type(key).__name__} cannot be a partition key. "
             f"Use a plain value or a tuple of them."
         )
         better = PartitionError(msg)
+    else:
+        better = _delta_trouble(window, tuple_, key)
     if better is not None:
         better.__cause__ = error
     return better
+
+
+def _delta_trouble(window: Window[Any, Any], tuple_: Any, key: Any) -> SchemaError | None:
+    for policy, get in window._getters.items():
+        try:
+            value = get(tuple_)
+            check_delta(policy, value, tuple_)
+            check_mixes(policy, value, window._find(key))
+        except SchemaError as found:
+            return found
+        except Exception:
+            return None  # the user's own callable: its error speaks for itself
+    return None
 
 
 def check_mixes(policy: Delta, value: Any, s: Subwindow | None) -> None:
