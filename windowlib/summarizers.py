@@ -311,7 +311,7 @@ def check_summarizer(argument: object) -> None:
         msg = f"summarizer=summarizers.{name}: call it, as in summarizers.{sample}."
         raise PolicyError(msg)
     if getattr(argument, "insert", None) is Summarizer.insert:
-        name = attribute_text(argument)
+        name = getattr(argument, "__name__", repr(argument))
         msg = f"summarizer={name}: it has no insert. Define insert(self, tuple_) in it."
         raise PolicyError(msg)
     wrong_class = isinstance(argument, type) and not issubclass(argument, Summarizer)
