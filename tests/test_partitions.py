@@ -98,6 +98,20 @@ def test_lfu_evicts_the_partition_with_fewest_insertions_ties_to_the_least_recen
     assert dedent(script) == played(spec, script, engine=engine)
 
 
+def test_lfu_ties_go_to_the_least_recently_used_and_not_to_the_oldest(engine):
+    #  two insertions each; created a, b, c and last used c, b, a
+    script = """
+    +1 k=a: a insert 1
+    +2 k=b: b insert 2
+    +3 k=c: c insert 3
+    +4 k=c: c insert 4
+    +5 k=b: b insert 5
+    +6 k=a: a insert 6; forget c[3 4]
+    """
+    spec = unbounded(TupleCount(5, select="lfu"))
+    assert dedent(script) == played(spec, script, engine=engine)
+
+
 def test_lfu_counts_insertions_and_not_what_is_held(engine):
     #  a took 3 and holds 1; b took 2 and holds 1
     script = """

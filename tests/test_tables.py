@@ -487,6 +487,20 @@ def test_time_evicts_oldest_first_and_partition_by_partition_in_storage_order(en
     assert dedent(script) == played(Sliding(every(10), by=KEY), script, engine=engine)
 
 
+def test_tuples_of_one_instant_leave_in_storage_order_and_not_as_they_came(engine):
+    script = """
+    +1 k=a: a full []; a insert 1
+    +2 k=b: b full []; b insert 2
+    t=5:
+    +3 k=b: b insert 3
+    +4 k=a: a insert 4
+    t=12: a evict 1; b evict 2
+    t=16: a evict 4; b evict 3
+    """
+    spec = Sliding(every(10), every=Count(9), by=KEY)
+    assert dedent(script) == played(spec, script, engine=engine)
+
+
 def test_a_tuple_is_still_there_in_the_tick_at_the_end_of_its_time(engine):
     script = """
     +1: full []; insert 1
