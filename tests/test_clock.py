@@ -105,7 +105,7 @@ def lines(window):
     return window.events.lines
 
 
-# -- by hand ---------------------------------------------------------------------------------------
+# -- by hand --
 
 
 def test_ticks_fire_in_order_each_at_its_own_time(hand, clock):
@@ -364,7 +364,7 @@ def test_polling_an_empty_clock_does_nothing(clock):
     assert clock.poll() is None
 
 
-# -- failures --------------------------------------------------------------------------------------
+# -- failures --
 
 
 class Fails(Log):
@@ -467,7 +467,7 @@ def test_a_failure_in_an_overdue_tick_comes_out_of_the_insert_that_ran_it(hand, 
     assert ["b"] == window[None]
 
 
-# -- attach, detach, close -------------------------------------------------------------------------
+# -- attach, detach, close --
 
 
 def test_a_window_is_attached_to_one_clock(hand, clock):
@@ -567,7 +567,7 @@ def test_the_heap_does_not_grow_with_the_ticks_that_inserts_run(hand, clock):
     assert len(clock._heap) <= 2
 
 
-# -- locks -----------------------------------------------------------------------------------------
+# -- locks --
 
 
 @pytest.mark.parametrize(
@@ -635,7 +635,7 @@ def test_ticks_wait_while_a_reader_holds_the_window(hand, clock):
     assert 0 == window.size()
 
 
-# -- snapshots -------------------------------------------------------------------------------------
+# -- snapshots --
 
 
 def test_restoring_into_an_attached_window_catches_up_what_is_overdue(hand, clock):
@@ -695,7 +695,7 @@ def test_a_snapshot_of_a_clock_that_was_ahead_does_not_stop_the_window(hand, clo
         assert "flush None [ab] at 10" == lines(restored)[-1]
 
 
-# -- freezegun -------------------------------------------------------------------------------------
+# -- freezegun --
 
 
 def test_frozen_time_moves_the_windows():
@@ -725,7 +725,7 @@ def test_a_clock_without_arguments_follows_frozen_time():
         assert time.time() == window.now
 
 
-# -- the clock's own thread ------------------------------------------------------------------------
+# -- the clock's own thread --
 
 
 def clock_threads():

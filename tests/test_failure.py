@@ -1,12 +1,15 @@
 """A handler that raises: what the exception says, and how the window goes on."""
 # ruff: noqa: SIM300 - asserts read expected first
 
+import random
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from windowlib import (
     KEY,
@@ -331,7 +334,7 @@ def test_slices_say_where_they_were(engine):
     assert [3, 3 + 4 + 5 + 6, 5 + 6 + 7 + 8] == window.events.emitted
 
 
-# -- and afterwards --------------------------------------------------------------------------------
+# -- and afterwards --
 
 
 def differences(spec, handlers):
@@ -592,7 +595,38 @@ def test_a_punctuation_of_nothing_may_fail(engine):
     assert 2 == len(window.events.log)
 
 
-# -- partition eviction ----------------------------------------------------------------------------
+class Erratic(Events):
+    """Fails whenever its dice say so."""
+
+    def __init__(self, dice):
+        super().__init__()
+        self.dice = dice
+
+    def hit(self, event, window, key, tuple_=None):
+        super().hit(event, window, key, tuple_)
+        if self.dice.random() < 0.15:
+            raise BoomError(event)
+
+
+@settings(max_examples=150)
+@given(st.sampled_from([*PLAIN, *FORGETTING]), st.integers(0, 10**9), st.text("abc", max_size=40))
+def test_both_engines_go_on_in_the_same_way_whatever_fails(spec, seed, keys):
+    windows = [opened(spec, engine, Erratic(random.Random(seed))) for engine in ENGINES]
+    for op in script(spec, keys):
+        raised: list[Any] = [None, None]
+        for i, window in enumerate(windows):
+            try:
+                apply(window, op)
+            except BoomError as boom:
+                raised[i] = boom
+            window._check()
+        assert windows[1].events.log == windows[0].events.log
+        notes = [error and (error.args, error.__notes__) for error in raised]
+        assert notes[1] == notes[0]
+    assert state(windows[1]) == state(windows[0])
+
+
+# -- partition eviction --
 
 
 def aged(spec, engine, event="on_partitions_evicted"):
@@ -681,7 +715,7 @@ def test_a_selection_that_fails_is_made_up_for_with_the_next_tuple(engine, forge
     window._check()
 
 
-# -- storage ---------------------------------------------------------------------------------------
+# -- storage --
 
 
 @engines
@@ -728,7 +762,7 @@ def test_a_delta_window_takes_its_reference_from_the_first_tuple_that_is_in(engi
     assert (["[0]", "[2]"] if then == (105, 300) else ["[0]"]) == flushed
 
 
-# -- summarizers -----------------------------------------------------------------------------------
+# -- summarizers --
 
 
 def failing(method, nth):

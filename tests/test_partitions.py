@@ -928,3 +928,21 @@ def test_the_limit_holds_after_every_insert(limit, forget, select, ops):
     play(window, ops, window.events.log)
     held = len(list(window.keys())) if forget is PartitionCount else len(window)
     assert held <= limit
+
+
+def test_a_partition_that_time_has_emptied_counts_insertions_afresh(engine):
+    spec = Sliding(Time("1s"), every=Count(5), by=KEY)
+    window = build(spec, engine=engine)
+    window.insert(1, "a")
+    window.insert(2, "a")
+    window.advance(3)
+    window.insert(3, "a")
+    assert (1, 3) == (window.insertions("a"), window.seen)
+    window._check()
+
+
+def test_nan_in_a_key_of_several_columns_is_one_partition(engine):
+    window = build(Tumbling(Count(9), by=("k", "g")), engine=engine)
+    for _ in range(2):
+        window.insert({"k": float("nan"), "g": 1})
+    assert [2] == [window.size(key) for key in window]

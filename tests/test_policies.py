@@ -180,7 +180,7 @@ def test_a_spec_knows_its_policies_and_whether_it_needs_a_clock():
     assert Tumbling(Punct(), by=0).partitioned
 
 
-# -- durations ------------------------------------------------------------------------------------
+# -- durations --
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_instants_count_microseconds(instant, microseconds):
     assert microseconds == as_instant(instant)
 
 
-# -- the delta test -------------------------------------------------------------------------------
+# -- the delta test --
 
 DAY = datetime.datetime(2024, 3, 1, 12)
 

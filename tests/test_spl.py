@@ -35,7 +35,7 @@ from windowlib import (
 
 ROOT = Path(__file__).parents[1]
 
-# -- all legal specifications ---------------------------------------------------------------------
+# -- all legal specifications --
 
 names = st.from_regex(r"[^\W\d]\w*", fullmatch=True).filter(str.isidentifier)
 counts = st.builds(Count, st.integers(0, 10**12))
@@ -98,7 +98,7 @@ def test_words_come_in_any_order_and_case(spec, random):
     assert spec == parse(" ,\t".join(shouted)), text
 
 
-# -- the text that everyone knows -----------------------------------------------------------------
+# -- the text that everyone knows --
 
 TEXT = "sliding, count(100), count(10), partitioned, partitionAge(3600)"
 SPEC = Sliding(Count(100), every=Count(10), by=KEY, forget=PartitionAge("1h"))
@@ -200,7 +200,7 @@ def test_odd_thresholds_are_read_back_too(spec):
     assert spec == parse(str(spec))
 
 
-# -- text that is none ----------------------------------------------------------------------------
+# -- text that is none --
 
 EXAMPLE = "'sliding, count(100), count(10), partitioned'"
 DURATION = 'is not a duration. Write a number and a unit: "10s", "500ms", "1h30m".'
@@ -456,7 +456,7 @@ def test_any_text_is_read_or_refused_with_a_policy_error(text):
     assert spec is None or spec == parse(str(spec))
 
 
-# -- fingerprints ---------------------------------------------------------------------------------
+# -- fingerprints --
 
 
 def change_attribute(row):

@@ -63,7 +63,7 @@ def tumbling(evict, summarizer, engine="generated", events=None, **options):
     )
 
 
-# -- running batches through each kind of window -------------------------------------------------
+# -- running batches through each kind of window --
 # A batch is what one flush covers. How it comes about differs, what it says must not.
 
 
@@ -120,7 +120,7 @@ def runs(kind, batches, names, alone=None):
     return together
 
 
-# -- the oracle ------------------------------------------------------------------------------------
+# -- the oracle --
 
 
 def finite(values):
@@ -200,7 +200,7 @@ def check(batches, summaries):
                 CHECKS[name](present, got)
 
 
-# -- streams ---------------------------------------------------------------------------------------
+# -- streams --
 
 ALL = tuple(READY)
 EXACT = ("count", "sum", "mean", "min", "max")
@@ -438,7 +438,7 @@ def test_a_snapshot_that_was_pickled_knows_nulls_from_numbers(engine, name):
     assert [None] == second.events.emitted
 
 
-# -- how exact they are ----------------------------------------------------------------------------
+# -- how exact they are --
 
 
 def summed(values, evict, name="sum"):
@@ -516,7 +516,7 @@ def test_variance_of_equal_values_is_zero_and_never_less():
     assert 0.0 == summed([7] * 10, Count(10), "variance")
 
 
-# -- how small they are ----------------------------------------------------------------------------
+# -- how small they are --
 
 
 def memory():
@@ -557,7 +557,7 @@ def test_each_partition_holds_less_than_a_kilobyte():
     assert (memory() - before) / 2000 < 1024
 
 
-# -- your own --------------------------------------------------------------------------------------
+# -- your own --
 
 
 class Log(WindowEvents[Any, Any]):

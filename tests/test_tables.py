@@ -706,3 +706,21 @@ def test_before_insert_sees_a_delta_window_after_eviction(others, engine):
     window.insert_many([(0,), (5,), (6,)])
     seen = [entry.contents for entry in events.log if entry.event == "before_insert"]
     assert [(), ((0,),), ((5,),)] == seen
+
+
+def test_what_is_too_old_goes_before_a_trigger_of_the_same_microsecond(engine):
+    #  4.999999        5.0        tick at 10: the first is 5.000001 s old, the second exactly 5 s
+    log: list[list[int]] = []
+
+    class Seen(WindowEvents[int, None]):
+        def on_trigger(self, window, key):
+            log.append(list(window[key]))
+
+    spec = Sliding(Time("5s"), every=Time("10s"))
+    window = build(spec, events=Seen(), engine=engine)
+    window.advance(4.999999)
+    window.insert(1)
+    window.advance(5)
+    window.insert(2)
+    window.advance(10)
+    assert [[2]] == log

@@ -7,6 +7,7 @@ from collections.abc import Iterator, KeysView
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Generic, TypeVar
 
+from windowlib.attributes import NAN
 from windowlib.errors import AccessError
 from windowlib.subwindow import Subwindow, Tuples
 
@@ -17,7 +18,7 @@ DEFAULT_KEY: Final = None
 """The partition of an unpartitioned window, and of an idle timed window when it fires."""
 
 
-NAN_KEY: Final = float("nan")
+NAN_KEY: Final = NAN
 """The partition of every key that is NaN."""
 
 

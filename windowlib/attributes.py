@@ -15,6 +15,8 @@ from typing import Any
 from windowlib.errors import SchemaError, suggestion
 from windowlib.policies import Attribute, attribute_text
 
+NAN = float("nan")
+
 
 def column_names(row: object) -> list[str]:
     """The names a tuple offers, for messages."""
@@ -90,4 +92,5 @@ def key_getter(by: Attribute | tuple[Attribute, ...], owner: str) -> Callable[[A
     if not isinstance(by, tuple):
         return Getter(by, owner)
     parts = [Getter(part, owner) for part in by]
-    return lambda row: tuple([part(row) for part in parts])
+    # All NaN are one key, here too; a tuple compares its parts by identity first.
+    return lambda row: tuple([NAN if (v := part(row)) != v else v for part in parts])

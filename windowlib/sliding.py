@@ -110,9 +110,11 @@ class SlidingWindow(Window[T, K]):
 
     def _due(self) -> int | None:
         expiry = self._expiry()
-        if expiry is None or (self._tick is not None and self._tick <= expiry):
-            return self._tick
-        return expiry
+        return self._tick if expiry is None or self._tick_first(expiry) else expiry
+
+    def _tick_first(self, expiry: int) -> bool:
+        """At one instant, what is too old goes before the trigger looks."""
+        return self._tick is not None and self._tick < expiry
 
     def _expiry(self) -> int | None:
         """When the oldest tuple is too old: its age must exceed the period, by a microsecond."""
@@ -124,12 +126,13 @@ class SlidingWindow(Window[T, K]):
         return self._arrivals[0].stamps[0] + self._evict.micros + 1
 
     def _act(self, failures: list[Exception]) -> None:
-        if self._tick is not None and self._tick == self._due():
+        expiry = self._expiry()
+        if expiry is not None and not self._tick_first(expiry):
+            self._expire(failures)
+        elif self._tick is not None:
             assert isinstance(self._trigger, Time)
             self._tick += self._trigger.micros
             self._fire_all(failures)
-        else:
-            self._expire(failures)
 
     def _fire_all(self, failures: list[Exception]) -> None:
         with collected(self, failures):
@@ -189,9 +192,11 @@ class SlidingWindow(Window[T, K]):
             self._pe.forget(s)
         del self._subs[s.key]
         self._asleep[s.key] = s
+        self._left += s.taken  # the next incarnation counts its own
+        s.taken, s.returning = 0, True
 
     def _refused(self, s: Subwindow) -> None:
-        if isinstance(self._evict, Time) and s.taken:  # it had been out of storage
+        if s.returning:
             self._rest(s)
         elif not s.taken:
             self._drop(s)
@@ -211,7 +216,7 @@ class SlidingWindow(Window[T, K]):
         """What a subwindow of this configuration has to remember."""
         kept: tuple[str, ...] = ("data", "full")
         kept += ("newest", "rough") if isinstance(self._evict, Delta) else ()
-        kept += ("stamps",) if isinstance(self._evict, Time) else ()
+        kept += ("returning", "stamps") if isinstance(self._evict, Time) else ()
         kept += ("count",) if isinstance(self._trigger, Count) else ()
         kept += ("ref",) if isinstance(self._trigger, Delta) else ()
         return kept + (("stamp",) if self._pe is not None else ())

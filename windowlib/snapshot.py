@@ -93,7 +93,7 @@ def _part(window: Window[Any, Any], s: Subwindow) -> dict[str, Any]:
     part: dict[str, Any] = {"key": s.key, "taken": s.taken, "count": s.count, "stamp": s.stamp}
     part["ref"] = [] if s.ref is UNSET else [s.ref]
     part["newest"] = [] if s.newest is UNSET else [s.newest]
-    part["full"], part["rough"] = window._was_full(s), s.rough
+    part["full"], part["rough"], part["returning"] = window._was_full(s), s.rough, s.returning
     part["data"], part["stamps"] = list(s.data), list(s.stamps)
     part["n"], part["summary"] = s.n, window._save_summary(s)
     return part
@@ -103,7 +103,7 @@ def _restored(window: Window[Any, Any], part: Mapping[str, Any]) -> Subwindow:
     key = part["key"]
     s = window._make(NAN_KEY if key != key else key)
     s.taken = part["taken"]
-    for name in ("count", "stamp", "full", "rough", "n"):
+    for name in ("count", "stamp", "full", "rough", "returning", "n"):
         if name in s.fields:
             setattr(s, name, part[name])
     for name in ("ref", "newest"):

@@ -30,6 +30,7 @@ FIELDS: dict[str, Any] = {
     "newest": UNSET,  # delta attribute of the newest tuple
     "recent": (),  # slices: rows of the newer ones
     "ref": UNSET,  # delta reference: the oldest tuple (tumbling), the last to trigger (sliding)
+    "returning": False,  # has been in storage before, and time emptied it
     "rough": False,  # delta attribute has gone backwards in here
     "stamp": 0,  # time of the last insertion, for partition age
     "stamps": _NO_STAMPS,  # arrival times, aligned with data, for time eviction
@@ -68,6 +69,7 @@ class Subwindow:
         newest: Any
         recent: Any
         ref: Any
+        returning: bool
         rough: bool
         stamp: int
         stamps: deque[int]
