@@ -165,7 +165,7 @@ def test_insert_many_refuses_keys_that_do_not_match_before_it_takes_any(clock):
     window = clock.attach(tumbling())
     with pytest.raises(PartitionError) as caught:
         window.insert_many(["a", "b"], ["x"])
-    expected = "insert_many(keys=...): 1 keys for 2 tuples. Give one key per tuple."
+    expected = "insert_many(keys=...): 1 key for 2 tuples. Give one key per tuple."
     assert expected == str(caught.value)
     assert 0 == window.seen
 

@@ -810,7 +810,7 @@ def test_a_tuple_that_is_refused_leaves_the_window_as_it_was(case, engine):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        (["k"], "insert_many(keys=...): 1 keys for 2 tuples. Give one key per tuple."),
+        (["k"], "insert_many(keys=...): 1 key for 2 tuples. Give one key per tuple."),
         (["k"] * 3, "insert_many(keys=...): 3 keys for 2 tuples. Give one key per tuple."),
         ("", "insert_many(keys=...): 0 keys for 2 tuples. Give one key per tuple."),
     ],
@@ -1285,7 +1285,7 @@ VALUES = [
     (
         "tumbling(evict=Count(9)).insert_many(iter('ab'), 'a')",
         PartitionError,
-        "insert_many(keys=...): 1 keys for more tuples. Give one key per tuple.",
+        "insert_many(keys=...): 1 key for more tuples. Give one key per tuple.",
     ),
     (
         "tumbling(evict=Count(9)).insert_many('ab', iter('abc'))",
@@ -1402,7 +1402,7 @@ VALUES = [
     (
         "tumbling(evict=Count(9)).insert_many([], 'a')",
         PartitionError,
-        "insert_many(keys=...): 1 keys for 0 tuples. Give one key per tuple.",
+        "insert_many(keys=...): 1 key for 0 tuples. Give one key per tuple.",
     ),
     (
         "choosing(None)",

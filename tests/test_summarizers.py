@@ -546,6 +546,19 @@ def test_a_partition_that_stands_for_100_000_tuples_holds_less_than_a_kilobyte(e
 
 
 @pytest.mark.usefixtures("traced")
+def test_windows_that_are_gone_leave_nothing_behind():
+    def use(windows):
+        for _ in range(windows):
+            window = tumbling(Count(2), READY)
+            window.insert_many([{"x": 1.0}] * 3)
+
+    use(20)
+    before = memory()
+    use(200)
+    assert (memory() - before) / 200 < 512
+
+
+@pytest.mark.usefixtures("traced")
 def test_each_partition_holds_less_than_a_kilobyte():
     window = tumbling(Punct(), READY)
     row = {"x": 0.5}

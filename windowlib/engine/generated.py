@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import math
+import weakref
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -57,8 +58,9 @@ def generate(window: Window[Any, Any], sample: Any) -> tuple[Insert, Insert]:
     # The names are globals of the text, which cost nothing in a call that does not use them;
     # closure cells would be copied into every call.
     exec(compile(text, name, "exec"), writer.names)
-    # Tracebacks show the generated line.
+    # Tracebacks show the generated line, for as long as there is a window to raise them.
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    weakref.finalize(window, linecache.cache.pop, name, None)
     return writer.names["insert"], writer.names["insert_many"]
 
 
@@ -94,8 +96,6 @@ class _Writer:
             self.names.update(
                 pe=self.pe, lru=self.pe.lru, to_end=self.pe.lru.move_to_end, evict=self.pe.evict
             )
-
-    # -- frame ----------------------------------------------------------------------------------
 
     def source(self) -> str:
         """The whole text: both functions."""
@@ -214,8 +214,6 @@ class _Writer:
         if event in self.on:
             yield f"{event}(w, {arguments})"
 
-    # -- tumbling -------------------------------------------------------------------------------
-
     def _tumble(self, order: tuple[Step, ...]) -> Lines:
         assert isinstance(self.w, TumblingWindow)
         self.names["flush"] = self.w._flush
@@ -264,8 +262,6 @@ class _Writer:
         if self.pe is not None and not self.pe.by_age:
             need = "len(subs)" if isinstance(self.spec.forget, PartitionCount) else "pe.total"
             yield f"if {need} > {getattr(self.spec.forget, 'size')}: evict()"  # noqa: B009
-
-    # -- sliding --------------------------------------------------------------------------------
 
     def _slide(self, order: tuple[Step, ...]) -> Lines:
         yield "d = s.data"

@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from windowlib.engine.rules import check_delta, evict_where, key_default, pair, reject_key
+from windowlib.engine.rules import (
+    check_delta,
+    check_mixes,
+    evict_where,
+    key_default,
+    pair,
+    reject_key,
+)
 from windowlib.events import FLUSH_EVENTS
 from windowlib.failure import add_count, collected
 from windowlib.order import Step, steps
@@ -68,6 +75,7 @@ class Reference:
                     return
                 for policy, get in w._getters.items():
                     check_delta(policy, get(tuple_), tuple_)
+                    check_mixes(w, policy, get(tuple_), w._find(key))
                 if w._pe is not None:
                     w._pe.check_age()
                 arrival = Arrival(tuple_, key, self._subwindow(key))

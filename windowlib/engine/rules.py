@@ -70,7 +70,7 @@ def _delta_trouble(window: Window[Any, Any], tuple_: Any, key: Any) -> SchemaErr
         try:
             value = get(tuple_)
             check_delta(policy, value, tuple_)
-            check_mixes(policy, value, window._find(key))
+            check_mixes(window, policy, value, window._find(key))
         except SchemaError as found:
             return found
         except Exception:
@@ -78,19 +78,23 @@ def _delta_trouble(window: Window[Any, Any], tuple_: Any, key: Any) -> SchemaErr
     return None
 
 
-def check_mixes(policy: Delta, value: Any, s: Subwindow | None) -> None:
-    """Refuse a value that has no distance from the values before it."""
-    for known in () if s is None else (s.ref, s.newest):
-        if known is UNSET:
-            continue
-        try:
-            policy.exceeds(value, known)
-        except TypeError:
-            msg = (
-                f"{policy.shown}: the value {value!r} does not mix with {known!r} before it. "
-                f"Use one type for the whole stream."
-            )
-            raise SchemaError(msg) from None
+def check_mixes(window: Window[Any, Any], policy: Delta, value: Any, s: Subwindow | None) -> None:
+    """Refuse a value that has no distance from the one before it."""
+    known = UNSET
+    if (
+        s is not None
+    ):  # a sliding window evicts by the newest value, everything else has a reference
+        evicts = window.kind == "sliding" and policy == window.spec.evict
+        known = s.newest if evicts else s.ref
+    try:
+        if known is not UNSET:
+            value - known
+    except TypeError:
+        msg = (
+            f"{policy.shown}: the value {value!r} does not mix with {known!r} before it. "
+            f"Use one type for the whole stream."
+        )
+        raise SchemaError(msg) from None
 
 
 def evict_where(window: SlidingWindow[Any, Any], s: Subwindow, policy: Delta, new: Any) -> None:
@@ -158,5 +162,6 @@ def _paired(tuples: Iterable[Any], keys: Iterable[Any]) -> Iterator[tuple[Any, A
 
 
 def _unpaired(keys: int, tuples: str, more: str = "") -> NoReturn:
-    msg = f"insert_many(keys=...): {keys} {more}keys for {tuples}. Give one key per tuple."
+    noun = "key" if keys == 1 and not more else "keys"
+    msg = f"insert_many(keys=...): {keys} {more}{noun} for {tuples}. Give one key per tuple."
     raise PartitionError(msg)
