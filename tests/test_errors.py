@@ -315,6 +315,12 @@ CONSTRUCTION = [
     ),
     ('parse("count(3)")', PolicyError, "'count(3)': say either tumbling or sliding, once."),
     (
+        "SlidingWindow(evict=Count(3), trigger=Count(1), every=Count(2))",
+        PolicyError,
+        "SlidingWindow(trigger=Count(size=1), every=Count(size=2)): two words for one policy. "
+        "Drop one of them.",
+    ),
+    (
         'parse("tumbling(3), count(3)")',
         PolicyError,
         "'tumbling(3), count(3)': cannot read tumbling(3). Write it as tumbling.",

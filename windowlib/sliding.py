@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from windowlib.access import DEFAULT_KEY
 from windowlib.construction import combine
 from windowlib.durations import Instant
+from windowlib.errors import PolicyError
 from windowlib.events import EVICT_EVENTS, INSERT_EVENTS, PARTITION_EVENTS, WindowEvents
 from windowlib.failure import collected
 from windowlib.folds import SHORT
@@ -38,8 +39,8 @@ class SlidingWindow(Window[T, K]):
     insert until they are in order again.
 
     Args:
-        spec: a `Sliding`, or its SPL text; or give policies instead: `evict`, `trigger`, `by`,
-            `forget`.
+        spec: a `Sliding`, or its SPL text; or give policies instead: `evict`, `trigger` (or
+            `every`, as in `Sliding`), `by`, `forget`.
         events: your handlers.
         summarizer: ready-made summarizers, or a `Summarizer` class. With count eviction and count
             trigger, ready-made ones are kept as slices instead of the tuples (see `explain`).
@@ -65,6 +66,7 @@ class SlidingWindow(Window[T, K]):
         *,
         evict: Policy | None = None,
         trigger: Policy | None = None,
+        every: Policy | None = None,
         by: By | Sequence[str] | None = None,
         forget: PartitionEviction | None = None,
         events: WindowEvents[T, K] | None = None,
@@ -72,7 +74,13 @@ class SlidingWindow(Window[T, K]):
         start: Instant = 0,
         engine: Engine = "generated",
     ) -> None:
-        whole, open_key = combine(spec, Sliding, evict, by, forget, every=trigger)
+        if trigger is not None and every is not None:
+            msg = (
+                f"SlidingWindow(trigger={trigger!r}, every={every!r}): two words for one policy. "
+                f"Drop one of them."
+            )
+            raise PolicyError(msg)
+        whole, open_key = combine(spec, Sliding, evict, by, forget, every=trigger or every)
         super().__init__(
             whole,
             events=events,
