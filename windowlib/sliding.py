@@ -218,6 +218,8 @@ class SlidingWindow(Window[T, K]):
         s.data = deque(maxlen=self._maxlen())
         if isinstance(self._evict, Time):
             s.stamps = deque()
+        if isinstance(self._evict, Delta):
+            s.rough = self._mixed
         return s
 
     def _fields(self) -> tuple[str, ...]:

@@ -93,6 +93,7 @@ class Window(Access[T, K]):
         self._born = count()
         self._left = 0  # tuples that partitions took along when they were dropped
         self._now = self._start = as_instant(start, argument="start")
+        self._mixed = False  # whether tuples come as mappings and as other objects
         self._acting = False  # whether the clock's actions are running
         self._arrivals: deque[Subwindow] = deque()  # one entry per tuple that time will evict
         self._lock = threading.RLock() if self.spec.timed else None

@@ -28,6 +28,7 @@ from windowlib.engine.rules import (
     leaves_any,
     pair,
     reject_key,
+    strange_form,
 )
 from windowlib.order import Step, steps
 from windowlib.policies import Count, Delta, PartitionAge, PartitionCount, Time
@@ -53,6 +54,8 @@ def indent(lines: Lines | list[str], by: int = 1) -> list[str]:
 def generate(window: Window[Any, Any], sample: Any) -> tuple[Insert, Insert]:
     """`insert` and `insert_many` of a window, for tuples like `sample`."""
     writer = _Writer(window, sample)
+    for tuple_ in [t for s in window._subs.values() for t in s.data]:  # of a snapshot, perhaps
+        strange_form(window, tuple_, sample)
     text = writer.source()
     name = f"<windowlib insert {next(_serial)}: {window.spec}>"
     # The names are globals of the text, which cost nothing in a call that does not use them;
@@ -170,8 +173,9 @@ class _Writer:
                 yield "b = a"
                 continue
             if inline := self._inline(policy, "t"):
+                self.names["strange"] = lambda t: strange_form(self.w, t, self.sample)
                 yield f"try: {name} = {inline}"
-                yield f"except Exception: {name} = get_{name}(t)"
+                yield f"except Exception: {name} = get_{name}(t); strange(t)"
             else:
                 yield f"{name} = get_{name}(t)"
             yield f"if {name} != {name}: check(p_{name}, {name}, t)"
@@ -208,7 +212,10 @@ class _Writer:
         if isinstance(limit, int | float) and abs(limit) < math.inf:  # a literal is faster
             threshold = repr(limit)
         test = f"{new} - {old} > {threshold}"
-        return f"{new} >= {old} and {test}" if self._negative(policy) else test
+        if not self._negative(policy):
+            return test
+        again = "v" if ":=" in old else old
+        return f"{new} >= {old} and {new} - {again} > {threshold}"
 
     def _fire(self, event: str, arguments: str = "key") -> Lines:
         if event in self.on:
@@ -289,14 +296,10 @@ class _Writer:
         self.names["evict_where"] = evict_where
         yield "if s.rough: evict_where(w, s, p_a, a)"
         yield "else:"
-        yield "    while d:"
-        yield "        e = d[0]"
-        if inline := self._inline(self.evict, "e"):
-            yield f"        try: v = {inline}"
-            yield "        except Exception: v = get_a(e)"  # tuples may come in several forms
-        else:
-            yield "        v = get_a(e)"
-        yield f"        if not ({self._exceeds(self.evict, 'a', 'v')}): break"
+        oldest = self._inline(self.evict, "(e := d[0])") or "get_a(e := d[0])"
+        if self._negative(self.evict):  # the test names the oldest value twice
+            oldest = f"(v := {oldest})"
+        yield f"    while d and {self._exceeds(self.evict, 'a', oldest)}:"
         if "on_initial_full" not in self.on:  # with that handler, FULL has set it before
             yield "        s.full = True"
         yield from indent(self._pop(), 2)

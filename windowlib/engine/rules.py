@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -105,9 +105,22 @@ def evict_where(window: SlidingWindow[Any, Any], s: Subwindow, policy: Delta, ne
     for tuple_ in leaving:
         window._evict_one(s, tuple_)
     values = [get(t) for t in s.data]
-    s.rough = values != sorted(values)
+    s.rough = window._mixed or values != sorted(values)
     if values:
         s.newest = values[-1]
+
+
+def strange_form(window: Window[Any, Any], tuple_: Any, sample: Any) -> None:
+    """Note a tuple that the inlined way of reading attributes does not fit.
+
+    From then on delta eviction reads all tuples through their getters, which fit every form.
+    """
+    if isinstance(tuple_, Mapping) == isinstance(sample, Mapping) or window._mixed:
+        return
+    window._mixed = True
+    for s in window._subs.values():
+        if "rough" in s.fields:
+            s.rough = True
 
 
 def leaves_any(window: SlidingWindow[Any, Any], s: Subwindow, policy: Delta, new: Any) -> bool:
