@@ -20,7 +20,6 @@ K = TypeVar("K")
 INSERT_EVENTS = ("before_insert", "after_insert")
 EVICT_EVENTS = ("before_evict", "after_evict")
 FLUSH_EVENTS = ("before_flush", "after_flush")
-SLIDING_EVENTS = (*EVICT_EVENTS, "on_trigger", "on_initial_full")
 PARTITION_EVENTS = ("on_partitions_evicted", "select_partitions")
 HANDLERS = (
     *INSERT_EVENTS,

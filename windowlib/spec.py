@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, ClassVar, Final, cast
+from typing import ClassVar, Final, cast
 
 from windowlib.durations import duration_text
 from windowlib.errors import PolicyError
@@ -280,4 +280,3 @@ class Sliding(_Spec):
 
 
 Spec = Tumbling | Sliding
-KeyGetter = Callable[[Any], Any]
