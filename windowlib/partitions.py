@@ -51,11 +51,6 @@ class Partitions:
         if self.lru.pop(s.key, None) is not None:
             self.total -= self.window._size(s)
 
-    def check_age(self) -> None:
-        """Evict partitions that are too old, if that is the policy."""
-        if self.by_age:
-            self.evict()
-
     def evict(self) -> None:
         """Evict if needed: one round as selected, and one more with LRU if that was not enough."""
         if not self.needed():

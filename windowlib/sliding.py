@@ -144,8 +144,7 @@ class SlidingWindow(Window[T, K]):
 
     def _fire_all(self, failures: list[Exception]) -> None:
         with collected(self, failures):
-            if self._pe is not None:
-                self._pe.check_age()
+            self._age()
         if handler := self._on.get("on_trigger"):
             for key in list(self._subs) or [DEFAULT_KEY]:
                 with collected(self, failures):

@@ -91,9 +91,6 @@ class Ready(Summarizer[Any]):
         self.n = 0
         self.states: list[tuple[Any, ...]] = [fold.empty for fold in plan.folds]
 
-    def open(self, key: Any) -> None:
-        """Nothing to do: a new summary is empty."""
-
     def insert(self, tuple_: Any) -> None:
         """Fold one tuple into every state."""
         for i, (fold, get) in enumerate(zip(self.plan.folds, self.plan.getters, strict=True)):
@@ -117,8 +114,7 @@ class Ready(Summarizer[Any]):
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
         self.n, places = state
-        values = iter(self.plan.decode(places))
-        self.states = [tuple(next(values) for _ in fold.empty) for fold in self.plan.folds]
+        self.states = self.plan.states(self.plan.decode(places))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +205,13 @@ class Plan:
         """The summary that the generated insert keeps in the slots of `s`."""
         ready = Ready(self)
         ready.n = s.n
-        values = iter([getattr(s, place(i)) for i in range(self.places)])
-        ready.states = [tuple(next(values) for _ in fold.empty) for fold in self.folds]
+        ready.states = self.states(getattr(s, place(i)) for i in range(self.places))
         return ready
+
+    def states(self, places: Iterable[Any]) -> list[tuple[Any, ...]]:
+        """Places in a row as one state per fold."""
+        left = iter(places)
+        return [tuple(next(left) for _ in fold.empty) for fold in self.folds]
 
     def store(self, s: Subwindow, ready: Ready) -> None:
         """Put a summary back into the slots of `s`."""

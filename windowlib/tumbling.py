@@ -123,10 +123,6 @@ class TumblingWindow(Window[T, K]):
             with collected(self, failures):
                 self._flush_stand_in()
 
-    def _age(self) -> None:
-        if self._pe is not None:
-            self._pe.check_age()
-
     def _flush_all(self, failures: list[Exception]) -> None:
         for s in list(self._subs.values()):
             with collected(self, failures):
@@ -174,7 +170,7 @@ class TumblingWindow(Window[T, K]):
         s = self._make(DEFAULT_KEY)
         self._subs[DEFAULT_KEY] = s
         try:
-            if self._factory is not None and self._plan is None and s.summary is None:
+            if self._factory is not None and self._plan is None:
                 self._open(s)
             self._flush(s)
         finally:

@@ -252,6 +252,11 @@ class Window(Access[T, K]):
             if "stamp" in s.fields:
                 s.stamp = start
 
+    def _age(self) -> None:
+        """The check of partition age, before anything else of an insert, a mark or a tick."""
+        if self._pe is not None and self._pe.by_age:
+            self._pe.evict()
+
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due first; a handler's failure does not keep the others from running."""
         raise NotImplementedError

@@ -54,8 +54,9 @@ def indent(lines: Lines | list[str], by: int = 1) -> list[str]:
 def generate(window: Window[Any, Any], sample: Any) -> tuple[Insert, Insert]:
     """`insert` and `insert_many` of a window, for tuples like `sample`."""
     writer = _Writer(window, sample)
-    for tuple_ in [t for s in window._subs.values() for t in s.data]:  # of a snapshot, perhaps
-        strange_form(window, tuple_, sample)
+    for s in window._subs.values() if window._getters else ():  # of a snapshot, perhaps
+        for tuple_ in s.data:
+            strange_form(window, tuple_, sample)
     text = writer.source()
     name = f"<windowlib insert {next(_serial)}: {window.spec}>"
     # The names are globals of the text, which cost nothing in a call that does not use them;

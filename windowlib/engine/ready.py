@@ -27,26 +27,15 @@ def update_lines(plan: Plan, sample: Any, names: dict[str, Any]) -> Iterator[str
     reads, value_of = _reads(plan, sample, names)
     texts = list(_texts(plan, value_of))
     lines = [*reads, *(compute for compute, _, _ in texts), *(store for _, store, _ in texts)]
-    if _one_counts(plan):
-        lines = [*reads, *_in_place(plan, texts)]
+    folds = [fold for fold, getter in zip(plan.folds, plan.getters, strict=True) if getter]
+    if all(f.inplace for f in folds) and sum(not f.idempotent for f in folds) <= 1:
+        order = sorted(range(len(folds)), key=lambda i: not folds[i].idempotent)
+        lines = [*reads, *(texts[i][2] for i in order)]
     if len(lines) == 2 and lines[1].count("x0") == 1:  # used once: no need to name the value
         lines = [lines[1].replace("x0", lines[0].partition(" = ")[2])]
     yield "try:"
     yield from (f"    {line}" for line in lines)
     yield "except Exception: slow(s, t)"
-
-
-def _one_counts(plan: Plan) -> bool:
-    """Whether all folds can work in place, with at most one that must not be repeated."""
-    folds = [fold for fold, getter in zip(plan.folds, plan.getters, strict=True) if getter]
-    return all(f.inplace for f in folds) and sum(not f.idempotent for f in folds) <= 1
-
-
-def _in_place(plan: Plan, texts: list[tuple[str, str, str]]) -> list[str]:
-    """Idempotent folds first."""
-    folds = [fold for fold, getter in zip(plan.folds, plan.getters, strict=True) if getter]
-    order = sorted(range(len(folds)), key=lambda i: not folds[i].idempotent)
-    return [texts[i][2] for i in order]
 
 
 def _slow_path(plan: Plan) -> Callable[[Subwindow, Any], None]:

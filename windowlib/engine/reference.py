@@ -76,8 +76,7 @@ class Reference:
                 for policy, get in w._getters.items():
                     check_delta(policy, get(tuple_), tuple_)
                     check_mixes(w, policy, get(tuple_), w._find(key))
-                if w._pe is not None:
-                    w._pe.check_age()
+                w._age()
                 arrival = Arrival(tuple_, key, self._subwindow(key))
                 arrival.key = arrival.s.key
                 for step in self.steps.values():

@@ -81,9 +81,7 @@ def _delta_trouble(window: Window[Any, Any], tuple_: Any, key: Any) -> SchemaErr
 def check_mixes(window: Window[Any, Any], policy: Delta, value: Any, s: Subwindow | None) -> None:
     """Refuse a value that has no distance from the one before it."""
     known = UNSET
-    if (
-        s is not None
-    ):  # a sliding window evicts by the newest value, everything else has a reference
+    if s is not None:  # a sliding window evicts by its newest value; all else has a reference
         evicts = window.kind == "sliding" and policy == window.spec.evict
         known = s.newest if evicts else s.ref
     try:
