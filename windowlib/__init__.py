@@ -10,6 +10,8 @@ from windowlib.errors import (
     AccessError,
     ClockError,
     CopyError,
+    ModelError,
+    OperatorError,
     PartitionError,
     PolicyError,
     PunctuationError,
@@ -19,6 +21,10 @@ from windowlib.errors import (
     WindowlibWarning,
 )
 from windowlib.events import WindowEvents
+from windowlib.graph import Graph
+from windowlib.marks import advance, punct, restart, to
+from windowlib.model import OperatorModel
+from windowlib.operator import Operator
 from windowlib.policies import (
     Count,
     Delta,
@@ -28,6 +34,8 @@ from windowlib.policies import (
     Time,
     TupleCount,
 )
+from windowlib.replay import Replay, replay
+from windowlib.running import Running
 from windowlib.sliding import SlidingWindow
 from windowlib.spec import KEY, Sliding, Tumbling
 from windowlib.spl import parse
@@ -43,12 +51,19 @@ __all__ = [
     "CopyError",
     "Count",
     "Delta",
+    "Graph",
+    "ModelError",
+    "Operator",
+    "OperatorError",
+    "OperatorModel",
     "PartitionAge",
     "PartitionCount",
     "PartitionError",
     "PolicyError",
     "Punct",
     "PunctuationError",
+    "Replay",
+    "Running",
     "SchemaError",
     "Sliding",
     "SlidingWindow",
@@ -64,8 +79,13 @@ __all__ = [
     "WindowEvents",
     "WindowlibError",
     "WindowlibWarning",
+    "advance",
     "parse",
+    "punct",
+    "replay",
+    "restart",
     "summarizers",
+    "to",
     "trace",
 ]
 __version__ = "0.1.0"

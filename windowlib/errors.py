@@ -38,6 +38,14 @@ class StateVersionError(WindowlibError, ValueError):
     """A snapshot written by another specification or another format."""
 
 
+class ModelError(WindowlibError, ValueError):
+    """An operator built or connected in a way that its model does not allow."""
+
+
+class OperatorError(WindowlibError, RuntimeError):
+    """An operator used outside its life: input after its end, or output before its start."""
+
+
 class AccessError(WindowlibError, LookupError):
     """Window contents that this window does not keep."""
 

@@ -7,7 +7,7 @@ are overridden, and pays only for those.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from windowlib.errors import SchemaError
 
@@ -49,6 +49,8 @@ class WindowEvents(Generic[T, K]):
     """
 
     sink: Callable[[Any], None] | None = None
+    hooks: ClassVar[tuple[str, ...]] = ()
+    """Methods that look like handlers and are called by someone else than a window."""
 
     @property
     def emitted(self) -> list[Any]:
@@ -114,10 +116,11 @@ class WindowEvents(Generic[T, K]):
 def misspelt(events: object) -> list[str]:
     """Methods that look like handlers, and that no window will ever call."""
     prefixes = ("before_", "after_", "on_", "select_")
+    known = (*HANDLERS, *getattr(events, "hooks", ()))
     return [
         name
         for name in dir(type(events))
-        if name.startswith(prefixes) and name not in HANDLERS and callable(getattr(events, name))
+        if name.startswith(prefixes) and name not in known and callable(getattr(events, name))
     ]
 
 

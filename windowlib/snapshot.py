@@ -47,7 +47,8 @@ def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         msg = f"restore(state): the snapshot is damaged ({error!r}). Take it from snapshot() whole."
         raise StateVersionError(msg) from error
-    window.events.restore(state.get("events"))  # the last thing that may fail
+    if "events" in state:  # a running operator keeps its own state beside its windows'
+        window.events.restore(state["events"])  # the last thing that may fail
     window._start, window._now, window._tick, window._left = clock
     window._subs.clear()
     window._asleep.clear()

@@ -16,6 +16,7 @@ from typing import ClassVar, Final, cast
 
 from windowlib.durations import duration_text
 from windowlib.errors import PolicyError
+from windowlib.pattern import Pattern, pattern
 from windowlib.policies import (
     Attribute,
     Count,
@@ -190,6 +191,9 @@ class Tumbling(_Spec):
     by: By | None
     forget: PartitionEviction | None
 
+    def __class_getitem__(cls, wanted: object) -> Pattern:
+        return pattern("tumbling", 1, wanted)
+
     def __init__(
         self,
         evict: Policy,
@@ -238,6 +242,9 @@ class Sliding(_Spec):
     every: Policy
     by: By | None
     forget: PartitionEviction | None
+
+    def __class_getitem__(cls, wanted: object) -> Pattern:
+        return pattern("sliding", 2, wanted)
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from windowlib.attributes import Getter, key_getter
 from windowlib.durations import Instant, as_instant
 from windowlib.errors import ClockError, PartitionError
 from windowlib.events import WindowEvents
+from windowlib.marks import Mark, advance, punct
 from windowlib.policies import Attribute, Delta, PartitionAge
 from windowlib.sliding import SlidingWindow
 from windowlib.spec import KEY, By, Sliding, Spec
@@ -34,25 +35,10 @@ from windowlib.timeline import PROCESSING, label, render, short
 from windowlib.tumbling import TumblingWindow
 from windowlib.window import Window
 
+__all__ = ["Event", "Mark", "Moment", "Trace", "advance", "punct", "trace"]
+
 EventName = Literal["evict", "insert", "full", "trigger", "flush", "forget", "empty"]
 WIDTH = 80
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Something in a stream that is no tuple: a punctuation, or the clock moving to `at`."""
-
-    at: Instant | None = None
-
-
-def punct() -> Mark:
-    """A punctuation, to stand among the rows of `trace`."""
-    return Mark()
-
-
-def advance(seconds: Instant) -> Mark:
-    """The clock moving to `seconds`, to stand among the rows of `trace`."""
-    return Mark(seconds)
 
 
 @dataclass(frozen=True, slots=True)

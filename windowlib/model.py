@@ -1,0 +1,185 @@
+"""Operator models: how many ports, which windows, which punctuation (paper, 3.4 and 5.1).
+
+A model is checked when an operator is built and when it is connected, never later.
+
+| input port | |
+| --- | --- |
+| oblivious | works without punctuations, and ignores those that come |
+| expecting | needs punctuations |
+| window_bound | expecting if its window is `Tumbling(Punct())`, oblivious otherwise |
+
+| output port | |
+| --- | --- |
+| free | carries no punctuations |
+| generating | carries its own |
+| preserving | carries those of one input port |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from windowlib.errors import ModelError, suggestion
+from windowlib.pattern import Pattern
+from windowlib.policies import Punct
+from windowlib.spec import Sliding, Spec, Tumbling
+
+InputMode = Literal["oblivious", "expecting", "window_bound"]
+OutputMode = Literal["free", "generating", "preserving"]
+Windows = Sequence[Pattern | type[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class InputPort:
+    """One input: its name, the windows it may have (none at all if empty), and its mode."""
+
+    name: str
+    windows: tuple[Pattern | type[Any], ...]
+    punctuation: InputMode
+
+    def supports(self, spec: Spec) -> bool:
+        """Whether this port may have such a window."""
+        return any(
+            isinstance(spec, window) if isinstance(window, type) else window.matches(spec)
+            for window in self.windows
+        )
+
+    def expects(self, spec: Spec | None) -> bool:
+        """Whether this port, with this window, needs punctuations."""
+        bound = spec is not None and isinstance(spec.evict, Punct)
+        return self.punctuation == "expecting" or (self.punctuation == "window_bound" and bound)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPort:
+    """One output: its name, its mode, and the input port whose punctuations it preserves."""
+
+    name: str
+    punctuation: OutputMode
+    preserves: int | None = None
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class OperatorModel:
+    """What an operator's ports take and give.
+
+    Args:
+        ports_in: how many inputs, or their names.
+        ports_out: how many outputs, or their names.
+        windows: the windows an input may have: `Tumbling`, `Sliding`, or patterns of them, such
+            as `Tumbling[Count]`; leave it out for an operator without windows.
+        punctuation_in: "oblivious", "expecting" or "window_bound"; one for all, or one a port.
+        punctuation_out: "free", "generating" or "preserving"; one for all, or one a port.
+        preserves: the input port whose punctuations a preserving output carries; one for all, or
+            one a port.
+
+    >>> from windowlib import Count, Tumbling
+    >>> model = OperatorModel(windows=[Tumbling[Count]], punctuation_out="generating")
+    >>> model.inputs[0].supports(Tumbling(Count(64)))
+    True
+    """
+
+    inputs: tuple[InputPort, ...]
+    outputs: tuple[OutputPort, ...]
+
+    def __init__(
+        self,
+        *,
+        ports_in: int | Sequence[str] = 1,
+        ports_out: int | Sequence[str] = 1,
+        windows: Windows = (),
+        punctuation_in: InputMode | Sequence[InputMode] = "oblivious",
+        punctuation_out: OutputMode | Sequence[OutputMode] = "free",
+        preserves: int | Sequence[int | None] = 0,
+    ) -> None:
+        for window in windows:
+            if window not in (Tumbling, Sliding) and not isinstance(window, Pattern):
+                msg = (
+                    f"OperatorModel(windows=[{window!r}]): name kinds of windows, such as Tumbling "
+                    f"or Sliding[Count, Count(1)]."
+                )
+                raise ModelError(msg)
+        names_in, names_out = _names("in", ports_in), _names("out", ports_out)
+        modes_in = _modes("punctuation_in", punctuation_in, len(names_in), get_args(InputMode))
+        modes_out = _modes("punctuation_out", punctuation_out, len(names_out), get_args(OutputMode))
+        follows = [preserves] * len(names_out) if isinstance(preserves, int) else list(preserves)
+        for mode, port in zip(modes_out, follows, strict=True):
+            if mode == "preserving" and port not in range(len(names_in)):
+                msg = (
+                    f"OperatorModel(preserves={preserves!r}): there is no such input port. Number "
+                    f"one of {len(names_in)}, from 0."
+                )
+                raise ModelError(msg)
+        inputs = [
+            InputPort(name, tuple(windows), mode)
+            for name, mode in zip(names_in, modes_in, strict=True)
+        ]
+        outputs = [
+            OutputPort(name, mode, port if mode == "preserving" else None)
+            for name, mode, port in zip(names_out, modes_out, follows, strict=True)
+        ]
+        object.__setattr__(self, "inputs", tuple(inputs))
+        object.__setattr__(self, "outputs", tuple(outputs))
+
+    def input(self, port: int | str, owner: str) -> int:
+        """The number of an input port, by number or name."""
+        return _number(port, [each.name for each in self.inputs], f"{owner} has no input")
+
+    def output(self, port: int | str, owner: str) -> int:
+        """The number of an output port, by number or name."""
+        return _number(port, [each.name for each in self.outputs], f"{owner} has no output")
+
+    def check(self, owner: str, specs: Sequence[Spec | None], reason: str = "") -> None:
+        """Refuse windows that the ports do not support."""
+        windowed = [port for port in self.inputs if port.windows]
+        if len(specs) != len(self.inputs):
+            given = ", ".join(map(repr, specs)) or "nothing"
+            need = f"{len(self.inputs)} windows, one a port" if windowed else "no window"
+            need = "one window" if windowed and len(self.inputs) == 1 else need
+            raise ModelError(f"{owner}({given}): takes {need}. Give it as many specifications.")
+        for port, spec in zip(self.inputs, specs, strict=True):
+            if spec is None or port.supports(spec):
+                continue
+            supported = " or ".join(_window_text(window) for window in port.windows)
+            why = f": {reason}" if reason else ""
+            msg = f"{owner} does not support {spec!r}{why}. Supported: {supported or 'no window'}."
+            raise ModelError(msg)
+
+
+def _names(kind: str, ports: int | Sequence[str]) -> list[str]:
+    if isinstance(ports, int):
+        return [kind] if ports == 1 else [f"{kind}{i}" for i in range(ports)]
+    names = [ports] if isinstance(ports, str) else list(ports)
+    if len(set(names)) < len(names):
+        raise ModelError(f"OperatorModel(ports_{kind}={ports!r}): a name is given twice.")
+    return names
+
+
+def _modes(argument: str, modes: str | Sequence[str], ports: int, known: Sequence[str]) -> Any:
+    given = [modes] * ports if isinstance(modes, str) else list(modes)
+    for mode in given:
+        if mode not in known:
+            msg = (
+                f"OperatorModel({argument}={mode!r}): unknown mode. Use {', '.join(known)}."
+                f"{suggestion(mode, known)}"
+            )
+            raise ModelError(msg)
+    if len(given) != ports:
+        msg = f"OperatorModel({argument}={modes!r}): {ports} ports. Give one mode, or one a port."
+        raise ModelError(msg)
+    return given
+
+
+def _number(port: int | str, names: list[str], problem: str) -> int:
+    if isinstance(port, str) and port in names:
+        return names.index(port)
+    if isinstance(port, int) and not isinstance(port, bool) and 0 <= port < len(names):
+        return port
+    msg = f"{problem} {port!r}. Ports: {', '.join(names) or 'none'}.{suggestion(port, names)}"
+    raise ModelError(msg)
+
+
+def _window_text(window: Pattern | type[Any]) -> str:
+    return f"any {window.__name__} window" if isinstance(window, type) else str(window)

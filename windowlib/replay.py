@@ -1,0 +1,281 @@
+"""The in-process host: rows in, rows out, and nothing to start.
+
+>>> from windowlib import Count, Tumbling
+>>> from operators import Aggregate, agg
+>>> mean = Aggregate(Tumbling(Count(2)), mean=agg.mean("x"))
+>>> list(replay(mean, [{"x": 1}, {"x": 2}, {"x": 5}, {"x": 6}]))
+[{'mean': 1.5}, {'mean': 5.5}]
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from windowlib.attributes import Getter, column_names
+from windowlib.durations import Instant, as_instant
+from windowlib.errors import OperatorError, SchemaError, WindowlibWarning
+from windowlib.marks import Mark, Restart, Tagged, punct
+from windowlib.operator import Operator
+from windowlib.policies import Attribute
+from windowlib.running import Running
+
+CHUNK = 4096
+Item = tuple[str, Any]
+
+
+def replay(
+    operator: Operator,
+    *inputs: Iterable[Any],
+    merge: Attribute | None = None,
+    times: Attribute | None = None,
+    start: Instant | None = None,
+) -> Replay:
+    """Run rows through an operator or a graph, in this process.
+
+    Rows are dicts, dataclasses, named tuples or other objects; Arrow tables and batches count as
+    their rows. Among them may stand `punct()`, `advance(to)` and `restart()`. The result is
+    lazy: iterate over it for the rows of the first output.
+
+    Args:
+        operator: an operator, or a `Graph`.
+        inputs: the rows; for several input ports either one iterable of `to(port, row)`, or one
+            iterable per port, with `merge`.
+        merge: the column by which several inputs are merged; each must be in its order. At equal
+            values the earlier port comes first.
+        times: the column that says when a row arrives, which moves the clock.
+        start: where the clock starts; at the first arrival if `times` is given, else at 0.
+    """
+    if not isinstance(operator, Operator):
+        raise OperatorError(f"replay({operator!r}, ...): not an operator. Pass an Operator object.")
+    return Replay(operator, _joined(operator, inputs, merge), times, start)
+
+
+class Replay(Iterator[Any]):
+    """The outcome of a replay, computed as it is read.
+
+    Iterate over it for the rows of the first output, or over `items()` for everything in order.
+    `port(name)` runs to the end and gives all rows of one output.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        rows: Iterable[Any],
+        times: Attribute | None,
+        start: Instant | None,
+    ) -> None:
+        self.operator = operator
+        self._times = None if times is None else Getter(times, f"times={times!r}")
+        self._start = start
+        self._moved = False
+        self._out: list[Item] = []
+        self._names = [port.name for port in operator.model.outputs]
+        self._kept: dict[str, list[Any]] = {name: [] for name in self._names}
+        self._checked: set[int] = set()
+        self._items = self._run(rows)
+        self._rows = self._main()
+
+    def __next__(self) -> Any:
+        return next(self._rows)
+
+    def items(self) -> Iterator[Item]:
+        """All that comes out, in order: pairs of port name and row, or `punct()`."""
+        return self._items
+
+    def port(self, name: int | str = 0) -> list[Any]:
+        """The rows of one output that have not been iterated over, after running to the end."""
+        number = self.operator.model.output(name, self.operator.name)
+        for port, item in self._items:
+            if not isinstance(item, Mark):
+                self._kept[port].append(item)
+        return self._kept[self._names[number]]
+
+    def _main(self) -> Iterator[Any]:
+        for port, item in self._items:
+            if isinstance(item, Mark):
+                continue
+            if port == self._names[0]:
+                yield item
+            else:
+                self._kept[port].append(item)  # so that it is there to be asked for
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def _run(self, rows: Iterable[Any]) -> Iterator[Item]:
+        running: Running | None = None
+        failure: Exception | None = None
+        try:
+            for chunk in _chunks(rows):
+                running = running or self._opened(chunk)
+                running = self._take(running, chunk)
+                yield from self._drained()
+            running = running or self._opened([])
+            self._warn(running)
+            running.finish()
+        except Exception as error:  # what came out before it is the caller's
+            failure = error
+        yield from self._drained()
+        if failure is not None:
+            raise failure
+
+    def _drained(self) -> Iterator[Item]:
+        done, self._out[:] = list(self._out), []
+        return iter(done)
+
+    def _opened(self, chunk: Sequence[Any]) -> Running:
+        start = self._start
+        if start is None and self._times is not None:
+            first = next((_row(item) for item in chunk if _is_row(item)), None)
+            start = 0 if first is None else self._times(first)
+        return self._connected(self.operator.open(0 if start is None else start))
+
+    def _connected(self, running: Running) -> Running:
+        for name in self._names:
+            row, mark = _writers(self._out, name)
+            running.connect(name, row, mark)
+        return running
+
+    def _take(self, running: Running, chunk: list[Any]) -> Running:
+        if self._times is None and not any(isinstance(i, Mark | Restart | Tagged) for i in chunk):
+            port = self._port(running, chunk[0])
+            self._check(chunk[0], port)
+            running.insert_many(chunk, port)
+            return running
+        for item in chunk:
+            if isinstance(item, Restart):
+                running = self._restarted(running)
+            elif isinstance(item, Mark) and item.at is not None:
+                self._moved = True
+                running.advance_micros(item.moment(running._now))
+            else:
+                self._take_one(running, item)
+        return running
+
+    def _take_one(self, running: Running, item: Any) -> None:
+        port, row = self._port(running, item), _row(item)
+        if isinstance(row, Mark):
+            running.punctuate(port)
+            return
+        self._check(row, port)
+        if self._times is not None:
+            self._moved = True
+            running.advance_micros(as_instant(self._times(row)))
+        running.insert(row, port)
+
+    def _port(self, running: Running, item: Any) -> int:
+        if isinstance(item, Tagged):
+            return running.model.input(item.port, self.operator.name)
+        if len(running.model.inputs) > 1 and not isinstance(item, Mark):
+            names = [port.name for port in running.model.inputs]
+            msg = (
+                f"replay({self.operator.name}, rows): it has {len(names)} inputs, and the row "
+                f"{item!r} does not say which it is for. Write to({names[0]!r}, row), or give one "
+                f'iterable per input and merge="ts".'
+            )
+            raise OperatorError(msg)
+        return 0
+
+    def _check(self, row: Any, port: int) -> None:
+        """Column names are checked with the first row of a port, before it goes in."""
+        if port in self._checked:
+            return
+        self._checked.add(port)
+        if names := column_names(row):
+            self.operator.check_columns(names, port)
+
+    def _restarted(self, running: Running) -> Running:
+        state = pickle.loads(pickle.dumps(running.snapshot()))
+        fresh = self._connected(self.operator.open(running.now))
+        fresh.restore(state)
+        return fresh
+
+    def _warn(self, running: Running) -> None:
+        if running.timed and not self._moved:
+            msg = (
+                f"replay({self.operator.name}, ...): it has a time policy, and nothing moved the "
+                f'clock. Pass times="ts", or put advance(...) among the rows.'
+            )
+            warnings.warn(msg, WindowlibWarning, stacklevel=2)
+
+
+def _writers(out: list[Item], name: str) -> tuple[Callable[[Any], None], Callable[[], None]]:
+    """Functions that put a row, and a punctuation, of one port into `out`."""
+    mark = (name, punct())
+    return (lambda row: out.append((name, row))), (lambda: out.append(mark))
+
+
+def _is_row(item: Any) -> bool:
+    return not isinstance(_row(item), Mark | Restart)
+
+
+def _row(item: Any) -> Any:
+    return item.row if isinstance(item, Tagged) else item
+
+
+# -- input --------------------------------------------------------------------------------------
+
+
+def _joined(
+    operator: Operator, inputs: tuple[Iterable[Any], ...], merge: Attribute | None
+) -> Iterable[Any]:
+    """One iterable of rows, tagged with their ports if there are several inputs."""
+    ports = operator.model.inputs
+    if len(inputs) == 1:
+        return inputs[0]
+    if len(inputs) != len(ports):
+        names = ", ".join(port.name for port in ports)
+        msg = (
+            f"replay({operator.name}, ...): {len(inputs)} inputs given, and it has {len(ports)} "
+            f"({names}). Give one iterable per input, or one of to(port, row)."
+        )
+        raise OperatorError(msg)
+    if merge is None:
+        msg = (
+            f"replay({operator.name}, ...): nothing says how the {len(inputs)} inputs interleave. "
+            f'Name the column they are ordered by, merge="ts", or tag the rows: to(port, row).'
+        )
+        raise OperatorError(msg)
+    get = Getter(merge, f"merge={merge!r}")
+    tagged = [_tagged(port.name, rows) for port, rows in zip(ports, inputs, strict=True)]
+    return heapq.merge(*tagged, key=lambda item: get(item.row))
+
+
+def _tagged(port: str, rows: Iterable[Any]) -> Iterator[Tagged]:
+    return (Tagged(port, row) for chunk in _chunks(rows) for row in chunk)
+
+
+def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """Lists of rows: as large as can be had without waiting for the next."""
+    if hasattr(rows, "to_dict") and not hasattr(rows, "to_pylist"):
+        kind = type(rows).__name__
+        msg = f"replay(op, {kind}): a {kind} is no list of rows. Pass pa.Table.from_pandas(df)."
+        raise SchemaError(msg)
+    if hasattr(rows, "to_pylist"):
+        rows = _slices(rows)
+    elif isinstance(rows, Sequence):
+        yield from _flat(rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK))
+        return
+    yield from _flat([row] for row in rows)
+
+
+def _flat(chunks: Iterable[Sequence[Any]]) -> Iterator[list[Any]]:
+    """The same with Arrow batches among the rows opened up; no chunk is empty."""
+    for chunk in chunks:
+        if not any(hasattr(item, "to_pylist") for item in chunk):
+            if chunk:
+                yield list(chunk)
+            continue
+        for item in chunk:
+            if hasattr(item, "to_pylist"):
+                yield from (part.to_pylist() for part in _slices(item))
+            else:
+                yield [item]
+
+
+def _slices(table: Any) -> Iterator[Any]:
+    """An Arrow table or batch in pieces that are worth turning into Python objects at once."""
+    return (table.slice(i, CHUNK) for i in range(0, len(table), CHUNK))

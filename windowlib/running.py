@@ -1,0 +1,224 @@
+"""A running operator: what every host drives, in process or inside Spark.
+
+Rows and punctuations go in, and come out where `connect` sends them, before the call returns.
+Between two calls nothing is under way, so a snapshot may be taken there.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from windowlib.durations import Instant, as_instant
+from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
+from windowlib.sliding import SlidingWindow
+from windowlib.spec import Sliding, Spec
+from windowlib.tumbling import TumblingWindow
+from windowlib.window import Window
+
+if TYPE_CHECKING:
+    from windowlib.operator import Operator
+
+VERSION = 1
+
+Row = Callable[[Any], None]
+Punct = Callable[[], None]
+
+
+def _nowhere(*_: Any) -> None:
+    """An output that nobody listens to."""
+
+
+class Running:
+    """One operator at work.
+
+    >>> from windowlib import Count, Tumbling
+    >>> from operators import Aggregate, agg
+    >>> running = Aggregate(Tumbling(Count(2)), total=agg.sum("x")).open()
+    >>> rows = []
+    >>> running.connect(0, rows.append)
+    >>> running.insert({"x": 1})
+    >>> running.insert({"x": 2})
+    >>> rows
+    [{'total': 3}]
+    """
+
+    def __init__(self, operator: Operator, start: Instant = 0) -> None:
+        self.definition = operator
+        self.operator = op = operator._rebuilt()
+        self._now = as_instant(start, argument="start")
+        self._ended: set[int] = set()
+        self.model = op.model
+        ports = len(self.model.outputs)
+        self._rows: list[Row] = [_nowhere] * ports
+        self._marks: list[Punct] = [_nowhere] * ports
+        self._finals: list[Punct] = [_nowhere] * ports
+        self._wire()
+        op.containers = tuple(
+            None if spec is None else self._container(spec, port, start)
+            for port, spec in enumerate(op.windows)
+        )
+        self._live = [container for container in op.containers if container is not None]
+        self._plain = type(op).on_tuple is _default_on_tuple()
+        op.on_open()
+
+    def _container(self, spec: Spec, port: int, start: Instant) -> Window[Any, Any]:
+        make = SlidingWindow if isinstance(spec, Sliding) else TumblingWindow
+        op = self.operator
+        return make(spec, events=op, summarizer=op.summarizer(port), start=start)
+
+    def connect(
+        self, port: int | str, row: Row, punct: Punct = _nowhere, final: Punct = _nowhere
+    ) -> None:
+        """Send what an output port gives to functions: of a row, at a punctuation, at the end."""
+        number = self.model.output(port, self.operator.name)
+        self._rows[number], self._marks[number], self._finals[number] = row, punct, final
+        self._wire()
+
+    def _wire(self) -> None:
+        self.operator._outputs, self.operator._puncts = tuple(self._rows), tuple(self._marks)
+
+    # -- input ------------------------------------------------------------------------------------
+
+    def insert(self, row: Any, port: int = 0) -> None:
+        """Take one row."""
+        self._open("insert(row)")
+        try:
+            self.operator.on_tuple(row, port)
+        except Exception as error:
+            self._note(error, row)
+            raise
+
+    def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
+        """Take rows in order: the same as `insert` for each, only faster."""
+        container = self.operator.containers[port] if self._plain else None
+        if container is None:
+            for row in rows:
+                self.insert(row, port)
+        else:
+            self._open("insert_many(rows)")
+            container.insert_many(rows)
+
+    def _note(self, error: Exception, row: Any) -> None:
+        """Windows say where a handler failed; anything else is said here."""
+        told = any(note.startswith("in ") for note in getattr(error, "__notes__", ()))
+        if not told and not isinstance(error, WindowlibError):
+            error.add_note(f"in {self.operator.name}, row {row!r}")
+
+    def punctuate(self, port: int = 0) -> None:
+        """Take a window punctuation; outputs that preserve this port's pass it on."""
+        self._open("punctuate()")
+        self.operator.on_punctuation(port)
+        for number, output in enumerate(self.model.outputs):
+            if output.preserves == port:
+                self._marks[number]()
+
+    def finish(self, port: int | None = None) -> None:
+        """The input of a port ends, or of all; when the last has ended, so does the output."""
+        ports = range(len(self.model.inputs))
+        if self._over():
+            return
+        self._ended |= set(ports) if port is None else {port}
+        if self._over():
+            self.operator.on_finish()
+            for final in self._finals:
+                final()
+
+    def _over(self) -> bool:
+        return len(self._ended) == len(self.model.inputs)
+
+    def _open(self, call: str) -> None:
+        if self._ended and self._over():
+            msg = f"{self.operator.name}.{call}: its input has ended. Open the operator anew."
+            raise OperatorError(msg)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """Where the clock is, in seconds."""
+        return self._now / 1e6
+
+    @property
+    def timed(self) -> bool:
+        """Whether something in it runs on the clock."""
+        return any(window.spec.timed for window in self._live)
+
+    def due(self) -> int | None:
+        """When it next has to act by itself, in microseconds, or None."""
+        times = [due for window in self._live if (due := window._due()) is not None]
+        return min(times, default=None)
+
+    def advance(self, now: Instant) -> None:
+        """Move the clock; whatever is due in any window happens at its own time, in order."""
+        self.advance_micros(as_instant(now))
+
+    def advance_micros(self, now: int) -> None:
+        """`advance`, in microseconds."""
+        if now < self._now:
+            shown = f"advance({now / 1e6:g})"
+            msg = f"{shown}: time went back from {self.now:g}. An operator's clock only moves on."
+            raise ClockError(msg)
+        while (due := self.due()) is not None and due <= now:
+            self._move(max(due, self._now))
+        self._move(now)
+
+    def _move(self, now: int) -> None:
+        self._now = now
+        for window in self._live:
+            with window.locked():
+                window._advance(now)
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything it holds, as plain data; going on after `restore` gives the same output."""
+        op = self.operator
+        windows = []
+        for window in self._live:
+            state = window.snapshot()
+            del state["events"]  # the operator's own state is kept once, not once a window
+            windows.append(state)
+        return {
+            "v": VERSION,
+            "operator": self.definition.describe(),
+            "now": self._now,
+            "ended": sorted(self._ended),
+            "windows": windows,
+            "state": copy.deepcopy(op.snapshot()),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take back the state of a running operator that was built the same way."""
+        check_state(state, self.definition.describe())
+        for window, saved in zip(self._live, state["windows"], strict=True):
+            window.restore(saved)
+        self._now, self._ended = state["now"], set(state["ended"])
+        self.operator.restore(copy.deepcopy(state["state"]))
+
+
+def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
+    """Refuse a snapshot of another format or of another operator, and say what changed."""
+    if not isinstance(state, Mapping) or not {"v", "operator", "state"} <= set(state):
+        raise StateVersionError("restore(state): this is not a snapshot of an operator.")
+    if state["v"] != VERSION:
+        msg = (
+            f"restore(state): the snapshot has format {state['v']!r}, this version reads "
+            f"{VERSION}. Use the version that wrote it, or start afresh."
+        )
+        raise StateVersionError(msg)
+    was = state["operator"]
+    for name in {**was, **now}:
+        if was.get(name) != now.get(name):
+            msg = (
+                f"restore(state): the snapshot was written with {name}={was.get(name)}; this "
+                f"operator says {name}={now.get(name)}. Build it as it was, or start afresh."
+            )
+            raise StateVersionError(msg)
+
+
+def _default_on_tuple() -> Any:
+    from windowlib.operator import Operator
+
+    return Operator.on_tuple

@@ -1,0 +1,152 @@
+"""A running graph: running operators whose outputs are each other's inputs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from windowlib.durations import Instant, as_instant
+from windowlib.graph import Graph, Stream
+from windowlib.running import VERSION, Running, _nowhere, check_state
+
+
+class RunningGraph(Running):
+    """Feeds rows, punctuations, time and the end of input through a graph."""
+
+    def __init__(self, graph: Graph, start: Instant = 0) -> None:
+        self.definition = self.operator = graph
+        self.model = graph.model
+        self._now = as_instant(start, argument="start")
+        self._ended = set()
+        self.nodes: dict[str, Running] = {}
+        for name in graph.names:
+            self.nodes[name] = graph.operators[name].open(start)
+        ports = len(self.model.outputs)
+        self._rows, self._marks, self._finals = ([_nowhere] * ports for _ in range(3))
+        self._open_feeds = Counter((node, port) for node, port, _ in graph._edges())
+        self._wire()
+
+    def _wire(self) -> None:
+        graph = self.operator
+        assert isinstance(graph, Graph)
+        for name, running in self.nodes.items():
+            for port in range(len(running.model.outputs)):
+                running.connect(port, *self._targets(graph, Stream(name, port)))
+        entries = (self._targets(graph, Stream(None, port)) for port in range(len(graph.inputs)))
+        self._entries = list(entries)
+
+    def _targets(
+        self, graph: Graph, stream: Stream
+    ) -> tuple[Callable[[Any], None], Callable[[], None], Callable[[], None]]:
+        """What happens to a row, a punctuation and the end of a stream."""
+        rows: list[Callable[[Any], None]] = []
+        marks: list[Callable[[], None]] = []
+        ends: list[Callable[[], None]] = []
+        for node, port, read in graph._edges():
+            if read == stream:
+                to = self.nodes[node]
+                rows.append(to.insert if port == 0 else partial(_insert, to, port))
+                marks.append(partial(to.punctuate, port))
+                ends.append(partial(self._end_feed, node, port))
+        for number, sink in enumerate(graph.sinks.values()):
+            if sink == stream:
+                rows.append(self._rows[number])
+                marks.append(self._marks[number])
+                ends.append(self._finals[number])
+        return _each_row(rows), _each(marks), _each(ends)
+
+    def _end_feed(self, node: str, port: int) -> None:
+        """One of the streams that a port reads has ended; the port ends with the last."""
+        self._open_feeds[node, port] -= 1
+        if not self._open_feeds[node, port]:
+            self.nodes[node].finish(port)
+
+    # -- input ------------------------------------------------------------------------------------
+
+    def insert(self, row: Any, port: int = 0) -> None:
+        """Take one row, through the whole graph."""
+        self._open("insert(row)")
+        self._entries[port][0](row)
+
+    def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
+        """Take rows in order."""
+        self._open("insert_many(rows)")
+        insert = self._entries[port][0]
+        for row in rows:
+            insert(row)
+
+    def punctuate(self, port: int = 0) -> None:
+        """Take a window punctuation."""
+        self._open("punctuate()")
+        self._entries[port][1]()
+
+    def finish(self, port: int | None = None) -> None:
+        """The input of a port ends, or of all."""
+        for number in range(len(self.model.inputs)) if port is None else [port]:
+            if number not in self._ended:
+                self._ended.add(number)
+                self._entries[number][2]()
+
+    # -- time -------------------------------------------------------------------------------------
+
+    @property
+    def timed(self) -> bool:
+        """Whether something in it runs on the clock."""
+        return any(node.timed for node in self.nodes.values())
+
+    def due(self) -> int | None:
+        """When it next has to act by itself, in microseconds, or None."""
+        times = [due for node in self.nodes.values() if (due := node.due()) is not None]
+        return min(times, default=None)
+
+    def _move(self, now: int) -> None:
+        self._now = now
+        for node in self.nodes.values():  # upstream first, so that what it emits finds the others
+            node.advance_micros(now)
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state of every operator, as plain data."""
+        feeds = [[node, port, left] for (node, port), left in self._open_feeds.items()]
+        return {
+            "v": VERSION,
+            "operator": self.definition.describe(),
+            "now": self._now,
+            "ended": sorted(self._ended),
+            "feeds": feeds,
+            "state": {name: node.snapshot() for name, node in self.nodes.items()},
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take back the state of a graph that was built the same way."""
+        check_state(state, self.definition.describe())
+        for name, node in self.nodes.items():
+            node.restore(state["state"][name])
+        self._now, self._ended = state["now"], set(state["ended"])
+        self._open_feeds = Counter({(node, port): left for node, port, left in state["feeds"]})
+
+
+def _insert(to: Running, port: int, row: Any) -> None:
+    to.insert(row, port)
+
+
+def _each_row(targets: list[Callable[[Any], None]]) -> Callable[[Any], None]:
+    if len(targets) == 1:
+        return targets[0]
+
+    def send(row: Any) -> None:
+        for target in targets:
+            target(row)
+
+    return send
+
+
+def _each(targets: list[Callable[[], None]]) -> Callable[[], None]:
+    def send() -> None:
+        for target in targets:
+            target()
+
+    return send
