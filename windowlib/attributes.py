@@ -73,13 +73,36 @@ class Getter:
         )
 
     def inline(self, variable: str, sample: object) -> str | None:
-        """Source text that reads the attribute from `variable`, or None for callables."""
+        """Source text that reads the attribute from `variable`; None for a callable without any."""
         if callable(self.attribute):
-            return None
+            own = getattr(self.attribute, "inline", None)
+            return None if own is None else own(variable, sample)
         if isinstance(self.attribute, int) or isinstance(sample, Mapping):
             return f"{variable}[{self.attribute!r}]"
         plain = self.attribute.isidentifier() and not keyword.iskeyword(self.attribute)
         return f"{variable}.{self.attribute}" if plain else None
+
+
+class Several:
+    """Several attributes as one: reads a tuple of them.
+
+    >>> Several(("x", "y"), "cov")({"x": 1, "y": 2})
+    (1, 2)
+    """
+
+    def __init__(self, attributes: Iterable[Attribute], owner: str) -> None:
+        self.attributes = tuple(attributes)
+        self._getters = [Getter(attribute, owner) for attribute in self.attributes]
+        self.__qualname__ = ", ".join(map(attribute_text, self.attributes))
+
+    def __call__(self, row: Any) -> tuple[Any, ...]:
+        """The values, in order."""
+        return tuple([get(row) for get in self._getters])
+
+    def inline(self, variable: str, sample: object) -> str | None:
+        """Source text of the tuple, if every part has one."""
+        parts = [get.inline(variable, sample) for get in self._getters]
+        return None if None in parts else f"({', '.join(map(str, parts))},)"
 
 
 def _short(row: object) -> str:

@@ -29,16 +29,21 @@ State = tuple[Any, ...]
 
 
 class Fold:
-    """One aggregate's state and arithmetic."""
+    """One aggregate's state and arithmetic.
+
+    A fold without text is stepped by a call. `F` in a text is the fold itself.
+    """
 
     name: ClassVar[str]
     empty: State
-    compute: str
-    store: str
+    mergeable: bool = True  # whether `merge` exists, and neither it nor `step` changes a state
+    compute: str = ""
+    store: str = ""
     inplace: str = ""  # compute and store in one, where a repetition does no harm
     idempotent: bool = False  # taking a value twice changes nothing
     # As text again, for as long as no tuple needed `step`: the result, and the places of two runs
     # together, where `a0`, … are the places of the earlier run and `b0`, … of the later.
+    # `m` is a local name of the fold's own.
     read: str = ""
     merged: tuple[str, ...] = ()
 
@@ -52,6 +57,31 @@ class Fold:
 
     def merge(self, a: State, b: State) -> State:
         """The state of two runs together."""
+        raise NotImplementedError
+
+    def sliding(self) -> Fifo | None:
+        """How a sliding window keeps it up to date, if not in two stacks."""
+        return None
+
+
+class Fifo:
+    """An aggregate of a queue of values: the algorithm of a fold on a sliding window.
+
+    A subclass says in `algorithm` what it is, for `explain`.
+    """
+
+    algorithm: ClassVar[str]
+
+    def push(self, x: Any) -> None:
+        """A value enters at the newest end; it may be null."""
+        raise NotImplementedError
+
+    def pop(self, count: int) -> None:
+        """The oldest `count` values leave."""
+        raise NotImplementedError
+
+    def value(self) -> Any:
+        """The result for the values that are in."""
         raise NotImplementedError
 
 
@@ -98,6 +128,14 @@ class SumFold(Fold):
                 "_2 = {2} + ((_0 - _1) + x if abs(_0) >= abs(x) else (x - _1) + _0)"
             )
             self.store = "{0} = _1; {2} = _2"
+            # Where the total is infinite the compensation is not a number.
+            self.read = "({m} if ({m} := {0} + {2}) == {m} else {0})"
+            self.merged = (
+                "({m} := {a0} + {b0})",
+                "0",
+                "{a2} + {b2} + (({a0} - {m}) + {b0} if abs({a0}) >= abs({b0}) "
+                "else ({b0} - {m}) + {a0})",
+            )
 
     def step(self, state: State, x: Any) -> State:
         """Add one value, carrying the rounding error along unless the run is short."""
@@ -149,8 +187,7 @@ class MeanFold(SumFold):
 
     def __init__(self, short: bool) -> None:
         super().__init__(short)
-        if short:
-            self.read = "{0} / n"
+        self.read = f"{self.read} / n"
 
     def value(self, n: int, state: State) -> Any:
         """Sum over count; None if every value was null."""

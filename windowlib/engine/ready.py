@@ -24,6 +24,7 @@ def update_lines(plan: Plan, sample: Any, names: dict[str, Any]) -> Iterator[str
     if not any(plan.getters):
         return
     names.update(slow=_slow_path(plan), HIGHEST=HIGHEST)
+    names.update((f"fold{i}", fold) for i, fold in enumerate(plan.folds))
     reads, value_of = _reads(plan, sample, names)
     texts = list(_texts(plan, value_of))
     lines = [*reads, *(compute for compute, _, _ in texts), *(store for _, store, _ in texts)]
@@ -69,8 +70,12 @@ def _texts(plan: Plan, value_of: dict[Any, str]) -> Iterator[tuple[str, str, str
         if getter is None:
             continue
         value = value_of[getter.attribute]
+        compute, store, inplace = fold.compute, fold.store, fold.inplace
+        if not compute and not store and fold.empty:  # no text of its own
+            row = _row([f"{{{j}}}" for j in range(len(fold.empty))])
+            compute, store = f"_0 = F.step({row}, x)", f"{row} = _0"
         yield tuple(  # type: ignore[misc]  # three of them
-            _fill(text, fold, used, i, value) for text in (fold.compute, fold.store, fold.inplace)
+            _fill(text, fold, used, i, value) for text in (compute, store, inplace)
         )
         used += len(fold.empty)
 
@@ -78,6 +83,7 @@ def _texts(plan: Plan, value_of: dict[Any, str]) -> Iterator[tuple[str, str, str
 def _fill(text: str, fold: Fold, used: int, i: int, value: str) -> str:
     places = [f"s.{place(used + j)}" for j in range(len(fold.empty))]
     text = re.sub(r"\bx\b", value, text).format(*places)
+    text = re.sub(r"\bF\b", f"fold{i}", text)
     return re.sub(r"\b_(\d)", rf"_{i}_\1", text)
 
 
@@ -124,7 +130,7 @@ def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
     names = [place(i) for i in range(plan.places)]
     merged = _merged(plan)
     shares = list(_shares(plan, [f"({text})" for text in merged or names]))
-    texts = [plan.folds[i].read.format(*share) for i, share in shares]
+    texts = [plan.folds[i].read.format(*share, m=f"_m{i}") for i, share in shares]
     lines = ["n = s.taken", f"if n > {size}: n = {size}", "a = s.front", "b = s.back"]
     lines += ["if a and b is not None:", "    a = a[-1]"]
     if merged and all(texts):  # merge and read in one expression
@@ -140,7 +146,7 @@ def _value_lines(plan: Plan) -> list[str]:
     """Source that returns the value of `n` tuples, given the places as names of their own."""
     shares = list(_shares(plan, [place(i) for i in range(plan.places)]))
     full = [f"value{i}(n, {_row(names)})" for i, names in shares]
-    quick = [plan.folds[i].read.format(*names) or full[i] for i, names in shares]
+    quick = [plan.folds[i].read.format(*names, m=f"_m{i}") or full[i] for i, names in shares]
     return [f"if plan.odd: return {_shown(plan, full)}", f"return {_shown(plan, quick)}"]
 
 
@@ -155,7 +161,7 @@ def _merged(plan: Plan) -> list[str]:
     shares = zip(_shares(plan, _runs(plan, "a")), _shares(plan, _runs(plan, "b")), strict=True)
     for (i, a), (_, b) in shares:
         local = {f"a{j}": name for j, name in enumerate(a)}
-        local |= {f"b{j}": name for j, name in enumerate(b)}
+        local |= {f"b{j}": name for j, name in enumerate(b)} | {"m": f"_m{i}"}
         texts += [text.format(**local) for text in plan.folds[i].merged]
     return texts if len(texts) == plan.places else []
 
