@@ -22,6 +22,7 @@ from windowlib.events import WindowEvents
 from windowlib.policies import (
     Count,
     Delta,
+    Either,
     PartitionAge,
     PartitionCount,
     Punct,
@@ -43,6 +44,7 @@ __all__ = [
     "CopyError",
     "Count",
     "Delta",
+    "Either",
     "PartitionAge",
     "PartitionCount",
     "PartitionError",
