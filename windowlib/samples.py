@@ -118,8 +118,8 @@ def _batch(policy: Either) -> int:
 def _tick(spec: Spec) -> timedelta:
     """The shortest period that the window has."""
     periods = [policy.period for policy in spec.times]
-    if isinstance(spec.evict, Either):  # some batches are to fill up, others not
-        pace = spec.evict.time.period.total_seconds() / _batch(spec.evict) / MEAN
+    if isinstance(spec.evict, Either):  # a little faster than batches need, so that most fill up
+        pace = 0.8 * spec.evict.time.period.total_seconds() / _batch(spec.evict) / MEAN
         periods = [max(timedelta(seconds=float(f"{pace:.1g}")), timedelta.resolution)]
     if isinstance(spec.forget, PartitionAge):
         periods.append(spec.forget.age)
