@@ -266,7 +266,7 @@ class TupleCount:
 class PartitionAge:
     """Partitions without an insertion for longer than `age` go, the longest idle first.
 
-    It has no timer of its own: it is checked at inserts, punctuations and ticks.
+    It has no timer of its own: it is checked at inserts, punctuations, ticks and deadlines.
 
     >>> str(PartitionAge("1h"))
     'partitionAge(3600)'
