@@ -37,6 +37,7 @@ class Fold:
     name: ClassVar[str]
     empty: State
     mergeable: bool = True  # whether `merge` exists, and neither it nor `step` changes a state
+    commutative: bool = True  # whether the order of the values does not matter
     compute: str = ""
     store: str = ""
     inplace: str = ""  # compute and store in one, where a repetition does no harm

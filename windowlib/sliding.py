@@ -97,7 +97,7 @@ class SlidingWindow(Window[T, K]):
     def _sliced(self) -> Slices | None:
         """Slices stand for the tuples where nobody can tell the difference."""
         evict, every, plan, forget = self._evict, self._trigger, self._factory, self.spec.forget
-        if self._engine == "reference" or not isinstance(plan, Plan):
+        if self._engine == "reference" or not isinstance(plan, Plan) or not plan.sliceable:
             return None
         if not (
             isinstance(evict, Count) and isinstance(every, Count) and evict.size and every.size
@@ -228,6 +228,7 @@ class SlidingWindow(Window[T, K]):
         kept += ("returning", "stamps") if isinstance(self._evict, Time) else ()
         kept += ("count",) if isinstance(self._trigger, Count) else ()
         kept += ("ref",) if isinstance(self._trigger, Delta) else ()
+        kept += ("summary",) if isinstance(self._factory, Plan) else ()
         return kept + (("stamp",) if self._pe is not None else ())
 
     def _maxlen(self) -> int | None:
@@ -275,11 +276,21 @@ class SlidingWindow(Window[T, K]):
             return self._slices.plan() if s is None else self._slices.refuse(key)
         if self._factory is None:
             return super().summary(key)
+        if isinstance(self._factory, Plan) and self._engine == "generated":
+            return self._up_to_date(self._factory, s)
         summary = made(self._factory)
         summary.open(key)
         for tuple_ in s.data if s is not None else ():
             summary.insert(tuple_)
         return summary
+
+    def _up_to_date(self, plan: Plan, s: Subwindow | None) -> Any:
+        if s is None or not s.data:
+            return plan()
+        if s.summary is None:
+            s.summary = plan.incremental()
+        s.summary.sync(s)
+        return s.summary
 
     def _was_full(self, s: Subwindow) -> bool:
         if isinstance(self._evict, Count):  # the generated insert sets the flag only for a handler

@@ -27,13 +27,16 @@ import builtins
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from windowlib.attributes import Getter
 from windowlib.errors import PolicyError
 from windowlib.folds import CountFold, Fold, MaxFold, MeanFold, MinFold, SumFold, VarianceFold
 from windowlib.policies import Attribute, attribute_text, check_attribute
 from windowlib.subwindow import Subwindow, place
+
+if TYPE_CHECKING:
+    from windowlib.incremental import Incremental, Program
 
 T = TypeVar("T")
 
@@ -100,12 +103,7 @@ class Ready(Summarizer[Any]):
     def value(self) -> Any:
         """The value, or a dict of them if the window was given a dict."""
         folded = zip(self.plan.folds, self.states, strict=True)
-        values = [fold.value(self.n, state) for fold, state in folded]
-        return (
-            values[0]
-            if self.plan.names is None
-            else dict(zip(self.plan.names, values, strict=True))
-        )
+        return self.plan.named([fold.value(self.n, state) for fold, state in folded])
 
     def snapshot(self) -> Any:
         """Tuple count and places of state."""
@@ -124,6 +122,8 @@ class Recipe:
     function: str
     attribute: Attribute | None = None
     options: tuple[tuple[str, Any], ...] = ()
+    make: Callable[..., Fold] | None = None
+    """What makes the fold from the options, for functions that are not of this module."""
 
     def __post_init__(self) -> None:
         if self.attribute is not None or self.function != "count":
@@ -132,6 +132,8 @@ class Recipe:
 
     def fold(self, short: bool) -> Fold:
         """The fold, for a short run of tuples or one of any length."""
+        if self.make is not None:
+            return self.make(**dict(self.options))
         return FOLDS[self.function](short, **dict(self.options))
 
     def __repr__(self) -> str:
@@ -157,11 +159,15 @@ class Plan:
     type with arithmetic of its own. Until then results are read by shorter code.
     """
 
-    __slots__ = ("argument", "folds", "getters", "names", "odd", "recipes")
+    __slots__ = ("_program", "argument", "folds", "getters", "names", "odd", "recipes")
+
+    slots = True
+    """Whether a subwindow may keep the state in slots of its own."""
 
     def __init__(self, recipes: Mapping[str, Recipe] | Recipe, *, short: bool) -> None:
         self.argument = recipes
         self.odd = False
+        self._program: Program | None = None
         self.names = None if isinstance(recipes, Recipe) else tuple(recipes)
         self.recipes = (recipes,) if isinstance(recipes, Recipe) else tuple(recipes.values())
         self.folds = tuple(recipe.fold(short) for recipe in self.recipes)
@@ -183,6 +189,38 @@ class Plan:
     def places(self) -> int:
         """How many places of state the folds need together."""
         return len(self.start)
+
+    @property
+    def sliceable(self) -> bool:
+        """Whether slices of a window can be merged into it."""
+        return all(fold.mergeable for fold in self.folds)
+
+    def named(self, values: list[Any]) -> Any:
+        """Values as the user asked for them: the only one, or a dict by name."""
+        return values[0] if self.names is None else dict(zip(self.names, values, strict=True))
+
+    def part(self, numbers: Iterable[int]) -> Plan:
+        """A plan of some of the folds, which it shares."""
+        part = copy.copy(self)
+        part.names, part._program = (), None
+        numbers = list(numbers)
+        part.folds = tuple(self.folds[i] for i in numbers)
+        part.getters = tuple(self.getters[i] for i in numbers)
+        return part
+
+    def program(self, sample: Any) -> Program:
+        """How sliding windows of tuples like `sample` keep these summaries up to date."""
+        if self._program is None:
+            from windowlib.incremental import Program
+
+            self._program = Program(self, sample)
+        return self._program
+
+    def incremental(self) -> Incremental:
+        """A new summary of a sliding subwindow."""
+        from windowlib.incremental import Incremental
+
+        return Incremental(self)
 
     def encode(self, places: Iterable[Any]) -> list[Any]:
         """Places of state as plain data: None for a place that is still as it starts.

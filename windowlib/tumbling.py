@@ -82,7 +82,7 @@ class TumblingWindow(Window[T, K]):
         if self._lapse is not None:
             self._subs = OrderedDict()
         # Whether ready-made summaries live in slots, where the generated insert updates them.
-        plan = self._factory if isinstance(self._factory, Plan) else None
+        plan = self._factory if isinstance(self._factory, Plan) and self._factory.slots else None
         self._plan = plan if engine == "generated" else None
         if self._plan is None:
             self._sub = subwindow_class(self._fields())

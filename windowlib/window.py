@@ -115,6 +115,8 @@ class Window(Access[T, K]):
         if argument is None:
             return None
         check_summarizer(argument)
+        if isinstance(argument, Plan):
+            return argument
         if isinstance(argument, Recipe | Mapping):
             return Plan(argument, short=self._short_runs())
         return argument

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from windowlib.folds import HIGHEST, Fold
@@ -23,10 +23,18 @@ def update_lines(plan: Plan, sample: Any, names: dict[str, Any]) -> Iterator[str
     """
     if not any(plan.getters):
         return
-    names.update(slow=_slow_path(plan), HIGHEST=HIGHEST)
+    names["slow"] = _slow_path(plan)
+    yield "try:"
+    yield from (f"    {line}" for line in _fold_lines(plan, sample, names, "s."))
+    yield "except Exception: slow(s, t)"
+
+
+def _fold_lines(plan: Plan, sample: Any, names: dict[str, Any], prefix: str) -> list[str]:
+    """Source that folds `t` into places whose names start with `prefix`."""
+    names.update(HIGHEST=HIGHEST)
     names.update((f"fold{i}", fold) for i, fold in enumerate(plan.folds))
     reads, value_of = _reads(plan, sample, names)
-    texts = list(_texts(plan, value_of))
+    texts = list(_texts(plan, value_of, prefix))
     lines = [*reads, *(compute for compute, _, _ in texts), *(store for _, store, _ in texts)]
     folds = [fold for fold, getter in zip(plan.folds, plan.getters, strict=True) if getter]
     if all(f.inplace for f in folds) and sum(not f.idempotent for f in folds) <= 1:
@@ -34,9 +42,7 @@ def update_lines(plan: Plan, sample: Any, names: dict[str, Any]) -> Iterator[str
         lines = [*reads, *(texts[i][2] for i in order)]
     if len(lines) == 2 and lines[1].count("x0") == 1:  # used once: no need to name the value
         lines = [lines[1].replace("x0", lines[0].partition(" = ")[2])]
-    yield "try:"
-    yield from (f"    {line}" for line in lines)
-    yield "except Exception: slow(s, t)"
+    return [line for line in lines if line]
 
 
 def _slow_path(plan: Plan) -> Callable[[Subwindow, Any], None]:
@@ -63,7 +69,9 @@ def _reads(plan: Plan, sample: Any, names: dict[str, Any]) -> tuple[list[str], d
     return lines, variables
 
 
-def _texts(plan: Plan, value_of: dict[Any, str]) -> Iterator[tuple[str, str, str]]:
+def _texts(
+    plan: Plan, value_of: dict[Any, str], prefix: str = "s."
+) -> Iterator[tuple[str, str, str]]:
     """The fold's texts with their own places, locals and value."""
     used = 0
     for i, (fold, getter) in enumerate(zip(plan.folds, plan.getters, strict=True)):
@@ -75,13 +83,13 @@ def _texts(plan: Plan, value_of: dict[Any, str]) -> Iterator[tuple[str, str, str
             row = _row([f"{{{j}}}" for j in range(len(fold.empty))])
             compute, store = f"_0 = F.step({row}, x)", f"{row} = _0"
         yield tuple(  # type: ignore[misc]  # three of them
-            _fill(text, fold, used, i, value) for text in (compute, store, inplace)
+            _fill(text, fold, used, i, value, prefix) for text in (compute, store, inplace)
         )
         used += len(fold.empty)
 
 
-def _fill(text: str, fold: Fold, used: int, i: int, value: str) -> str:
-    places = [f"s.{place(used + j)}" for j in range(len(fold.empty))]
+def _fill(text: str, fold: Fold, used: int, i: int, value: str, prefix: str) -> str:
+    places = [f"{prefix}{place(used + j)}" for j in range(len(fold.empty))]
     text = re.sub(r"\bx\b", value, text).format(*places)
     text = re.sub(r"\bF\b", f"fold{i}", text)
     return re.sub(r"\b_(\d)", rf"_{i}_\1", text)
@@ -119,6 +127,57 @@ def _flipper(plan: Plan) -> Callable[[Subwindow, list[Row], list[Row]], None]:
     return _function("s, r, front", lines, _calls(plan))
 
 
+def folder(plan: Plan, sample: Any) -> tuple[Callable[..., Row], Callable[..., list[Row]]]:
+    """Two functions over tuples like `sample`.
+
+    One folds tuples into a row of places. The other takes tuples from the newest on and gives, for
+    each, the row of it and all that are newer: what two stacks hold in front.
+    """
+    row = _row([place(i) for i in range(plan.places)])
+    if not any(plan.getters):  # nothing to fold, but a row for every tuple all the same
+        return (lambda tuples, row: row), (lambda tuples: [plan.start for _ in tuples])
+    names: dict[str, Any] = {"slow": _slow_row(plan), "start": plan.start}
+    fold = ["try:", *(f"    {line}" for line in _fold_lines(plan, sample, names, ""))]
+    fold += [f"except Exception: {row} = slow({row}, t)"]
+    loop = ["for t in tuples:", *(f"    {line}" for line in fold)]
+    run = _function("tuples, row", [f"{row} = row", *loop, f"return {row}"], dict(names))
+    if all(f.commutative for f in plan.folds):
+        kept = [f"{row} = start", "front = []", *loop, f"    front.append({row})", "return front"]
+        return run, _function("tuples", kept, dict(names))
+    merge = merger(plan)
+
+    def suffixes(tuples: Iterable[Any]) -> list[Row]:
+        front: list[Row] = []
+        for t in tuples:
+            alone = run((t,), plan.start)
+            front.append(merge(alone, front[-1]) if front else alone)
+        return front
+
+    return run, suffixes
+
+
+def _slow_row(plan: Plan) -> Callable[[Row, Any], Row]:
+    def slow(row: Row, tuple_: Any) -> Row:
+        ready = plan()
+        ready.states = plan.states(row)
+        ready.insert(tuple_)
+        plan.odd = True
+        return tuple(value for state in ready.states for value in state)
+
+    return slow
+
+
+def merger(plan: Plan) -> Callable[[Row, Row], Row]:
+    """A function that merges two rows, the earlier first."""
+    return _function("a, b", [*_merge_lines(plan, "b"), "return b"], _calls(plan))
+
+
+def values_reader(plan: Plan) -> Callable[[int, Row], Row]:
+    """A function from a number of tuples and their row to the values of all folds."""
+    unpack = [f"{_row([place(i) for i in range(plan.places)])} = row"] if plan.places else []
+    return _function("n, row", [*unpack, *_value_lines(plan, in_row=True)], _calls(plan))
+
+
 def slot_reader(plan: Plan) -> Callable[[Subwindow], Any]:
     """A function from a subwindow to the value of the summaries in its slots."""
     loads = [f"{place(i)} = s.{place(i)}" for i in range(plan.places)]
@@ -142,12 +201,13 @@ def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
     return _function("s", [*lines, *_value_lines(plan)], _calls(plan))
 
 
-def _value_lines(plan: Plan) -> list[str]:
+def _value_lines(plan: Plan, *, in_row: bool = False) -> list[str]:
     """Source that returns the value of `n` tuples, given the places as names of their own."""
+    show = (lambda _, parts: _row(parts)) if in_row else _shown
     shares = list(_shares(plan, [place(i) for i in range(plan.places)]))
     full = [f"value{i}(n, {_row(names)})" for i, names in shares]
     quick = [plan.folds[i].read.format(*names, m=f"_m{i}") or full[i] for i, names in shares]
-    return [f"if plan.odd: return {_shown(plan, full)}", f"return {_shown(plan, quick)}"]
+    return [f"if plan.odd: return {show(plan, full)}", f"return {show(plan, quick)}"]
 
 
 def _runs(plan: Plan, run: str) -> list[str]:

@@ -100,6 +100,8 @@ def evict_where(window: SlidingWindow[Any, Any], s: Subwindow, policy: Delta, ne
     get = window._getters[policy]
     leaving = [t for t in s.data if policy.exceeds(new, get(t))]
     s.full = s.full or bool(leaving)
+    if leaving and "summary" in s.fields:
+        s.summary = None  # it counts on tuples leaving in the order in which they came
     for tuple_ in leaving:
         window._evict_one(s, tuple_)
     values = [get(t) for t in s.data]
