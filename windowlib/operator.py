@@ -83,6 +83,13 @@ class Operator(WindowEvents[Any, Any]):
         """What the window of a port keeps instead of its tuples; None: the tuples."""
         return None
 
+    def container(self, port: int) -> Callable[..., Window[Any, Any]]:
+        """What makes the window of a port; an operator may bring a container of its own."""
+        from windowlib.sliding import SlidingWindow
+        from windowlib.tumbling import TumblingWindow
+
+        return SlidingWindow if isinstance(self.windows[port], Sliding) else TumblingWindow
+
     def on_open(self) -> None:
         """The operator starts: `containers` are there, nothing has come in."""
 

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.durations import Instant, as_instant
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
-from windowlib.sliding import SlidingWindow
-from windowlib.spec import Sliding, Spec
-from windowlib.tumbling import TumblingWindow
+from windowlib.spec import Spec
 from windowlib.window import Window
 
 if TYPE_CHECKING:
@@ -64,8 +62,8 @@ class Running:
         op.on_open()
 
     def _container(self, spec: Spec, port: int, start: Instant) -> Window[Any, Any]:
-        make = SlidingWindow if isinstance(spec, Sliding) else TumblingWindow
         op = self.operator
+        make = op.container(port)
         return make(spec, events=op, summarizer=op.summarizer(port), start=start)
 
     def connect(
