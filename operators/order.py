@@ -235,7 +235,10 @@ class Order:
             try:
                 insort(placed, place)
             except TypeError:
-                return self.clash(rows[number], rows[:number], error)
+                clash = self.clash(rows[number], rows[:number], error)
+                return SchemaError(
+                    f"{clash} None of the {len(rows)} tuples of this batch comes out."
+                )
         return error
 
     def clash(self, row: Any, others: Iterable[Any], error: Exception) -> Exception:

@@ -99,7 +99,7 @@ class OrderedWindow(Contents):
 
     def _expired(self, s: Subwindow, part: Part) -> None:
         ordered = s.data.ordered
-        while ordered and ordered[0] <= part[2]:
+        while ordered and not part[2] < ordered[0]:
             self._send(s, 0)
 
     def _send(self, s: Subwindow, index: int) -> None:
