@@ -1,6 +1,7 @@
 """Operators built on windowlib's containers."""
 
+from operators.dedup import Dedup
 from operators.order import asc, desc
 from operators.sort import Sort
 
-__all__ = ["Sort", "asc", "desc"]
+__all__ = ["Dedup", "Sort", "asc", "desc"]

@@ -269,3 +269,7 @@ class Order:
         """Take back what `snapshot` gave."""
         for column, known in zip(self.columns, state, strict=True):
             column.known = known[0] if known else UNSET
+
+    def forget(self) -> None:
+        """Start afresh: the next values say what others have to compare with."""
+        self.restore([[]] * len(self.columns))

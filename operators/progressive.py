@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from operators.contents import Content, Contents, Part
@@ -115,6 +115,16 @@ class OrderedWindow(Contents):
                 while len(s.data):
                     self._send(s, 0)
                 self._drop(s)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Replace the window's contents by those of a snapshot of the same specification."""
+        known = self._order.snapshot()
+        self._order.forget()  # the tuples of the snapshot compare with one another, no others
+        try:
+            super().restore(state)
+        except Exception:
+            self._order.restore(known)
+            raise
 
     def _keeps(self) -> str:
         return "tuples in order"

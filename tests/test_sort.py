@@ -33,7 +33,7 @@ from windowlib import (
     TupleCount,
     replay,
 )
-from windowlib.errors import ModelError, PartitionError, SchemaError
+from windowlib.errors import ModelError, PartitionError, SchemaError, StateVersionError
 from windowlib.marks import advance, punct, restart
 
 NAN = float("nan")
@@ -824,3 +824,20 @@ def test_a_snapshot_changes_nothing(items, at):
     sort = Sort("v", window=Sliding(Delta("ts", 2), by="k", forget=TupleCount(4)))
     at %= len(items)
     assert run(sort, items) == run(sort, [*items[:at], restart(), restart(), *items[at:]])
+
+
+def test_a_running_sort_takes_back_a_state_with_other_types():
+    sort = Sort("x", window=Sliding(Count(3)))
+    words, _, _ = opened(sort)
+    words.insert_many(xs(["b", "a"]))
+    running, _, out = opened(sort, X)
+    running.insert({"x": 1})
+    damaged = words.snapshot()
+    damaged["windows"][0]["parts"][0]["data"].append("row")
+    with pytest.raises(StateVersionError, match="damaged"):
+        running.restore(damaged)
+    running.insert({"x": 0})  # nothing has changed
+    running.restore(words.snapshot())
+    running.insert({"x": "c"})
+    running.finish()
+    assert ["a", "b", "c"] == out
