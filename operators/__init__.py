@@ -1,1 +1,7 @@
-"""Operators built on windowlib's containers."""
+"""Ready-made operators on windows: Aggregate, Join, Sort and their kin."""
+
+from operators import agg
+from operators.aggregate import Aggregate
+from operators.expressions import col
+
+__all__ = ["Aggregate", "agg", "col"]

@@ -196,7 +196,8 @@ class Operator(WindowEvents[Any, Any]):
         for attribute, owner in self.reads(port):
             if isinstance(attribute, str) and attribute not in columns:
                 near = suggestion(attribute, columns)
-                missing = "" if repr(attribute) in owner else f" {attribute!r}"
+                named = repr(attribute) in owner or f'"{attribute}"' in owner
+                missing = "" if named else f" {attribute!r}"
                 msg = f"{owner}: no such column{missing}. Columns: {', '.join(columns)}.{near}"
                 raise SchemaError(msg)
 

@@ -114,9 +114,9 @@ class Window(Access[T, K]):
     ) -> Callable[[], Summarizer[Any]] | None:
         if argument is None:
             return None
-        check_summarizer(argument)
         if isinstance(argument, Plan):
             return argument
+        check_summarizer(argument)
         if isinstance(argument, Recipe | Mapping):
             return Plan(argument, short=self._short_runs())
         return argument
