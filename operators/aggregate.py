@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from operators.compile import Outputs
 from operators.expressions import Expr
-from operators.groups import GroupedPlan, GroupValues
+from operators.groups import GroupedPlan
 from windowlib.attributes import key_getter
 from windowlib.errors import ModelError
 from windowlib.incremental import describe
@@ -126,7 +126,7 @@ class Aggregate(Operator):
     def _planned(self) -> Plan:
         recipes = self.outputs.recipes
         if self.group_by is None:
-            return Plan(recipes, short=False)
+            return Plan(recipes, short=False, named=False)
         shown = f"group_by={self.group_by!r}"
         return GroupedPlan(recipes, key_getter(self.group_by, shown), shown)
 
@@ -152,35 +152,48 @@ class Aggregate(Operator):
         """One summary a subwindow, or one a group."""
         return self._plan
 
+    def on_open(self) -> None:
+        """The window says how it is read."""
+        (window,) = self.containers
+        assert window is not None
+        self._full = window._reader(partial=self.partial == "emit")
+        self._any = window._reader(partial=True)
+
     def _triggered(self, window: Window[Any, Any], key: Any) -> None:
-        timed = isinstance(window.spec.evict, Time)  # counts as full from the start
-        if self.partial == "emit" or timed or window.full(key):
-            self._fire(window, key)
+        found = self._full(key)
+        if found is not None:
+            self._send(key, *found)
+            self._puncts[0]()
+        elif isinstance(window.spec.evict, Time) or self.partial == "emit":
+            self._puncts[0]()  # fires, and is empty
 
     def _fire(self, window: Window[Any, Any], key: Any) -> None:
-        """Send the rows of one subwindow, and a punctuation."""
-        if n := window.size(key):
-            self._send(key, self._rows(window, key, n))
+        """Send what a subwindow holds, full or not, and a punctuation."""
+        found = self._any(key)
+        if found is not None:
+            self._send(key, *found)
         self._puncts[0]()
 
-    def _rows(self, window: Window[Any, Any], key: Any, n: int) -> Iterator[dict[str, Any]]:
-        value = window.summary(key).value()
+    def _send(self, key: Any, n: int, summary: Any) -> None:
+        """The rows of one firing."""
         if self.group_by is None:
-            value = [GroupValues(None, n, list(value.values()))]
-        return self.outputs.rows(key, value, n)
-
-    def _send(self, key: Any, rows: Iterable[dict[str, Any]]) -> None:
+            row = self.outputs.row(key, None, [*summary, n, 1, [n]])
+            rows: Iterable[dict[str, Any]] = () if row is None else (row,)
+        else:
+            rows = self.outputs.rows(key, summary, n)
+        if self._only_changes:
+            rows = self._changed(key, rows)
         send = self._outputs[0]
-        if not self._only_changes:
-            for row in rows:
-                send(row)
-            return
+        for row in rows:
+            send(row)
+
+    def _changed(self, key: Any, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         last = self._last.setdefault(_one(key), {})
         for row in rows:
             group = tuple(_one(row[name]) for name in self.outputs.keys)
             if not _same(last.get(group), row):
                 last[group] = row
-                send(row)
+                yield row
 
     def _evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
         for key in dict.fromkeys(keys):

@@ -71,15 +71,22 @@ class Outputs:
         """The rows of one firing: one for each group that the condition lets through."""
         sizes = [group.n for group in groups]
         whole = [n, len(sizes), sizes]
-        having = self.having
         for group in groups:
-            values = [*group.values, *whole]
-            try:
-                row = self._make(key, group.key, values)
-            except (TypeError, ArithmeticError):  # a null, or a division by zero
-                row = self._row(key, group.key, values)
-            if having is None or self._passes(having, row, values):
+            row = self.row(key, group.key, group.values + whole)
+            if row is not None:
                 yield row
+
+    def row(self, key: Any, group: Any, values: list[Any]) -> dict[str, Any] | None:
+        """The row of one group, None if the condition does not let it through."""
+        try:
+            row = self._make(key, group, values)
+        except (TypeError, ArithmeticError):  # a null, or a division by zero
+            row = self._slow_row(key, group, values)
+        having = self.having
+        if having is None:
+            return row
+        true = self._evaluated(having, values) if isinstance(having, Expr) else having(row)
+        return row if true else None
 
     def _compiled(self, keys: list[tuple[str, str]]) -> Callable[..., dict[str, Any]]:
         """A function that writes the row down, for operands that are not null."""
@@ -97,16 +104,9 @@ class Outputs:
     def _evaluated(self, expression: Expr, values: list[Any]) -> Any:
         return expression.evaluate(lambda leaf: values[self._place[leaf]])
 
-    def _row(self, key: Any, group: Any, values: list[Any]) -> dict[str, Any]:
+    def _slow_row(self, key: Any, group: Any, values: list[Any]) -> dict[str, Any]:
         row = self._keys(key, group)
         return row | {name: self._evaluated(e, values) for name, e in self.expressions.items()}
-
-    def _passes(
-        self, having: Expr | Callable[[Any], Any], row: dict[str, Any], values: list[Any]
-    ) -> bool:
-        if isinstance(having, Expr):
-            return bool(self._evaluated(having, values))
-        return bool(having(row))
 
 
 WHOLE = ("agg.count_all()", "agg.count_groups()", "agg.count_by_group()")

@@ -30,8 +30,8 @@ class GroupedPlan(Plan):
     def __init__(
         self, recipes: Mapping[str, Recipe], group_of: Callable[[Any], Any], shown: str
     ) -> None:
-        super().__init__(recipes, short=False)
-        self.each = Plan(recipes, short=False)
+        super().__init__(recipes, short=False, named=False)
+        self.each = Plan(recipes, short=False, named=False)
         self._group_of = group_of
         self.shown = shown
 

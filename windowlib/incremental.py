@@ -55,6 +55,8 @@ class Program:
 
     def values(self, n: int, row: Row, fifos: list[Fifo], tuples: Any) -> list[Any]:
         """All values, in the order of the plan."""
+        if len(self.stacked) == len(self.plan.folds):
+            return self.read(n, row)
         found: list[Any] = [None] * len(self.plan.folds)
         for i, value in zip(self.stacked, self.read(n, row), strict=True):
             found[i] = value

@@ -176,11 +176,13 @@ class Plan:
 
     __slots__ = ("_program", "argument", "folds", "getters", "names", "odd", "recipes")
 
-    def __init__(self, recipes: Mapping[str, Recipe] | Recipe, *, short: bool) -> None:
+    def __init__(
+        self, recipes: Mapping[str, Recipe] | Recipe, *, short: bool, named: bool = True
+    ) -> None:
         self.argument = recipes
         self.odd = False
         self._program: Program | None = None
-        self.names = None if isinstance(recipes, Recipe) else tuple(recipes)
+        self.names = None if isinstance(recipes, Recipe) else tuple(recipes) if named else ()
         self.recipes = (recipes,) if isinstance(recipes, Recipe) else tuple(recipes.values())
         self.folds = tuple(recipe.fold(short) for recipe in self.recipes)
         self.getters = tuple(
@@ -213,8 +215,10 @@ class Plan:
         return self.slots and all(fold.mergeable for fold in self.folds)
 
     def named(self, values: list[Any]) -> Any:
-        """Values as the user asked for them: the only one, or a dict by name."""
-        return values[0] if self.names is None else dict(zip(self.names, values, strict=True))
+        """Values as the user asked for them: the only one, a dict by name, or all in a row."""
+        if self.names is None:
+            return values[0]
+        return dict(zip(self.names, values, strict=True)) if self.names else values
 
     def part(self, numbers: Iterable[int]) -> Plan:
         """A plan of some of the folds, which it shares."""
@@ -267,8 +271,8 @@ class Plan:
             setattr(s, place(i), value)
 
     def __repr__(self) -> str:
-        if self.names == tuple(map(repr, self.recipes)):  # named by what they are
-            return ", ".join(self.names)
+        if self.names == ():
+            return ", ".join(map(repr, self.recipes))
         return repr(self.argument)
 
 

@@ -272,6 +272,10 @@ class Window(Access[T, K]):
         """Put back what `_save_summary` gave."""
         raise NotImplementedError
 
+    def _reader(self, partial: bool) -> Callable[[Any], tuple[int, Any] | None]:
+        """A function from a key to its size and summary, None if there is nothing to process."""
+        raise NotImplementedError
+
     def _was_full(self, s: Subwindow) -> bool:
         """Whether initial_full is over for this subwindow."""
         return s.full
