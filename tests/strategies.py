@@ -13,6 +13,7 @@ from windowlib import (
     KEY,
     Count,
     Delta,
+    Either,
     PartitionAge,
     PartitionCount,
     Punct,
@@ -41,6 +42,7 @@ def key_of(row: Any) -> Any:
 
 counts = st.integers(0, 5).map(Count)
 periods = st.sampled_from([0.25, 0.5, 1, 1.5, 2]).map(lambda s: Time(timedelta(seconds=s)))
+batches = st.builds(Either, st.integers(1, 5).map(Count), periods)
 ages = st.sampled_from([0, 0.25, 0.5, 1, 2]).map(lambda s: PartitionAge(timedelta(seconds=s)))
 selections = st.sampled_from(["lru", "lfu", "oldest", "operator"])
 partition_evictions = st.one_of(
@@ -71,10 +73,11 @@ def specs(
     infinite: bool = False,
     by: st.SearchStrategy[Any] = partitionings,
 ) -> Tumbling | Sliding:
-    """Any legal specification: 4 tumbling and 9 sliding combinations, partitioned or not."""
+    """Any legal specification: 5 tumbling and 9 sliding combinations, partitioned or not."""
     policies = [counts, deltas(infinite=infinite)] + [periods] * timed
     tumbling = draw(st.sampled_from(kinds)) == "tumbling"
-    evict = draw(st.one_of(*policies, st.builds(Punct)) if tumbling else st.one_of(*policies))
+    closing = [st.builds(Punct)] + [batches] * timed if tumbling else []
+    evict = draw(st.one_of(*policies, *closing))
     key = draw(by)
     forget = None if key is None else draw(st.none() | partition_evictions)
     if tumbling:

@@ -108,6 +108,76 @@ def lines(window):
 # -- by hand --
 
 
+def test_batches_are_flushed_at_their_own_deadlines_and_an_idle_window_rests(hand, clock):
+    window = clock.attach(tumbling(Count(2) | Time("10s")))
+    hand.at += 35
+    clock.poll()
+    window.insert("a", key=1)
+    hand.at += 4
+    window.insert("b", key=2)
+    hand.at += 20
+    clock.poll()
+    expected = ["+a 1 [a] at 35", "+b 2 [b] at 39", "flush 1 [a] at 45", "flush 2 [b] at 49"]
+    assert expected == lines(window)
+    assert window.next_due is None
+
+
+def test_an_insert_comes_after_a_deadline_that_is_over(hand, clock):
+    window = clock.attach(tumbling(Count(2) | Time("10s")))
+    window.insert("a")
+    hand.at += 10
+    window.insert("b")
+    assert ["+a None [a] at 0", "flush None [a] at 10", "+b None [b] at 10"] == lines(window)
+    assert 1020 == window.next_due
+
+
+def test_batches_that_fill_up_do_not_keep_the_clock_busy(hand, clock):
+    window = clock.attach(tumbling(Count(2) | Time("10s")))
+    for _ in range(100):
+        window.insert("a")
+        window.insert("b")
+        hand.at += 0.05
+    assert 1 == len(clock._heap)
+    window.insert("c")
+    del lines(window)[:]
+    hand.at = 1010  # what was the first deadline
+    clock.poll()
+    assert [] == lines(window)
+    hand.at = 1015
+    clock.poll()
+    assert ["flush None [c] at 15"] == lines(window)
+
+
+def test_batches_that_wait_for_a_clock_start_with_it(hand, clock):
+    window = tumbling(Count(3) | Time("10s"))
+    window.insert("a", key=1)
+    window.insert("b", key=2)
+    clock.attach(window)
+    window._check()
+    assert 1010 == window.next_due
+    hand.at += 10
+    clock.poll()
+    assert ["flush 1 [a] at 10", "flush 2 [b] at 10"] == lines(window)[2:]
+
+
+def test_batches_on_another_scale_are_refused(clock):
+    window = tumbling(Count(3) | Time("1us"))
+    window.advance(1)
+    with pytest.raises(ClockError, match="the window's clock is at 1"):
+        clock.attach(window)
+
+
+def test_the_clock_moves_a_restored_batch(hand, clock):
+    window = clock.attach(tumbling(Count(3) | Time("10s")))
+    window.insert("a")
+    hand.at += 4
+    other = clock.attach(tumbling(Count(3) | Time("10s")))
+    other.restore(pickle.loads(pickle.dumps(window.snapshot())))
+    hand.at += 6
+    clock.poll()
+    assert ["flush None [a] at 10"] == lines(other)
+
+
 def test_ticks_fire_in_order_each_at_its_own_time(hand, clock):
     window = clock.attach(tumbling())
     window.insert("a")

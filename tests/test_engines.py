@@ -296,6 +296,7 @@ def test_tumbling_summaries_are_the_same_in_both_engines(spec, ops, names, summa
 
 ALL_KINDS: list[Tumbling | Sliding] = [
     *(Tumbling(evict) for evict in (Count(2), Delta("age", 5), Time("1s"), Punct())),
+    Tumbling(Count(2) | Time("1s")),
     *(
         Sliding(evict, every=trigger)
         for evict in (Count(2), Delta("age", 5), Time("1s"))

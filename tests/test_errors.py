@@ -109,6 +109,12 @@ THRESHOLD = (
     'the threshold must be a number or a duration, such as Delta("ts", 10) or Delta("ts", "10s").'
 )
 SELECTION = "unknown selection; use one of lru, lfu, oldest, operator."
+TOGETHER = 'only a Count and a Time go together. Write Count(500) | Time("5s").'
+FIVE, ONE = (f"Time(period=datetime.timedelta(seconds={seconds}))" for seconds in (5, 1))
+TUMBLING_ONLY = (
+    "a count or a time, whichever comes first, can only close tumbling windows. "
+    f"Use Tumbling(Count(size=5) | {FIVE}), or one of the two alone."
+)
 NOT_HERE = "is not a policy that fits here."
 BY = (
     "by must be a column name, an index, a tuple of those, a callable, or KEY if you pass the key "
@@ -209,29 +215,60 @@ CONSTRUCTION = [
         PolicyError,
         'PartitionAge("-1s"): age must not be negative.',
     ),
+    # a count or a time, and nothing else
+    ("Count(5) | Count(6)", PolicyError, f"Count(size=5) | Count(size=6): {TOGETHER}"),
+    (
+        'Delta("ts", 5) | Count(6)',
+        PolicyError,
+        f"Delta(attribute='ts', threshold=5) | Count(size=6): {TOGETHER}",
+    ),
+    ("Punct() | Punct()", PolicyError, f"Punct() | Punct(): {TOGETHER}"),
+    ("Count(5) | 6", PolicyError, f"Count(size=5) | 6: {TOGETHER}"),
+    ("None | Count(5)", PolicyError, f"None | Count(size=5): {TOGETHER}"),
+    ('Time("5s") | Time("1s")', PolicyError, f"{FIVE} | {ONE}: {TOGETHER}"),
+    (
+        'Count(5) | Time("5s") | Count(6)',
+        PolicyError,
+        f"Count(size=5) | {FIVE} | Count(size=6): {TOGETHER}",
+    ),
+    (
+        'Count(0) | Time("5s")',
+        PolicyError,
+        f"Count(size=0) | {FIVE}: no batch has 0 tuples. Use Count(1) or more, or {FIVE} alone.",
+    ),
+    (
+        'Sliding(Count(5) | Time("5s"))',
+        PolicyError,
+        f"Sliding(Count(size=5) | {FIVE}): {TUMBLING_ONLY}",
+    ),
+    (
+        'Sliding(Count(9), every=Count(5) | Time("5s"))',
+        PolicyError,
+        f"Sliding(Count(size=9), every=Count(size=5) | {FIVE}): {TUMBLING_ONLY}",
+    ),
     # tumbling takes exactly one eviction policy
     ("Tumbling(10)", PolicyError, f"Tumbling(evict): 10 {NOT_HERE} Write Count(10)."),
     (
         'Tumbling("10s")',
         PolicyError,
-        f"Tumbling(evict): '10s' {NOT_HERE} Use one of Count, Delta, Time, Punct.",
+        f"Tumbling(evict): '10s' {NOT_HERE} Use one of Count, Delta, Time, Punct, Either.",
     ),
     (
         "Tumbling(None)",
         PolicyError,
-        f"Tumbling(evict): None {NOT_HERE} Use one of Count, Delta, Time, Punct.",
+        f"Tumbling(evict): None {NOT_HERE} Use one of Count, Delta, Time, Punct, Either.",
     ),
     (
         "Tumbling([Count(3), Count(1)])",
         PolicyError,
         f"Tumbling(evict): [Count(size=3), Count(size=1)] {NOT_HERE} "
-        "Use one of Count, Delta, Time, Punct.",
+        "Use one of Count, Delta, Time, Punct, Either.",
     ),
     (
         "Tumbling(PartitionCount(3))",
         PolicyError,
         f"Tumbling(evict): PartitionCount(size=3, select='lru') {NOT_HERE} "
-        "Use one of Count, Delta, Time, Punct.",
+        "Use one of Count, Delta, Time, Punct, Either.",
     ),
     (
         "Tumbling(Count(100), every=Count(10))",

@@ -111,7 +111,8 @@ FORGET = (PartitionCount(2), PartitionCount(2, "operator"), TupleCount(5), Parti
 
 
 def specs(forget=None):
-    tumbling = [Tumbling(evict, by=KEY, forget=forget) for evict in (*EVICT, Punct())]
+    closing = (*EVICT, Punct(), Count(3) | Time("3s"))
+    tumbling = [Tumbling(evict, by=KEY, forget=forget) for evict in closing]
     pairs = [(evict, every) for evict in EVICT for every in EVERY]
     return [*tumbling, *(Sliding(a, every=b, by=KEY, forget=forget) for a, b in pairs)]
 
@@ -120,7 +121,7 @@ PLAIN = specs()
 FORGETTING = [spec for forget in FORGET for spec in specs(forget)]
 plain = pytest.mark.parametrize("spec", PLAIN, ids=str)
 forgetting = pytest.mark.parametrize("spec", FORGETTING, ids=str)
-tumbling_specs = pytest.mark.parametrize("spec", PLAIN[:4], ids=str)
+tumbling_specs = pytest.mark.parametrize("spec", PLAIN[:5], ids=str)
 
 
 class Insert(NamedTuple):
@@ -390,6 +391,7 @@ ENTERED = {
     "delta": ("after_insert",),
     "time": ("after_insert",),
     "punct": ("after_insert",),
+    "either": ("after_insert", "before_flush", "after_flush"),
 }
 
 

@@ -49,6 +49,18 @@ POLICIES = [
     ('Time("500ms")', 'Time("0.5s")', 'Time("50ms")', "time(0.5)"),
     ('Time("1us")', "Time(timedelta(microseconds=1))", 'Time("2us")', "time(0.000001)"),
     ("Punct()", "Punct()", "Count(1)", "punct()"),
+    (
+        'Count(5) | Time("1m")',
+        'Time("60s") | Count(5)',
+        'Count(6) | Time("1m")',
+        "count(5) | time(60)",
+    ),
+    (
+        'Either(Count(5), Time("1m"))',
+        'Either(time=Time("1m"), count=Count(5))',
+        "Count(5)",
+        "count(5) | time(60)",
+    ),
     ("PartitionCount(5)", 'PartitionCount(5, "lru")', "PartitionCount(6)", "partitionCount(5)"),
     (
         'PartitionCount(5, "oldest")',
@@ -74,6 +86,10 @@ SPECS = [
     (
         'Tumbling(Time("1m"), by=0, forget=TupleCount(5, "lfu"))',
         "tumbling, time(60), partitioned, tupleCount(5, lfu)",
+    ),
+    (
+        'Tumbling(Count(3) | Time("1s"), by="k")',
+        "tumbling, count(3) | time(1), partitioned",
     ),
     ("Sliding(Count(3))", "sliding, count(3), count(1)"),
     ('Sliding(Time("1m"), every=Delta(2, 0.5))', "sliding, time(60), delta(2, 0.5)"),
@@ -176,6 +192,7 @@ def test_a_spec_knows_its_policies_and_whether_it_needs_a_clock():
     assert Sliding(Count(3), every=Time("1s")).timed
     assert Sliding(Time("1s")).timed
     assert Tumbling(Time("1s")).timed
+    assert Tumbling(Count(3) | Time("1s")).timed
     assert not Tumbling(Punct()).partitioned
     assert Tumbling(Punct(), by=0).partitioned
 

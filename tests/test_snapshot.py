@@ -176,6 +176,22 @@ def test_a_snapshot_remembers_time_and_the_next_tick():
     assert 2 == len(fresh.events.log)
 
 
+def test_a_snapshot_remembers_the_deadlines():
+    spec = Tumbling(Count(3) | Time("10s"), by=KEY)
+    window = build(spec)
+    for at, key in ((1, "b"), (4, "a"), (6, "b")):
+        window.advance(at)
+        window.insert(at, key)
+    fresh = build(spec, events=recorder(["before_flush"]), engine="reference")
+    fresh.restore(pickled(window.snapshot()))
+    fresh._check()
+    assert (6, 11) == (fresh.now, fresh.next_due)
+    fresh.advance(13.5)
+    assert 14 == fresh.next_due
+    fresh.advance(14)
+    assert ["b", "a"] == [entry.key for entry in fresh.events.log]
+
+
 def test_a_snapshot_remembers_the_lru_order():
     spec = Tumbling(Punct(), by=KEY, forget=PartitionCount(2))
     window = build(spec)

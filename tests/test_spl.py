@@ -20,6 +20,7 @@ from windowlib import (
     KEY,
     Count,
     Delta,
+    Either,
     PartitionAge,
     PartitionCount,
     PolicyError,
@@ -41,6 +42,7 @@ names = st.from_regex(r"[^\W\d]\w*", fullmatch=True).filter(str.isidentifier)
 counts = st.builds(Count, st.integers(0, 10**12))
 spans = st.integers(1, 10**14).map(lambda us: timedelta(microseconds=us))
 times = st.builds(Time, spans)
+batches = st.builds(Either, counts.filter(lambda count: count.size > 0), times)
 numbers = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False)
 deltas = st.builds(Delta, names | st.integers(-9, 99), numbers | spans | st.just(timedelta(0)))
 selections = st.sampled_from(["lru", "lfu", "oldest", "operator"])
@@ -57,7 +59,8 @@ def specs(draw):
     forget = draw(forgets)
     by = KEY if forget is not None or draw(st.booleans()) else None
     if draw(st.booleans()):
-        return Tumbling(draw(counts | deltas | times | st.just(Punct())), by=by, forget=forget)
+        policies = counts | deltas | times | batches | st.just(Punct())
+        return Tumbling(draw(policies), by=by, forget=forget)
     evict, every = draw(counts | deltas | times), draw(counts | deltas | times)
     return Sliding(evict, every=every, by=by, forget=forget)
 
@@ -120,6 +123,8 @@ def test_the_same_words_in_every_order_are_the_same_window():
     [
         ("tumbling, count(3)", Tumbling(Count(3))),
         ("TUMBLING,COUNT(3)", Tumbling(Count(3))),
+        ("tumbling, count(3) | time(5)", Tumbling(Count(3) | Time("5s"))),
+        ("time( 5 )|count(3) ,tumbling", Tumbling(Count(3) | Time("5s"))),
         ("  Tumbling\n,\tcount ( 3 )  ", Tumbling(Count(3))),
         ("tumbling, count(3),", Tumbling(Count(3))),
         ("count(0), tumbling", Tumbling(Count(0))),
@@ -250,6 +255,41 @@ MALFORMED = [
         "tumbling, count(3) partitioned",
         "'tumbling, count(3) partitioned': cannot read ' count(3) partitioned'. "
         f"Write it as {EXAMPLE}.",
+    ),
+    # a count or a time
+    (
+        "tumbling, count(3) |",
+        f"'tumbling, count(3) |': cannot read ' count(3) |'. Write it as {EXAMPLE}.",
+    ),
+    (
+        "tumbling, count(3) || time(5)",
+        "'tumbling, count(3) || time(5)': cannot read ' count(3) || time(5)'. "
+        f"Write it as {EXAMPLE}.",
+    ),
+    (
+        "tumbling | count(3)",
+        "'tumbling | count(3)': no 'tumbling' beside |. Write it as count(100) | time(10).",
+    ),
+    (
+        "tumbling, cout(3) | time(5)",
+        "'tumbling, cout(3) | time(5)': no 'cout' beside |. Write it as count(100) | time(10). "
+        'Did you mean "count"?',
+    ),
+    (
+        "tumbling, count(3) | time(x)",
+        "'tumbling, count(3) | time(x)': cannot read time(x). Write it as time(10).",
+    ),
+    (
+        "tumbling, count(3) | delta(ts, 5)",
+        "'tumbling, count(3) | delta(ts, 5)': Count(size=3) | "
+        "Delta(attribute='ts', threshold=5): only a Count and a Time go together. "
+        'Write Count(500) | Time("5s").',
+    ),
+    (
+        "tumbling, count(0) | time(5)",
+        "'tumbling, count(0) | time(5)': Count(size=0) | "
+        "Time(period=datetime.timedelta(seconds=5)): no batch has 0 tuples. "
+        "Use Count(1) or more, or Time(period=datetime.timedelta(seconds=5)) alone.",
     ),
     # words
     ("tumbling, cout(3)", "'tumbling, cout(3)': unknown word 'cout'. Did you mean \"count\"?"),
@@ -448,7 +488,7 @@ def test_a_key_for_a_window_that_is_not_partitioned_gets_a_message():
     assert expected == str(caught.value)
 
 
-@given(st.text(alphabet="tumblingsldcop(), 0123456789-.", max_size=40))
+@given(st.text(alphabet="tumblingsldcop(), |0123456789-.", max_size=40))
 def test_any_text_is_read_or_refused_with_a_policy_error(text):
     spec = None
     with suppress(PolicyError):

@@ -98,7 +98,22 @@ def by_punct(batches, summarizer, engine):
     return window.events.emitted
 
 
-KINDS = {"count": by_count, "delta": by_delta, "time": by_time, "punct": by_punct}
+def by_either(batches, summarizer, engine):
+    longest = max(len(batch) for batch in batches)
+    window = tumbling(Count(longest) | Time("1s"), summarizer, engine)
+    for number, batch in enumerate(batches, 1):
+        window.insert_many([{"x": x} for x in batch])  # the longest fill up, the others wait
+        window.advance(number)
+    return window.events.emitted
+
+
+KINDS = {
+    "count": by_count,
+    "delta": by_delta,
+    "time": by_time,
+    "punct": by_punct,
+    "either": by_either,
+}
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 

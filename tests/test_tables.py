@@ -14,12 +14,14 @@ from windowlib import (
     KEY,
     Count,
     Delta,
+    PartitionAge,
     PartitionCount,
     Punct,
     PunctuationError,
     Sliding,
     Time,
     Tumbling,
+    TupleCount,
     WindowEvents,
 )
 
@@ -83,6 +85,22 @@ TUMBLING = {
         punct: empty
         +3: insert 3
         final: flush [3]
+        """,
+    ),
+    # 1 2 | 3 ... | 4               two tuples, or 10 s after the first
+    "either": (
+        Tumbling(Count(2) | every(10)),
+        """
+        t=3:
+        +1: insert 1
+        t=12.999999:
+        +2: insert 2; flush [1 2]
+        t=15:
+        +3: insert 3
+        t=24.999999:
+        t=25: flush [3]
+        t=99:
+        +4: insert 4
         """,
     ),
 }
@@ -599,6 +617,151 @@ def test_time_starts_where_the_window_is_told_to(engine):
     assert [] == events.log
     window.advance(110)
     assert ["before_flush", "after_flush"] == [entry.event for entry in events.log]
+
+
+# -- count or time ------------------------------------------------------------------------------
+
+
+def test_each_partition_has_its_own_deadline_and_they_come_in_order(engine):
+    script = """
+    +1 k=b: b insert 1
+    t=1:
+    +2 k=a: a insert 2
+    +3 k=c: c insert 3
+    t=4:
+    +4 k=b: b insert 4                             # the first tuple counts, not the last
+    t=9:
+    t=30: b flush [1 4]; a flush [2]; c flush [3]
+    """
+    spec = Tumbling(Count(3) | every(10), by=KEY)
+    assert dedent(script) == played(spec, script, engine=engine)
+
+
+def test_handlers_at_deadlines_see_the_time_of_each(engine):
+    class Look(WindowEvents[Any, Any]):
+        def before_flush(self, window, key):
+            self.emit((key, window.now))
+
+    window = build(Tumbling(Count(9) | every(10), by=KEY), events=Look(), engine=engine)
+    assert window.next_due is None
+    for at, key in enumerate("bac"):
+        window.advance(at)
+        window.insert(key, key)
+        assert 10 == window.next_due
+    window.advance(11)
+    assert 12 == window.next_due
+    window.advance(99)
+    assert window.next_due is None
+    assert [("b", 10), ("a", 11), ("c", 12)] == window.events.emitted
+
+
+def test_a_batch_that_filled_up_leaves_no_deadline_behind(engine):
+    script = """
+    +1 k=a: a insert 1
+    t=1:
+    +2 k=b: b insert 2
+    t=6:
+    +3 k=a: a insert 3; a flush [1 3]
+    t=7:
+    +4 k=a: a insert 4
+    t=10:
+    t=11: b flush [2]
+    t=16:
+    t=17: a flush [4]
+    """
+    spec = Tumbling(Count(2) | every(10), by=KEY)
+    assert dedent(script) == played(spec, script, engine=engine)
+
+
+def test_a_tuple_at_the_instant_of_a_deadline_opens_the_next_batch(engine):
+    script = """
+    +1: insert 1
+    t=10: flush [1]
+    +2: insert 2
+    t=19.5:
+    t=20: flush [2]
+    """
+    assert dedent(script) == played(Tumbling(every(10) | Count(2)), script, engine=engine)
+
+
+def test_a_batch_of_one_needs_no_time(engine):
+    script = """
+    +1: insert 1; flush [1]
+    +2: insert 2; flush [2]
+    t=20:
+    """
+    assert dedent(script) == played(Tumbling(Count(1) | every(10)), script, engine=engine)
+
+
+def test_a_partition_that_was_evicted_has_no_deadline(engine):
+    script = """
+    +1 k=a: a insert 1
+    t=1:
+    +2 k=b: b insert 2; forget a[1]
+    t=2:
+    +3 k=a: a insert 3; forget b[2]
+    t=11.5:
+    t=12: a flush [3]
+    """
+    spec = Tumbling(Count(9) | every(10), by=KEY, forget=PartitionCount(1))
+    assert dedent(script) == played(spec, script, engine=engine)
+
+
+def test_an_insert_that_evicts_its_own_full_partition_does_not_flush_it(engine):
+    script = """
+    +1 k=a: a insert 1
+    +2 k=a: a insert 2; forget a[1 2]
+    t=20:
+    """
+    spec = Tumbling(Count(2) | every(10), by=KEY, forget=TupleCount(1))
+    assert dedent(script) == played(spec, script, engine=engine)
+
+
+def test_partition_age_is_checked_before_a_deadline(engine):
+    script = """
+    +1 k=a: a insert 1
+    t=1:
+    +2 k=b: b insert 2
+    t=4:
+    +3 k=a: a insert 3
+    t=6:
+    +4 k=a: a insert 4
+    t=10: forget b[2]; a flush [1 3 4]
+    +5 k=c: c insert 5
+    t=20: forget c[5]                              # its own age is over, so it is not flushed
+    """
+    spec = Tumbling(Count(9) | every(10), by=KEY, forget=PartitionAge("5s"))
+    assert dedent(script) == played(spec, script, engine=engine)
+
+
+def test_a_deadline_that_fails_does_not_cost_the_others_theirs(engine):
+    class Fail(WindowEvents[Any, Any]):
+        def before_flush(self, window, key):
+            self.emit((key, list(window[key])))
+            if key != "b":
+                raise ValueError(key)
+
+    window = build(Tumbling(Count(9) | every(10), by=KEY), events=Fail(), engine=engine)
+    window.insert_many([1, 2, 3, 4], "abca")
+    with pytest.raises(ValueError, match="a") as caught:
+        window.advance(10)
+    assert [("a", [1, 4]), ("b", [2]), ("c", [3])] == window.events.emitted
+    assert [] == list(window.keys())
+    note = "in before_flush of Fail, partition 'a', time 10, in TumblingWindow"
+    assert f"{note} 'tumbling, count(9) | time(10), partitioned'" == caught.value.__notes__[0]
+    assert "and 1 more failure after it" == caught.value.__notes__[1]
+    window._check()
+
+
+def test_the_next_deadline_is_found_at_once_however_many_partitions_have_left():
+    #  a plain dict would walk over all that have left before it, again and again
+    window = build(Tumbling(Count(9) | every(10), by=KEY))
+    for number in range(20_000):
+        window.advance(number / 10_000)
+        window.insert(number, number)
+    window.advance(11)
+    assert 9_999 == len(window)
+    assert 10_001 == next(iter(window))
 
 
 # -- punctuations -------------------------------------------------------------------------------

@@ -100,6 +100,30 @@ def test_a_tumbling_time_window_is_flushed_by_its_ticks_even_when_empty():
     ) == body(seen)
 
 
+def test_a_batch_is_flushed_by_its_last_tuple_or_at_its_deadline():
+    seen = trace("tumbling, count(3) | time(10)", range(6), times=[0, 4, 9, 10, 21, 22])
+    assert drawn(
+        """
+        tuple    1   2   3   4       5   6
+        time     0   4   9  10  20  21  22
+        insert   1   2   3   4       5   6
+        flush            |       |
+        window          1-3      4
+        """
+    ) == body(seen)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 500])
+def test_a_stream_for_batches_closes_some_by_time_and_small_ones_by_count(size):
+    seen = trace(f"tumbling, count({size}) | time(5), partitioned")
+    by_count = [m for m in seen.moments if m.kind == "tuple" and len(m.events) > 1]
+    by_time = [m for m in seen.moments if m.kind == "clock"]
+    assert bool(by_count) == (size < 10)
+    assert bool(by_time) == (size > 1)
+    assert all(len(window.tuples) <= size for window in seen.windows)
+    assert "flush" in seen.to_svg()
+
+
 def test_punctuations_flush_or_find_the_window_empty():
     seen = trace("tumbling, punct()", ["a", "b", punct(), "c", punct(), punct()])
     assert drawn(

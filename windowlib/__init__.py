@@ -28,6 +28,7 @@ from windowlib.operator import Operator
 from windowlib.policies import (
     Count,
     Delta,
+    Either,
     PartitionAge,
     PartitionCount,
     Punct,
@@ -51,6 +52,7 @@ __all__ = [
     "CopyError",
     "Count",
     "Delta",
+    "Either",
     "Graph",
     "ModelError",
     "Operator",

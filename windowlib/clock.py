@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 from windowlib.durations import as_instant, instant_text
 from windowlib.engine.rules import pair
 from windowlib.errors import ClockError
-from windowlib.policies import Time
 from windowlib.window import NO_KEY, Mark, Window
 
 logger = logging.getLogger("windowlib")
@@ -175,8 +174,8 @@ class _Attached:
     def _check_lag(self) -> None:
         """Refuse a window whose clock runs on another scale, for it would tick for ever."""
         window, now = self.window, self.clock._micros()
-        periods = [policy.micros for policy in window.spec.policies if isinstance(policy, Time)]
-        ticks = max(((now - window._now) // period for period in periods), default=0)
+        lag = now - window._now
+        ticks = max((lag // policy.micros for policy in window.spec.times), default=0)
         if ticks > MOST_TICKS or window._now - now > MOST_AHEAD:
             msg = (
                 f"attach(window): the window's clock is at {instant_text(window._now)}, the wall "
@@ -210,11 +209,11 @@ class _Attached:
         return max(self.clock._micros(), self.window._now)
 
     def schedule(self) -> None:
-        """Tell the clock when this window is next due, if that has changed."""
+        """Tell the clock when this window is next due, if it would not look by then."""
         with self.window.locked():
             due = self.window._due()
-            if due is None or due == self.due:
-                return
+            if due is None or (self.due is not None and self.due <= due):
+                return  # batches that fill up in time put their deadlines off again and again
             self.due = due
         self.clock._schedule(due, self)
 

@@ -39,6 +39,7 @@ TUMBLING_ORDER: dict[str, tuple[Step, ...]] = {
     "delta": (AGE, FLUSH, INSERT),
     "time": (AGE, INSERT),  # flushed by the clock
     "punct": (AGE, INSERT),  # flushed by a punctuation
+    "either": (AGE, INSERT, FLUSH),  # ours: count | time, also flushed by the clock
 }
 
 SLIDING_ORDER: dict[tuple[str, str], tuple[Step, ...]] = {

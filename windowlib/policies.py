@@ -6,7 +6,9 @@
 | `Delta(a, d)` | full when `new.a - oldest.a > d` | drops `t` with `new.a - t.a > d` | see below |
 | `Time(p)` | every p | drops tuples older than p | every p |
 | `Punct()` | at a punctuation | – | – |
+| `Either(Count(n), Time(p))` | full at n tuples, or p after the first | – | – |
 
+`Either` is written `Count(n) | Time(p)`.
 A delta trigger fires when `new.a - last.a > d`, where `last` is the tuple that fired before.
 """
 
@@ -41,8 +43,20 @@ def _check_size(owner: str, size: int) -> None:
         raise PolicyError(f"{owner}(size={size}): size must not be negative.")
 
 
+class _Joins:
+    """Gives a policy the sign `|`, which joins a count and a time; `Either` refuses the rest."""
+
+    __slots__ = ()
+
+    def __or__(self, other: Any) -> Either:
+        return Either(self, other)  # type: ignore[arg-type]  # or refused
+
+    def __ror__(self, other: Any) -> Either:
+        return Either(other, self)  # type: ignore[arg-type]  # refused
+
+
 @dataclass(frozen=True, slots=True)
-class Count:
+class Count(_Joins):
     """A number of tuples.
 
     `Count(0)` is legal: a tumbling window of size 0 ignores its input, a sliding one keeps
@@ -63,7 +77,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(_Joins):
     """A distance between values of one attribute: strictly more than `threshold` counts.
 
     `attribute` is a mapping key, an attribute name, an index or a callable; its values may be
@@ -117,7 +131,7 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class Time(_Joins):
     """A period of the clock that moves the window; arrival times, not a timestamp attribute.
 
     >>> str(Time("500ms"))
@@ -144,7 +158,7 @@ class Time:
 
 
 @dataclass(frozen=True, slots=True)
-class Punct:
+class Punct(_Joins):
     """Window punctuations in the stream close the (tumbling) window.
 
     >>> str(Punct())
@@ -155,6 +169,42 @@ class Punct:
 
     def __str__(self) -> str:
         return "punct()"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Either(_Joins):
+    """A number of tuples, or a time after the first of them, whichever comes first.
+
+    Written with `|`, in any order. It closes tumbling windows: batches that neither grow too large
+    nor wait too long.
+
+    >>> Count(500) | Time("5s")
+    Count(size=500) | Time(period=datetime.timedelta(seconds=5))
+    >>> str(Time("5s") | Count(500))
+    'count(500) | time(5)'
+    """
+
+    kind: ClassVar[str] = "either"
+    count: Count
+    time: Time
+
+    def __init__(self, count: Count, time: Time) -> None:
+        if isinstance(count, Time) and isinstance(time, Count):
+            count, time = time, count
+        object.__setattr__(self, "count", count)
+        object.__setattr__(self, "time", time)
+        if not (isinstance(self.count, Count) and isinstance(self.time, Time)):
+            msg = f'{self!r}: only a Count and a Time go together. Write Count(500) | Time("5s").'
+            raise PolicyError(msg)
+        if not self.count.size:
+            msg = f"{self!r}: no batch has 0 tuples. Use Count(1) or more, or {self.time!r} alone."
+            raise PolicyError(msg)
+
+    def __repr__(self) -> str:
+        return f"{self.count!r} | {self.time!r}"
+
+    def __str__(self) -> str:
+        return f"{self.count} | {self.time}"
 
 
 def _check_selection(owner: str, select: str) -> None:
@@ -216,7 +266,7 @@ class TupleCount:
 class PartitionAge:
     """Partitions without an insertion for longer than `age` go, the longest idle first.
 
-    It has no timer of its own: it is checked at inserts, punctuations and ticks.
+    It has no timer of its own: it is checked at inserts, punctuations, ticks and deadlines.
 
     >>> str(PartitionAge("1h"))
     'partitionAge(3600)'
@@ -241,7 +291,7 @@ class PartitionAge:
         return f"partitionAge({seconds_text(self.age)})"
 
 
-Policy = Count | Delta | Time | Punct
+Policy = Count | Delta | Time | Punct | Either
 PartitionEviction = PartitionCount | TupleCount | PartitionAge
 
 

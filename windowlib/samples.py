@@ -10,7 +10,16 @@ from math import ceil
 from typing import Any
 
 from windowlib.errors import PolicyError
-from windowlib.policies import Count, Delta, PartitionAge, PartitionCount, Punct, Time, TupleCount
+from windowlib.policies import (
+    Count,
+    Delta,
+    Either,
+    PartitionAge,
+    PartitionCount,
+    Punct,
+    Time,
+    TupleCount,
+)
 from windowlib.spec import KEY, Sliding, Spec
 from windowlib.trace import advance, punct
 
@@ -84,6 +93,8 @@ def _spans(spec: Spec) -> list[float]:
     for policy in spec.policies:
         if isinstance(policy, Count):
             found.append(float(policy.size))
+        elif isinstance(policy, Either):
+            found.append(float(_batch(policy)))
         elif isinstance(policy, Delta):
             unit = _unit(spec, policy)
             found.append(policy.threshold / unit / MEAN if unit else 1.0)
@@ -99,9 +110,17 @@ def _unit(spec: Spec, policy: Delta) -> Any:
     return min(p.threshold for p in deltas if p.attribute == policy.attribute)
 
 
+def _batch(policy: Either) -> int:
+    """About how many tuples come in the time of a batch: as many as fill it, or a few."""
+    return min(policy.count.size, FEWEST)
+
+
 def _tick(spec: Spec) -> timedelta:
     """The shortest period that the window has."""
-    periods = [policy.period for policy in spec.policies if isinstance(policy, Time)]
+    periods = [policy.period for policy in spec.times]
+    if isinstance(spec.evict, Either):  # a little faster than batches need, so that most fill up
+        pace = 0.8 * spec.evict.time.period.total_seconds() / _batch(spec.evict) / MEAN
+        periods = [max(timedelta(seconds=float(f"{pace:.1g}")), timedelta.resolution)]
     if isinstance(spec.forget, PartitionAge):
         periods.append(spec.forget.age)
     return min(periods, default=timedelta(seconds=1))
@@ -158,5 +177,5 @@ def _with_marks(spec: Spec, rows: list[dict[Any, Any]], keys: int) -> Iterator[A
     if isinstance(spec.evict, Punct):
         yield from (punct(), punct())
     if spec.timed:
-        longest = max(policy.period for policy in spec.policies if isinstance(policy, Time))
+        longest = max(policy.period for policy in spec.times)
         yield advance(now + min(1.2 * longest.total_seconds(), FEWEST * tick))

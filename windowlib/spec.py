@@ -21,6 +21,7 @@ from windowlib.policies import (
     Attribute,
     Count,
     Delta,
+    Either,
     PartitionAge,
     PartitionCount,
     PartitionEviction,
@@ -97,6 +98,15 @@ def _check_policy(policy: object, allowed: tuple[type, ...], where: str) -> None
     raise PolicyError(f"{where}: {policy!r} is not a policy that fits here. {fix}")
 
 
+def _check_slides(policy: object, where: str) -> None:
+    if isinstance(policy, Either):
+        msg = (
+            f"{where}: a count or a time, whichever comes first, can only close tumbling windows. "
+            f"Use Tumbling({policy!r}), or one of the two alone."
+        )
+        raise PolicyError(msg)
+
+
 class _Spec:
     """What both window kinds share."""
 
@@ -119,7 +129,13 @@ class _Spec:
     @property
     def timed(self) -> bool:
         """Whether a policy runs on the clock, so that events can fire without an insert."""
-        return any(isinstance(policy, Time) for policy in self.policies)
+        return bool(self.times)
+
+    @property
+    def times(self) -> list[Time]:
+        """The policies that run on the clock, also as a part of another."""
+        parts = [p.time if isinstance(p, Either) else p for p in self.policies]
+        return [policy for policy in parts if isinstance(policy, Time)]
 
     def describe(self) -> dict[str, str]:
         """The specification as names and values that are the same in every process."""
@@ -176,7 +192,7 @@ class Tumbling(_Spec):
     """A window that fills up, is processed when full, and starts again empty.
 
     Args:
-        evict: `Count`, `Delta`, `Time` or `Punct`: when the window is full.
+        evict: `Count`, `Delta`, `Time`, `Punct` or `Count(n) | Time(p)`: when the window is full.
         by: the partition key: a column, several, a callable, or `KEY`; None for one partition.
         forget: `PartitionCount`, `TupleCount` or `PartitionAge`.
 
@@ -214,11 +230,17 @@ class Tumbling(_Spec):
                 f"so it has no trigger. Drop `every=`, or use Sliding({evict!r}, every={every!r})."
             )
             raise PolicyError(msg)
-        _check_policy(evict, (Count, Delta, Time, Punct), "Tumbling(evict)")
+        _check_policy(evict, (Count, Delta, Time, Punct, Either), "Tumbling(evict)")
         by = _check_by(by, "Tumbling")
         _check_forget(forget, by, "Tumbling")
         for name, value in (("evict", evict), ("by", by), ("forget", forget)):
             object.__setattr__(self, name, value)
+
+    @property
+    def full_at(self) -> int | None:
+        """How many tuples fill a subwindow, if it is for a count to say."""
+        count = self.evict.count if isinstance(self.evict, Either) else self.evict
+        return count.size if isinstance(count, Count) else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -273,6 +295,8 @@ class Sliding(_Spec):
                 f"Use Tumbling(Punct()), or a Count, Delta or Time trigger."
             )
             raise PolicyError(msg)
+        _check_slides(evict, f"Sliding({evict!r})")
+        _check_slides(every, f"Sliding({evict!r}, every={every!r})")
         _check_policy(evict, (Count, Delta, Time), "Sliding(evict)")
         _check_policy(every, (Count, Delta, Time), "Sliding(every)")
         by = _check_by(by, "Sliding")

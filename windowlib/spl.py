@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import reduce
+from operator import or_
 
 from windowlib.durations import parse_duration
 from windowlib.errors import PolicyError, suggestion
@@ -25,7 +27,9 @@ from windowlib.policies import (
 )
 from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
 
-_CLAUSE = re.compile(r"\s*([A-Za-z_]+)\s*(?:\(([^()]*)\))?\s*(?:,|$)")
+_TERM = re.compile(r"\s*([A-Za-z_]+)\s*(?:\(([^()]*)\))?\s*")
+_CLAUSE = re.compile(rf"({_TERM.pattern}(?:\|{_TERM.pattern})*)(?:,|$)")
+Term = tuple[str, list[str]]
 
 
 def _number(text: str) -> int | float:
@@ -77,17 +81,21 @@ _WORDS = ("tumbling", "sliding", "partitioned", *POLICIES)
 _WORDS += ("partitionCount", "tupleCount", "partitionAge")
 
 
-def _clauses(text: str) -> list[tuple[str, list[str]]]:
+def _clauses(text: str) -> list[list[Term]]:
+    """What stands between commas: words with their arguments, one or several with | between."""
     found, end = [], 0
     while end < len(text):
         clause = _CLAUSE.match(text, end)
         if not clause:
             msg = f"{text!r}: cannot read {text[end:]!r}. Write it as {EXAMPLE!r}."
             raise PolicyError(msg)
-        arguments = [a.strip() for a in (clause[2] or "").split(",") if a.strip()]
-        found.append((clause[1], arguments))
+        found.append([_term(*term.groups("")) for term in _TERM.finditer(clause[1])])
         end = clause.end()
     return found
+
+
+def _term(word: str, arguments: str) -> Term:
+    return word, [a.strip() for a in arguments.split(",") if a.strip()]
 
 
 EXAMPLE = "sliding, count(100), count(10), partitioned"
@@ -101,6 +109,18 @@ def _build(text: str, word: str, arguments: list[str], sample: str, make: Callab
     except (TypeError, ValueError):
         msg = f"{text!r}: cannot read {word}({', '.join(arguments)}). Write it as {sample}."
         raise PolicyError(msg) from None
+
+
+def _joined(text: str, terms: list[Term]) -> Policy:
+    parts = []
+    for word, arguments in terms:
+        if word.lower() not in POLICIES:
+            near = suggestion(word, POLICIES)
+            msg = f"{text!r}: no {word!r} beside |. Write it as count(100) | time(10).{near}"
+            raise PolicyError(msg)
+        parts.append(_build(text, word, arguments, *POLICIES[word.lower()]))
+    joined: Policy = _build(text, "|", [], "", lambda: reduce(or_, parts))
+    return joined
 
 
 def parse(text: str, *, by: By | Sequence[str] | None = None) -> Spec:
@@ -119,10 +139,11 @@ def parse(text: str, *, by: By | Sequence[str] | None = None) -> Spec:
     policies: list[Policy] = []
     forget: list[PartitionEviction] = []
     partitioned = False
-    for word, arguments in _clauses(text):
+    for terms in _clauses(text):
+        word, arguments = terms[0]
         name = word.lower()
-        if name in POLICIES:
-            policies.append(_build(text, word, arguments, *POLICIES[name]))
+        if len(terms) > 1 or name in POLICIES:
+            policies.append(_joined(text, terms))
         elif name in PARTITION_POLICIES:
             forget.append(_build(text, word, arguments, *PARTITION_POLICIES[name]))
         elif name in ("tumbling", "sliding", "partitioned") and arguments:

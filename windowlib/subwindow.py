@@ -29,7 +29,9 @@ FIELDS: dict[str, Any] = {
     "n": 0,  # logical size where a summary stands for the tuples
     "newest": UNSET,  # delta attribute of the newest tuple
     "recent": (),  # slices: rows of the newer ones
-    "ref": UNSET,  # delta reference: the oldest tuple (tumbling), the last to trigger (sliding)
+    # What distances are measured from. Delta: the oldest tuple (tumbling), the last to trigger
+    # (sliding). Count or time: when the first tuple arrived.
+    "ref": UNSET,
     "returning": False,  # has been in storage before, and time emptied it
     "rough": False,  # delta attribute has gone backwards in here
     "stamp": 0,  # time of the last insertion, for partition age

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from windowlib.errors import PunctuationError
 from windowlib.events import WindowEvents
 from windowlib.failure import collected, raise_first
 from windowlib.folds import SHORT
-from windowlib.policies import Count, Delta, PartitionEviction, Policy, Punct, Time
+from windowlib.policies import Delta, Either, PartitionEviction, Policy, Punct, Time
 from windowlib.spec import By, Spec, Tumbling
 from windowlib.subwindow import UNSET, Subwindow, subwindow_class
 from windowlib.summarizers import Plan, Ready, SummarizerArgument, made
@@ -37,7 +38,7 @@ class TumblingWindow(Window[T, K]):
 
     A container made from policies without `by` takes the key at `insert`, or none.
 
-    >>> from windowlib import WindowEvents
+    >>> from windowlib import Count, WindowEvents
     >>> class Total(WindowEvents[int, str]):
     ...     def before_flush(self, window, key):
     ...         print(key, sum(window[key]))
@@ -75,6 +76,11 @@ class TumblingWindow(Window[T, K]):
         )
         self._evict = self.spec.evict
         self._tick = self._start + self._evict.micros if isinstance(self._evict, Time) else None
+        # How long a subwindow has from its first tuple on. It is as long for all, so the first in
+        # storage is the first to end; an ordered dict finds it however many left before it.
+        self._lapse = self._evict.time.micros if isinstance(self._evict, Either) else None
+        if self._lapse is not None:
+            self._subs = OrderedDict()
         # Whether ready-made summaries live in slots, where the generated insert updates them.
         plan = self._factory if isinstance(self._factory, Plan) else None
         self._plan = plan if engine == "generated" else None
@@ -109,9 +115,21 @@ class TumblingWindow(Window[T, K]):
         raise_first(failures)
 
     def _due(self) -> int | None:
-        return self._tick
+        if self._lapse is None:
+            return self._tick
+        first = next(iter(self._subs.values()), None)
+        return None if first is None else int(first.ref + self._lapse)
+
+    def _rebase(self, start: int) -> None:
+        super()._rebase(start)
+        if self._lapse is not None:
+            for s in self._subs.values():
+                s.ref = start
 
     def _act(self, failures: list[Exception]) -> None:
+        if self._lapse is not None:
+            self._flush_first(failures)
+            return
         assert self._tick is not None
         assert isinstance(self._evict, Time)
         self._tick += self._evict.micros
@@ -122,6 +140,15 @@ class TumblingWindow(Window[T, K]):
         else:
             with collected(self, failures):
                 self._flush_stand_in()
+
+    def _flush_first(self, failures: list[Exception]) -> None:
+        """The time of the subwindow that opened first is over."""
+        first = next(iter(self._subs.values()))
+        with collected(self, failures):
+            self._age()
+        if first.alive:  # the age of its partition was not over as well
+            with collected(self, failures):
+                self._flush(first)
 
     def _flush_all(self, failures: list[Exception]) -> None:
         for s in list(self._subs.values()):
@@ -192,7 +219,7 @@ class TumblingWindow(Window[T, K]):
         """What a subwindow of this configuration has to remember."""
         kept: tuple[str, ...] = ("data",) if self._factory is None else ("n",)
         kept += ("summary",) if self._factory is not None and self._plan is None else ()
-        kept += ("ref",) if isinstance(self._evict, Delta) else ()
+        kept += ("ref",) if isinstance(self._evict, Delta | Either) else ()
         return kept + (("stamp",) if self._pe is not None else ())
 
     def _open(self, s: Subwindow) -> None:
@@ -211,7 +238,7 @@ class TumblingWindow(Window[T, K]):
         return self._factory is not None
 
     def _short_runs(self) -> bool:
-        return isinstance(self.spec.evict, Count) and self.spec.evict.size <= SHORT
+        return self.spec.full_at is not None and self.spec.full_at <= SHORT
 
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
         """The summarizer of a partition; `.value()` reads it. Live: it empties with the flush."""
@@ -250,9 +277,14 @@ class TumblingWindow(Window[T, K]):
     def _check(self) -> None:
         super()._check()
         for s in self._subs.values():
-            if isinstance(self._evict, Count):
-                assert 0 < self._size(s) < max(self._evict.size, 1), s.key
+            if self.spec.full_at is not None:
+                assert 0 < self._size(s) < max(self.spec.full_at, 1), s.key
+            if self._lapse is not None:
+                assert s.ref <= self._now < s.ref + self._lapse, s.key
             if isinstance(self._evict, Delta) and self._factory is None and s.data:
                 get = self._getters[self._evict]
                 assert s.ref == get(s.data[0])
                 assert not any(self._evict.exceeds(get(t), s.ref) for t in s.data[1:])
+        if self._lapse is not None:
+            firsts = [s.ref for s in self._subs.values()]
+            assert firsts == sorted(firsts), "storage order is the order of deadlines"

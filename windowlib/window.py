@@ -28,7 +28,6 @@ from windowlib.partitions import Partitions
 from windowlib.policies import (
     Delta,
     PartitionAge,
-    Time,
     TupleCount,
     attribute_text,
 )
@@ -389,7 +388,7 @@ class Window(Access[T, K]):
                 assert self._pe.total == sizes, (self._pe.total, sizes)
         if self._lock is None:
             assert not self._arrivals
-            assert not any(isinstance(p, Time) for p in self.spec.policies)
+            assert not self.spec.times
 
     def __repr__(self) -> str:
         shown = f"{len(self._subs)} partitions" if self.spec.partitioned else f"{len(self)} tuples"

@@ -34,9 +34,7 @@ def explain(window: Window[Any, Any]) -> str:
     """A few lines on what a window is and how it runs."""
     spec = window.spec
     order = ", ".join(step.name.lower() for step in steps(spec))
-    clocked = "; ".join(
-        f"{policy} runs on the clock" for policy in spec.policies if policy.kind == "time"
-    )
+    clocked = "; ".join(f"{policy} runs on the clock" for policy in spec.times)
     handlers = ", ".join(window._on) or "none"
     lines = [
         f"window    {spec}",

@@ -31,7 +31,7 @@ from windowlib.engine.rules import (
     strange_form,
 )
 from windowlib.order import Step, steps
-from windowlib.policies import Count, Delta, PartitionAge, PartitionCount, Time
+from windowlib.policies import Count, Delta, Either, PartitionAge, PartitionCount, Time
 from windowlib.sliding import SlidingWindow
 from windowlib.spec import KEY
 from windowlib.subwindow import UNSET
@@ -187,15 +187,15 @@ class _Writer:
     def _lookup(self) -> Lines:
         yield "try: s = subs[key]"
         yield "except KeyError:"
-        for name in ("a", "b"):
-            if f"p_{name}" in self.names:
-                yield f"    check(p_{name}, {name}, t)"
+        yield from (f"    check(p_{x}, {x}, t)" for x in "ab" if f"p_{x}" in self.names)
         yield "    s = new(key)"
         yield "    key = s.key"
         if self._delta_trigger():
             yield "    if s.ref is UNSET: s.ref = b"
         if isinstance(self.evict, Delta) and isinstance(self.w, SlidingWindow):
             yield "    if s.newest is UNSET: s.newest = a"
+        if isinstance(self.evict, Either):
+            yield "    if s.ref is UNSET: s.ref = w._now"
 
     def _delta_trigger(self) -> bool:
         return isinstance(self.w, SlidingWindow) and isinstance(self.trigger, Delta)
@@ -231,7 +231,7 @@ class _Writer:
                 yield from self._keep()
                 yield from self._touched()
             elif step is Step.FLUSH:
-                yield from self._flush()
+                yield from self._flush(self.w.spec.full_at)
 
     def _keep(self) -> Lines:
         assert isinstance(self.w, TumblingWindow)
@@ -250,14 +250,14 @@ class _Writer:
             yield "s.summary.insert(t)"
             yield "s.n = n = s.n + 1"
 
-    def _flush(self) -> Lines:
-        if isinstance(self.evict, Count):
-            alive = "s.alive and " if self.pe else ""
-            size = "n" if self.w._factory else "len(d)"
-            yield f"if {alive}{size} == {self.evict.size}: flush(s)"
-        elif isinstance(self.evict, Delta):
+    def _flush(self, full_at: int | None) -> Lines:
+        if isinstance(self.evict, Delta):
             size = "s.n" if self.w._factory else "s.data"
             yield f"if {size} and {self._exceeds(self.evict, 'a', 's.ref')}: flush(s)"
+        else:
+            alive = "s.alive and " if self.pe else ""
+            size = "n" if self.w._factory else "len(d)"
+            yield f"if {alive}{size} == {full_at}: flush(s)"
 
     def _touched(self) -> Lines:
         """Partition bookkeeping with the tuple in, the after-insert event, partition eviction."""

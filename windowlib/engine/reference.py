@@ -20,7 +20,7 @@ from windowlib.engine.rules import (
 from windowlib.events import FLUSH_EVENTS
 from windowlib.failure import add_count, collected
 from windowlib.order import Step, steps
-from windowlib.policies import Count, Delta, Time
+from windowlib.policies import Count, Delta, Either, Time
 from windowlib.sliding import SlidingWindow
 from windowlib.spec import KEY
 from windowlib.subwindow import UNSET, Subwindow
@@ -130,7 +130,10 @@ class Reference:
             s = w._revive(key)
             w._left += 1
             return s
-        return w._subs[key] if key in w._subs else w._new(key)
+        s = w._subs[key] if key in w._subs else w._new(key)
+        if isinstance(self.evict, Either) and s.ref is UNSET:
+            s.ref = w._now
+        return s
 
     def _fire(self, event: str, *args: Any) -> None:
         if handler := self.w._on.get(event):
@@ -156,13 +159,14 @@ class Reference:
     def _flush(self, arrival: Arrival) -> None:
         w, s = self.w, arrival.s
         assert isinstance(w, TumblingWindow)
-        if isinstance(self.evict, Count):
-            if s.alive and w._size(s) >= self.evict.size:
-                w._flush(s)
-        elif isinstance(self.evict, Delta) and w._size(s):
+        if isinstance(self.evict, Delta):
             value = w._getters[self.evict](arrival.tuple)
-            if self.evict.exceeds(value, s.ref):
-                w._flush(s)
+            due = w._size(s) > 0 and self.evict.exceeds(value, s.ref)
+        else:
+            assert w.spec.full_at is not None
+            due = s.alive and w._size(s) >= w.spec.full_at
+        if due:
+            w._flush(s)
 
     def _after_insert(self, arrival: Arrival) -> None:
         w = self.w
