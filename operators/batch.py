@@ -107,7 +107,7 @@ class Batch(Operator):
             self._outputs[0](made | {listed: rows, n: len(rows)})
             return
         owner = f"{self.name}(function={shown(self.function)})"
-        for row in many_rows(self.function(rows), owner, f"{len(rows)} rows"):
+        for row in many_rows(self.function(rows), owner, rows):
             self._outputs[0](row)
 
 

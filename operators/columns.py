@@ -29,8 +29,8 @@ def one_row(result: Any, owner: str, given: Any) -> Any:
     """What a function made of a row, which must be something."""
     if result is None:
         msg = (
-            f"{owner}: it returned None for {given!r}, and rows are not lost silently. Return a "
-            f"row, or drop rows with a Filter."
+            f"{owner}: it returned None for {brief(given)}, and rows are not lost silently. "
+            f"Return a row, or drop rows with a Filter."
         )
         raise SchemaError(msg)
     return result
@@ -40,8 +40,8 @@ def many_rows(result: Any, owner: str, given: Any) -> list[Any]:
     """The rows that a function gave, all of them before the first is sent."""
     if isinstance(result, Mapping | str | bytes) or not isinstance(result, Iterable):
         msg = (
-            f"{owner}: it returned {result!r} for {given!r}, which is no list of rows. Return a "
-            f"list or an iterator of rows; [] for none."
+            f"{owner}: it returned {brief(result)} for {brief(given)}, which is no list of rows. "
+            f"Return a list or an iterator of rows; [] for none."
         )
         raise SchemaError(msg)
     return list(result)
@@ -74,6 +74,12 @@ def check_callable(function: Any, owner: str, sample: str) -> None:
     """Refuse what cannot be called."""
     if not callable(function):
         raise ModelError(f"{owner}: not a function. Write {sample}.")
+
+
+def brief(value: Any) -> str:
+    """A row, or several, for messages."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def shown(function: Any) -> str:

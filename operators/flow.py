@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from operators.columns import as_dict, check_callable, many_rows, names_of, one_row, shown
+from operators.columns import as_dict, brief, check_callable, many_rows, names_of, one_row, shown
 from windowlib.attributes import Getter
 from windowlib.errors import ModelError, PolicyError, SchemaError
 from windowlib.model import OperatorModel
@@ -231,8 +231,8 @@ class Split(Operator):
     def _refuse(self, choice: Any, row: Any, why: str) -> None:
         names = ", ".join(port.name for port in self.model.outputs)
         msg = (
-            f"{self._choose.owner}: {choice!r} for {row!r} {why}. Return one of {names}, or drop "
-            f"rows with a Filter."
+            f"{self._choose.owner}: {choice!r} for {brief(row)} {why}. Return one of {names}, or "
+            f"drop rows with a Filter."
         )
         raise SchemaError(msg)
 
