@@ -58,8 +58,9 @@ def names_of(names: str | Iterable[str], owner: str) -> tuple[str, ...]:
 def columns_of(columns: Attribute | Sequence[Attribute], owner: str) -> tuple[Attribute, ...]:
     """One column or several, as a tuple."""
     found = tuple(columns) if isinstance(columns, list | tuple) else (columns,)
+    plain = owner.replace("{", "{{").replace("}", "}}")  # it is a template there
     for column in found:
-        check_attribute(column, owner, '"user" or ["user", "day"]')
+        check_attribute(column, plain, '"user" or ["user", "day"]')
     if not found:
         raise ModelError(f"{owner}: no column. Name one, or leave it out.")
     return found

@@ -12,7 +12,7 @@ from windowlib.engine.rules import check_delta
 from windowlib.errors import ModelError, SchemaError
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
-from windowlib.policies import Attribute, Delta
+from windowlib.policies import Attribute, Delta, check_attribute
 
 Columns = Attribute | Sequence[Attribute]
 
@@ -72,6 +72,9 @@ class Punctor(Operator):
             )
             raise ModelError(msg)
         self._after = position == "after" or (position is None and when is not None)
+        if when is not None:
+            owner = "Punctor(when={attribute!r})"
+            check_attribute(when, owner, 'Punctor(when=lambda t: t["last"])')
         self._when = Getter("" if when is None else when, f"when={shown(when)}")
         self._pairs = None if when is not None else _pairs(gap, on_change, between)
         self._by = () if by is None else columns_of(by, f"Punctor(by={by!r})")
