@@ -267,7 +267,7 @@ def test_a_handler_may_be_set_on_the_instance():
         model = OperatorModel(windows=[Tumbling])
 
         def __init__(self, window, name=None):
-            self.before_flush = lambda window, key: self.emit(sum(window[key]))
+            self.before_flush = lambda window, key: self.emit(sum(window[key]))  # type: ignore[method-assign]
             super().__init__(window, name=name)
 
     assert [3] == list(replay(Chosen(C2), [1, 2]))
@@ -276,7 +276,7 @@ def test_a_handler_may_be_set_on_the_instance():
 def test_on_tuple_may_be_set_on_the_instance():
     class Chosen(Operator):
         def __init__(self, name=None):
-            self.on_tuple = lambda tuple_, port: self.emit(tuple_ * 10)
+            self.on_tuple = lambda tuple_, port: self.emit(tuple_ * 10)  # type: ignore[method-assign]
             super().__init__(name=name)
 
     assert [10, 20] == list(replay(Chosen(), [1, 2]))
