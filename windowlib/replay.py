@@ -20,7 +20,7 @@ from typing import Any
 
 from windowlib.attributes import Getter, column_names
 from windowlib.durations import Instant, as_instant
-from windowlib.errors import OperatorError, SchemaError, WindowlibWarning
+from windowlib.errors import ClockError, OperatorError, SchemaError, WindowlibWarning
 from windowlib.marks import Mark, Restart, Tagged, punct
 from windowlib.operator import Operator
 from windowlib.policies import Attribute
@@ -151,7 +151,15 @@ class Replay(Iterator[Any]):
 
     def _arrival(self, row: Any) -> int:
         assert self._times is not None
-        return as_instant(self._times(row), argument=self._times.owner)
+        value = self._times(row)
+        try:
+            return as_instant(value)
+        except ClockError:
+            msg = (
+                f"{self._times.owner}: the value {value!r} is no point in time. Use a column with "
+                f"seconds as numbers, or with datetimes."
+            )
+            raise ClockError(msg) from None
 
     def _connected(self, running: Running) -> Running:
         for name in self._names:
