@@ -1,6 +1,7 @@
 """The in-process host: all forms of input, marks among the rows, laziness, failures, warnings."""
 # ruff: noqa: SIM300, E501 - asserts read expected first, messages stand on one line
 
+import importlib.util
 import warnings
 from collections import deque, namedtuple
 from collections.abc import Iterator
@@ -39,11 +40,9 @@ from windowlib import (
 )
 from windowlib.replay import CHUNK
 
-try:
-    import pyarrow as pa
-except ImportError:  # Arrow is the host's choice
-    pa = None
-arrow = pytest.mark.skipif(pa is None, reason="needs pyarrow")
+found = importlib.util.find_spec("pyarrow") is not None
+pa: Any = importlib.import_module("pyarrow") if found else None
+arrow = pytest.mark.skipif(not found, reason="needs pyarrow")
 
 Named = namedtuple("Named", "k x")
 
