@@ -101,7 +101,7 @@ class Barrier(Operator):
         """Let it wait, or send it with the rows that waited for it."""
         key = self._key[port](tuple_)
         waiting = self._queues(key)
-        if all(queue for i, queue in enumerate(waiting) if i != port) and not waiting[port]:
+        if all(queue for i, queue in enumerate(waiting) if i != port):  # so its own is empty
             heads = [tuple_ if i == port else queue[0][1] for i, queue in enumerate(waiting)]
             row = self._together(heads)  # before the rows leave, in case it fails
             self._taken(key, waiting, port)

@@ -363,6 +363,16 @@ def test_an_evicted_partition_is_sent_before_it_goes(forget, expected):
         assert expected == [(row["k"], row["n"]) for row in got]
 
 
+def test_a_partition_that_is_evicted_twice_is_sent_once():
+    class Twice(Batch):
+        def select_partitions(self, window, keys):
+            return [keys[0], keys[0]]
+
+    twice = Twice(Count(10), by="k", forget=PartitionCount(1, select="operator"))
+    got = [row for row in out(twice, [{"k": "a"}, {"k": "b"}]) if row != P]
+    assert [("a", 1), ("b", 1)] == [(row["k"], row["n"]) for row in got]
+
+
 def test_what_is_left_at_the_end_is_sent_unless_told_otherwise():
     assert [2, P, 1, P] == sizes(out(Batch(Count(2)), [1, 2, 3]))
     assert [2, P] == sizes(out(Batch(Count(2), flush_at_end=False), [1, 2, 3]))
