@@ -2,6 +2,23 @@
 
 from operators import agg
 from operators.aggregate import Aggregate
+from operators.batch import Batch
 from operators.expressions import col
+from operators.flow import Delay, Filter, Functor, Split, Union
+from operators.pair import Barrier, Pair
+from operators.punctor import Punctor
 
-__all__ = ["Aggregate", "agg", "col"]
+__all__ = [
+    "Aggregate",
+    "Barrier",
+    "Batch",
+    "Delay",
+    "Filter",
+    "Functor",
+    "Pair",
+    "Punctor",
+    "Split",
+    "Union",
+    "agg",
+    "col",
+]

@@ -248,12 +248,12 @@ class Aggregate(Operator):
         shown = dict(zip(self.outputs.recipes, algorithms, strict=True))
         for name, expression in self.outputs.expressions.items():
             leaves = dict.fromkeys(map(repr, expression.leaves()))
-            ways = {leaf: shown.get(leaf, "size of the window or its groups") for leaf in leaves}
-            if repr(expression) in ways:
-                yield "column", f"{name} = {expression!r}: {ways[repr(expression)]}"
+            found = {leaf: shown.get(leaf, "size of the window or its groups") for leaf in leaves}
+            if repr(expression) in found:
+                yield "column", f"{name} = {expression!r}: {found[repr(expression)]}"
             else:
                 yield "column", f"{name} = {expression!r}"
-                yield from (("", f"  {leaf}: {way}") for leaf, way in ways.items())
+                yield from (("", f"  {leaf}: {way}") for leaf, way in found.items())
 
 
 def _aliases(more: dict[str, Any]) -> dict[str, Any]:
