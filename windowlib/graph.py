@@ -16,6 +16,7 @@ from windowlib.model import OperatorModel
 from windowlib.operator import Operator
 from windowlib.policies import Attribute
 from windowlib.running import Running
+from windowlib.spec import By
 
 Feed = str | Sequence[str]
 Node = tuple[Any, ...]
@@ -254,6 +255,12 @@ class Graph(Operator):
         for node, number, stream in self._edges():
             if stream == Stream(None, port):
                 yield from self.operators[node].reads(number)
+
+    @property
+    def order_by(self) -> By | None:
+        """What the operator asks for that alone reads the only input."""
+        readers = [node for node, _, stream in self._edges() if stream.node is None]
+        return self.operators[readers[0]].order_by if len(readers) == 1 else None
 
     def describe(self) -> dict[str, str]:
         """The operators' descriptions, and what they read."""

@@ -17,7 +17,7 @@ from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
 from windowlib.events import WindowEvents
 from windowlib.model import OperatorModel
 from windowlib.policies import Attribute, Delta, Punct, attribute_text
-from windowlib.spec import KEY, Sliding, Spec, Tumbling
+from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
 from windowlib.spl import parse
 
 if TYPE_CHECKING:
@@ -103,6 +103,12 @@ class Operator(WindowEvents[Any, Any]):
     def _plain(self) -> bool:
         """Whether rows go straight into the windows."""
         return getattr(self.on_tuple, "__func__", None) is Operator.on_tuple
+
+    @property
+    def order_by(self) -> By | None:
+        """The columns that order the rows of one batch of input, if it says any."""
+        spec = self.windows[0] if len(self.windows) == 1 else None
+        return None if spec is None else spec.order_by
 
     # -- what a subclass may override, besides the handlers ---------------------------------------
 

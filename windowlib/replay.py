@@ -14,11 +14,11 @@ import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from itertools import islice
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from windowlib.attributes import Getter, column_names
+from windowlib.attributes import Getter, column_names, key_getter
 from windowlib.durations import Instant, as_instant
 from windowlib.errors import ClockError, OperatorError, SchemaError, WindowlibWarning
 from windowlib.marks import Mark, Restart, Tagged, punct
@@ -258,7 +258,7 @@ def _joined(
     """One iterable of rows, tagged with their ports if there are several inputs."""
     ports = operator.model.inputs
     if len(inputs) == 1:
-        return inputs[0]
+        return _ordered(operator, inputs[0])
     if len(inputs) != len(ports):
         names = ", ".join(port.name for port in ports)
         msg = (
@@ -275,6 +275,32 @@ def _joined(
     get = Getter(merge, f"merge={merge!r}")
     keyed = [_keyed(port.name, rows, get) for port, rows in zip(ports, inputs, strict=True)]
     return (item for _, item in heapq.merge(*keyed, key=itemgetter(0)))
+
+
+def _ordered(operator: Operator, rows: Iterable[Any]) -> Iterable[Any]:
+    """A list or a table in the order that the window asks for; marks stay where they are."""
+    by, bounded = operator.order_by, isinstance(rows, Sequence) or hasattr(rows, "to_pylist")
+    if by is None or not bounded:
+        return rows
+    get = key_getter(by if isinstance(by, tuple) else (by,), f"order_by={by!r}")  # type: ignore[arg-type]
+    return list(_sorted_runs(rows, get, f"order_by={by!r}"))
+
+
+def _sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> Iterator[Any]:
+    items = (item for chunk in _chunks(rows) for item in chunk)
+    for is_row, group in groupby(items, key=_is_row):
+        run = list(group)
+        try:
+            yield from sorted(run, key=lambda row: list(map(_rank, get(row)))) if is_row else run
+        except TypeError as error:
+            msg = f"{owner}: the values cannot be compared ({error}). Use columns of one type each."
+            raise SchemaError(msg) from None
+
+
+def _rank(value: Any) -> tuple[Any, ...]:
+    """What a value is ordered by: nulls first, NaN last."""
+    number = value is not None and value == value
+    return value is not None, value != value, value if number else 0
 
 
 def _keyed(port: str, rows: Iterable[Any], get: Getter) -> Iterator[tuple[Any, Any]]:
