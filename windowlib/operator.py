@@ -53,7 +53,7 @@ class Operator(WindowEvents[Any, Any]):
     output: ClassVar[str | None] = None
     """The columns of the output rows, such as "symbol string, peak double", for hosts that ask."""
 
-    hooks = ("on_open", "on_tuple", "on_punctuation", "on_finish")
+    hooks = ("on_open", "on_tuple", "on_punctuation", "on_advance", "on_finish")
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     _outputs: tuple[Emit, ...] = ()
     _puncts: tuple[Callable[[], None], ...] = ()
@@ -97,6 +97,9 @@ class Operator(WindowEvents[Any, Any]):
         container = self.containers[port]
         if container is not None and isinstance(container.spec.evict, Punct):
             container.punctuate()
+
+    def on_advance(self) -> None:
+        """The clock has moved, and what was due at this instant has happened in every window."""
 
     def on_finish(self) -> None:
         """All inputs have ended; by default this closes windows that wait for a punctuation."""

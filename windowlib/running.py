@@ -169,6 +169,7 @@ class Running:
         for window in self._live:
             with window.locked():
                 window._advance(now)
+        self.operator.on_advance()
 
     # -- state ------------------------------------------------------------------------------------
 
