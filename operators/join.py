@@ -22,7 +22,7 @@ from operators.join_checks import (
     equality,
     window_of,
 )
-from operators.join_index import BandResidents, Resident, Residents
+from operators.join_index import BandIndex, Index, Resident
 from operators.join_keys import Measure, key_reader
 from operators.join_rows import Pairs
 from operators.join_side import Side
@@ -174,20 +174,18 @@ class Join(Operator):
         assert window is not None
         owner = self._keys.owners[port]
         key = key_reader(self._keys.columns[port], owner)
-        if self._measure is None:
-            residents = Residents(key, owner)
-        else:
-            residents = BandResidents(key, owner, self._measure)
+        index = Index(owner) if self._within is None else BandIndex(owner, self._within)
         output = 1 + sum(self._outer[:port]) if self._apart else 0
-        return Side(window, residents, output if self._outer[port] else None)
+        return Side(window, key, self._measure, index, output if self._outer[port] else None)
 
     def on_tuple(self, tuple_: Any, port: int) -> None:
         """Match, insert, put out. Whatever may refuse the tuple runs before anything is put out."""
         mine, other = self._sides[port], self._sides[1 - port]
-        if self._pairs is not None:
-            self._pairs.note(tuple_, port)
-        resident = mine.residents.arriving(tuple_)
-        candidates = other.residents.candidates(resident)
+        pairs = self._pairs
+        if pairs is not None and (type(tuple_) is not dict or tuple_.keys() != pairs.names[port]):
+            pairs.note(tuple_, port)
+        resident = mine.arriving(tuple_)
+        candidates = other.index.candidates(resident)
         found = self._matching(tuple_, port, candidates) if candidates else []
         rows = self._rows(tuple_, port, found) if found else []
         if found:
@@ -239,13 +237,13 @@ class Join(Operator):
         assert resident is not None
         self._number += 1
         resident.number = self._number
-        self._sides[window is not self._sides[0].window].residents.add(resident)
+        self._sides[window is not self._sides[0].window].enter(resident)
 
     def after_evict(self, window: Window[Any, Any], tuple_: Any, key: Any) -> None:
         """The tuple can no longer be found, and is put out if that is its last chance."""
         port = window is not self._sides[0].window
         side = self._sides[port]
-        resident = side.residents.remove(tuple_)
+        resident = side.leave(tuple_)
         if side.outer and not resident.matched:
             self._leaving.append((port, tuple_))
 
@@ -263,7 +261,7 @@ class Join(Operator):
     def on_finish(self) -> None:
         """Put out the residents that have not matched: left, then right."""
         for port, side in enumerate(self._sides):
-            for resident in side.stored() if side.outer else ():
+            for resident in side.residents() if side.outer else ():
                 if not resident.matched:
                     resident.matched = True  # it is put out once, should time still evict it
                     self._leaving.append((port, resident.row))
@@ -274,7 +272,7 @@ class Join(Operator):
         for resident in found:
             resident.matched = True
             if self._once and port == 1:
-                self._sides[0].residents.hide(resident)
+                self._sides[0].hide(resident)
         emit = self._outputs[0]
         for row in rows:
             emit(row)

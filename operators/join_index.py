@@ -1,50 +1,41 @@
-"""The residents of one side of a join, and the indexes that find them.
+"""The indexes of a join: who of one side may match a row of the other.
 
-A window holds the rows; a `Resident` says of a row what only the join knows. Finding those with
-an equality key costs one lookup, and a row that comes or goes costs O(1), from anywhere in the
-window: the residents of one key are a linked list from oldest to newest.
+An index holds the residents of a window whose key is not null. One that comes or goes, from
+anywhere in the window, costs O(1): the residents of a key are a linked list, oldest to newest.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from operator import attrgetter
 from typing import Any
 
-from operators.join_keys import Measure, Read
 from windowlib.errors import SchemaError
+from windowlib.policies import Delta
 
 
 class Resident:
     """A row on its way into a window, or in it: its key, its number, whether it has matched."""
 
-    __slots__ = ("key", "matched", "next", "number", "prev", "row", "twins", "value")
+    __slots__ = ("key", "matched", "next", "number", "prev", "row", "value")
     value: Any  # of the band's attribute, if there is a band
+    next: Resident | None  # of its key, as is `prev`
+    prev: Resident | None  # of the first of several: the last
 
     def __init__(self, row: Any, key: Any) -> None:
         self.row = row
-        self.key = key
+        self.key = key  # None: no row of the other side finds it
         self.matched = False
         self.number = 0  # in order of arrival; 0 until it has entered
-        self.twins: deque[Resident] | None = None  # the same object, inserted again
-        self.next: Resident | None = None
-        self.prev: Resident | None = None  # of the first of a key: the last
 
 
-class Residents:
-    """The residents of a side by equality key, oldest to newest."""
+class Index:
+    """Residents by key."""
 
-    def __init__(self, key: Read, owner: str) -> None:
-        self._key = key
+    def __init__(self, owner: str) -> None:
         self._owner = owner
-        self._held: dict[int, Resident] = {}  # by identity of the row
-        self._first: dict[Any, Resident] = {}  # of each key that is not null
-
-    def arriving(self, row: Any) -> Resident:
-        """A row that may become a resident."""
-        return Resident(row, self._key(row))
+        self._first: dict[Any, Resident] = {}
 
     def candidates(self, probe: Resident) -> Iterable[Resident]:
         """The residents that a row of the other side may match, oldest to newest."""
@@ -55,84 +46,48 @@ class Residents:
         return () if first is None else _chain(first)
 
     def add(self, resident: Resident) -> None:
-        """The row has entered the window."""
-        held = self._held.setdefault(id(resident.row), resident)
-        if held is not resident:
-            if held.twins is None:
-                held.twins = deque()
-            held.twins.append(resident)
-        if resident.key is not None:
-            self._link(resident)
-
-    def remove(self, row: Any) -> Resident:
-        """The row has left the window; of a row that was inserted twice, the older one."""
-        resident = self._held.pop(id(row))
-        if resident.twins:
-            older = resident.twins.popleft()
-            older.twins = resident.twins
-            self._held[id(row)] = older
-        if resident.key is not None:
-            self._unlink(resident)
-        return resident
-
-    def hide(self, resident: Resident) -> None:
-        """It stays, and no row of the other side finds it any more."""
-        self._unlink(resident)
-        resident.key = None
-
-    def of(self, rows: Iterable[Any]) -> Iterator[Resident]:
-        """The residents of rows that are given in the order in which they will leave."""
-        twins: dict[int, Iterator[Resident]] = {}
-        for row in rows:
-            held = self._held[id(row)]
-            if held.twins is None:
-                yield held
-            else:
-                yield next(twins.setdefault(id(row), iter((held, *held.twins))))
-
-    def clear(self) -> None:
-        """Forget everybody."""
-        self._held.clear()
-        self._first.clear()
-
-    def _link(self, resident: Resident) -> None:
+        """It is the newest of its key."""
+        resident.next = resident.prev = None
         first = self._first.setdefault(resident.key, resident)
-        last = first.prev
-        if last is not None:
-            last.next, resident.prev = resident, last
-        first.prev = resident
+        if first is not resident:
+            last = first.prev or first
+            last.next, resident.prev, first.prev = resident, last, resident
 
-    def _unlink(self, resident: Resident) -> None:
-        first, older, newer = self._first[resident.key], resident.prev, resident.next
-        if resident is first:
+    def remove(self, resident: Resident) -> None:
+        """It is not there any more."""
+        key, older, newer = resident.key, resident.prev, resident.next
+        first = self._first[key]
+        if first is resident:
             if newer is None:
-                del self._first[resident.key]
-            else:
-                self._first[resident.key] = newer
-                newer.prev = older  # of the first, that is the last
+                del self._first[key]
+                return
+            self._first[key] = newer
+            newer.prev = None if older is newer else older  # which is the last
         else:
             assert older is not None
             older.next = newer
-            (first if newer is None else newer).prev = older
-        resident.prev = resident.next = None  # no cycle, so it is freed at once
+            if newer is not None:
+                newer.prev = older
+            else:
+                first.prev = None if older is first else older
+        resident.next = resident.prev = None
+
+    def clear(self) -> None:
+        """Nobody is there any more."""
+        self._first.clear()
+
+    def __iter__(self) -> Iterator[Resident]:
+        for first in self._first.values():
+            yield from _chain(first)
 
 
-class BandResidents(Residents):
-    """The residents of a side by equality key and, within it, sorted by a band's attribute."""
+class BandIndex(Index):
+    """Residents by key and, within it, sorted by the attribute of a band."""
 
-    def __init__(self, key: Read, owner: str, measure: Measure) -> None:
-        super().__init__(key, owner)
-        self._measure = measure
-        self._limit: Any = measure.within.threshold
-        self._sorted: dict[Any, Any] = {}  # lists of (value, number, resident), by key
-
-    def arriving(self, row: Any) -> Resident:
-        """A row that may become a resident."""
-        resident = super().arriving(row)
-        resident.value = self._measure(row)
-        if resident.value is None:
-            resident.key = None  # a distance from nothing is within no band
-        return resident
+    def __init__(self, owner: str, within: Delta) -> None:
+        super().__init__(owner)
+        self._limit: Any = within.threshold
+        self._sorted: dict[Any, Any] = {}  # by key, lists of (value, number, resident)
 
     def candidates(self, probe: Resident) -> Iterable[Resident]:
         """The residents within the band of a row, oldest to newest."""
@@ -151,12 +106,8 @@ class BandResidents(Residents):
         found.sort(key=attrgetter("number"))
         return found
 
-    def clear(self) -> None:
-        """Forget everybody."""
-        super().clear()
-        self._sorted.clear()
-
-    def _link(self, resident: Resident) -> None:
+    def add(self, resident: Resident) -> None:
+        """It is there from now on."""
         from sortedcontainers import SortedList  # type: ignore[import-untyped]
 
         near = self._sorted.get(resident.key)
@@ -164,11 +115,19 @@ class BandResidents(Residents):
             near = self._sorted[resident.key] = SortedList()
         near.add((resident.value, resident.number, resident))
 
-    def _unlink(self, resident: Resident) -> None:
+    def remove(self, resident: Resident) -> None:
+        """It is not there any more."""
         near = self._sorted[resident.key]
         near.remove((resident.value, resident.number, resident))
         if not near:
             del self._sorted[resident.key]
+
+    def clear(self) -> None:
+        """Nobody is there any more."""
+        self._sorted.clear()
+
+    def __iter__(self) -> Iterator[Resident]:
+        return (entry[2] for near in self._sorted.values() for entry in near)
 
 
 def _chain(resident: Resident | None) -> Iterator[Resident]:
@@ -179,12 +138,8 @@ def _chain(resident: Resident | None) -> Iterator[Resident]:
 
 def _unusable(owner: str, key: Any) -> str:
     parts = key if isinstance(key, tuple) else (key,)
-    for part in parts:
-        try:
-            hash(part)
-        except TypeError:
-            return (
-                f"{owner}: the value {part!r} is a {type(part).__name__}, which cannot be looked "
-                f"up. Join on a column of plain values, or on a callable that makes one of it."
-            )
-    raise AssertionError(key)
+    part = next(part for part in parts if type(part).__hash__ is None)
+    return (
+        f"{owner}: the value {part!r} is a {type(part).__name__}, which cannot be looked up. Join "
+        f"on a column of plain values, or on a callable that makes one of it."
+    )

@@ -15,27 +15,27 @@ Read = Callable[[Any], Any]
 
 
 def reader(attribute: Attribute, owner: str) -> Read:
-    """Reads an attribute of rows of any form, as fast as their type allows.
+    """Reads an attribute of rows of any form, as fast as their type allows; NaN is always `NAN`.
 
     >>> read = reader("ts", "on='ts'")
     >>> read({"ts": 7})
     7
     """
     if callable(attribute):
-        return attribute
+        return lambda row: value if (value := attribute(row)) == value else NAN
     get = Getter(attribute, owner)
     by_type: dict[type, Read] = {}
 
     def read(row: Any) -> Any:
         try:
-            return by_type[type(row)](row)
+            value = by_type[type(row)](row)
         except Exception:  # the first row of its type, or one that lacks the attribute
             value = get(row)
             if isinstance(attribute, int) or isinstance(row, Mapping):
                 by_type[type(row)] = itemgetter(attribute)
             elif attribute.isidentifier():
                 by_type[type(row)] = attrgetter(attribute)
-            return value
+        return value if value == value else NAN
 
     return read
 
@@ -52,19 +52,11 @@ def key_reader(columns: tuple[Attribute, ...], owner: str) -> Read:
         return lambda row: ()  # no equality asked for: all rows have the same key
     if len(reads) > 1:
         return lambda row: _composite([read(row) for read in reads])
-    (read,) = reads
-
-    def key(row: Any) -> Any:
-        value = read(row)
-        return value if value == value else NAN
-
-    return key
+    return reads[0]
 
 
 def _composite(parts: list[Any]) -> tuple[Any, ...] | None:
-    if any(part is None for part in parts):
-        return None
-    return tuple([part if part == part else NAN for part in parts])
+    return None if any(part is None for part in parts) else tuple(parts)
 
 
 class Measure:
@@ -83,7 +75,7 @@ class Measure:
     def __call__(self, row: Any) -> Any:
         """The value in `row`, if it has a distance from all values so far."""
         value = self._read(row)
-        if value is None or value != value:
+        if value is None or value is NAN:
             return None
         if _kind(value) not in self._known:
             self._check(value, row)

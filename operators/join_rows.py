@@ -39,6 +39,9 @@ class Pairs:
         self._suffixes = suffixes
         self._fields: dict[type, Callable[[Any], Mapping[str, Any]]] = {dict: _itself}
         self._fixed: tuple[set[type], set[type]] = (set(), set())
+        self._known: tuple[dict[str, None], dict[str, None]] = ({}, {})
+        self.names = (self._known[0].keys(), self._known[1].keys())
+        """The columns known of each side, as views that grow with them."""
         self.columns = [list(self._shared), list(self._shared)]
 
     @property
@@ -51,18 +54,18 @@ class Pairs:
         known = [dict.fromkeys(names) for names in columns]
         plans = [self._plan(side, known) for side in (0, 1)]
         self._refuse_clash([name for plan in plans for _, name in plan])
-        self._known, (self._left, self._right) = known, plans
+        self._left, self._right = plans
+        for mine, names in zip(self._known, known, strict=True):
+            mine.clear()
+            mine.update(names)
 
     def note(self, row: Any, side: int) -> None:
         """Take note of a row's columns as it arrives; refuse it if it cannot be put out."""
         kind = type(row)
-        if kind is dict:
-            if row.keys() == self._known[side].keys():
-                return
-        elif kind in self._fixed[side]:
+        if kind in self._fixed[side]:
             return
         names = self._names(row)
-        if not names.keys() <= self._known[side].keys():
+        if not names.keys() <= self.names[side]:
             columns: list[Iterable[str]] = [*self._known]
             columns[side] = self._known[side] | names
             self.columns = columns

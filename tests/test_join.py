@@ -226,14 +226,11 @@ def test_the_indexes_hold_the_residents_and_nothing_else(left, right, steps, opt
         elif what != "restart":
             running.insert(value, running.model.input(what, ""))
         for side in running.operator._sides:
-            residents = side.residents
-            inside = list(side.stored())
-            assert len(side.window) == len(inside) == len({r.number for r in inside})
-            findable = [r for r in inside if r.key is not None]
-            found = [r for r in findable if any(r is c for c in residents.candidates(r))]
-            assert len(findable) == len(found)
-            keys = {r.key for r in findable}
-            assert keys == set(residents._first) | set(getattr(residents, "_sorted", ()))
+            inside = list(side.residents())
+            assert len(side.window) == len(side._held) + sum(map(len, side._twins.values()))
+            assert [*map(id, side.rows())] == [id(resident.row) for resident in inside]
+            findable = {id(resident) for resident in inside if resident.key is not None}
+            assert findable == {*map(id, side.index)}
 
 
 # -- what comes out, and when --
