@@ -226,8 +226,7 @@ class Join(Operator):
         return [make(r.row, tuple_) for r in found]
 
     def _probed(self, mine: Side, resident: Resident, port: int) -> None:
-        self._number += 1
-        resident.number = self._number
+        self._number = resident.number = self._number + 1
         if mine.outer and not resident.matched:
             self._leaving.append((port, resident.row))
 
@@ -235,8 +234,7 @@ class Join(Operator):
         """The tuple can be found from now on."""
         resident = self._arriving
         assert resident is not None
-        self._number += 1
-        resident.number = self._number
+        self._number = resident.number = self._number + 1
         self._sides[window is not self._sides[0].window].enter(resident)
 
     def after_evict(self, window: Window[Any, Any], tuple_: Any, key: Any) -> None:
@@ -320,7 +318,7 @@ class Join(Operator):
         if self._where is not None:
             yield "where", f"{attribute_text(self._where)}, asked for each candidate"
         for port, side in zip(self.ports, self._sides, strict=True):
-            text = "stored, by key" if self._keys.columns[0] else "stored"
+            text = "stored, found by key" if self._keys.columns[0] else "stored"
             yield port, text if side.stores else "only probes, nothing is stored"
             if side.outer:
                 yield "unmatched", self._unmatched_text(port, side)

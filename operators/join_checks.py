@@ -99,19 +99,17 @@ def window_of(kind: str, port: str, window: Spec | str, partition_by: Any) -> Sl
 
 
 def _partitioned(kind: str, port: str, spec: Sliding, partition_by: By | None) -> Sliding:
-    if partition_by is None:
-        if spec.by is KEY:
-            msg = (
-                f"{kind}({port}={spec!r}): an operator reads the keys of its rows itself. Name "
-                f'the columns: by="symbol", or partition_by="symbol".'
-            )
-            raise ModelError(msg)
-        return spec
-    made = replace(spec, by=partition_by)
+    made = spec if partition_by is None else replace(spec, by=partition_by)
     if spec.by not in (None, KEY, made.by):
         msg = (
             f"{kind}(partition_by={partition_by!r}, {port}={spec!r}): the window has a key of its "
             f"own. Drop `partition_by=`, or `by=` of the window."
+        )
+        raise ModelError(msg)
+    if made.by is KEY:
+        msg = (
+            f"{kind}({port}={made!r}): an operator reads the keys of its rows itself. Name the "
+            f'columns: by="symbol", or partition_by="symbol".'
         )
         raise ModelError(msg)
     return made
@@ -204,5 +202,5 @@ def check_suffixes(kind: str, suffixes: object, how: How, select: object) -> Non
         )
         raise ModelError(msg)
     if pair != SUFFIXES and (select is not None or how in ("semi", "anti")):
-        user = "select= makes the rows" if select else f"a {how} join gives left rows as they are"
+        user = "select= makes the rows" if select else f'how="{how}" gives left rows as they are'
         raise ModelError(f"{kind}(suffixes={suffixes!r}): {user}. Drop `suffixes=`.")

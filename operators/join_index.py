@@ -138,7 +138,7 @@ def _chain(resident: Resident | None) -> Iterator[Resident]:
 
 def _unusable(owner: str, key: Any) -> str:
     parts = key if isinstance(key, tuple) else (key,)
-    part = next(part for part in parts if type(part).__hash__ is None)
+    part = next((part for part in parts if type(part).__hash__ is None), key)
     return (
         f"{owner}: the value {part!r} is a {type(part).__name__}, which cannot be looked up. Join "
         f"on a column of plain values, or on a callable that makes one of it."

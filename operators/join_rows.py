@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -37,7 +37,6 @@ class Pairs:
         self._owner = owner
         self._shared = dict.fromkeys(shared)
         self._suffixes = suffixes
-        self._fields: dict[type, Callable[[Any], Mapping[str, Any]]] = {dict: _itself}
         self._fixed: tuple[set[type], set[type]] = (set(), set())
         self._known: tuple[dict[str, None], dict[str, None]] = ({}, {})
         self.names = (self._known[0].keys(), self._known[1].keys())
@@ -55,6 +54,7 @@ class Pairs:
         plans = [self._plan(side, known) for side in (0, 1)]
         self._refuse_clash([name for plan in plans for _, name in plan])
         self._left, self._right = plans
+        self._as_is = all(column == name for column, name in self._left)
         for mine, names in zip(self._known, known, strict=True):
             mine.clear()
             mine.update(names)
@@ -74,15 +74,16 @@ class Pairs:
 
     def __call__(self, left: Any, right: Any) -> dict[str, Any]:
         """The output row."""
-        fields = self._fields
-        l = {} if left is None else fields[type(left)](left)  # noqa: E741
-        r = {} if right is None else fields[type(right)](right)
-        made = {name: l.get(column) for column, name in self._left}
+        ours, theirs = _fields(left), _fields(right)
+        if self._as_is and len(ours) == len(self._known[0]):
+            made = dict(ours)  # all its columns, under their own names
+        else:
+            made = {name: ours.get(column) for column, name in self._left}
         for column, name in self._right:
-            made[name] = r.get(column)
+            made[name] = theirs.get(column)
         if left is None:
             for column in self._shared:
-                made[column] = r.get(column)
+                made[column] = theirs.get(column)
         return made
 
     def _names(self, row: Any) -> dict[str, None]:
@@ -93,7 +94,6 @@ class Pairs:
                 f"with another. Pass select=lambda left, right: ..., or use rows with names."
             )
             raise SchemaError(msg)
-        self._fields.setdefault(type(row), _itself if isinstance(row, Mapping) else _as_dict)
         return names
 
     def _plan(self, side: int, known: Sequence[Mapping[str, None]]) -> Plan:
@@ -118,9 +118,11 @@ class Pairs:
                 raise SchemaError(msg)
 
 
-def _itself(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return row
-
-
-def _as_dict(row: Any) -> Mapping[str, Any]:
-    return {name: getattr(row, name) for name in column_names(row)}
+def _fields(row: Any) -> Mapping[str, Any]:
+    if type(row) is dict:
+        return row
+    if row is None:
+        return {}
+    if isinstance(row, Mapping):
+        return row
+    return {name: getattr(row, name, None) for name in column_names(row)}

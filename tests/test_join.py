@@ -220,12 +220,14 @@ def test_an_outer_join_loses_no_row(left, right, steps, apart):
 @given(left=specs, right=specs, steps=streams(), options=OPTIONS)
 def test_the_indexes_hold_the_residents_and_nothing_else(left, right, steps, options):
     running = Join(left=left, right=right, **options).open()
+    join = running.operator
+    assert isinstance(join, Join)
     for what, value in steps:
         if what == "advance":
             running.advance(value)
         elif what != "restart":
             running.insert(value, running.model.input(what, ""))
-        for side in running.operator._sides:
+        for side in join._sides:
             inside = list(side.residents())
             assert len(side.window) == len(side._held) + sum(map(len, side._twins.values()))
             assert [*map(id, side.rows())] == [id(resident.row) for resident in inside]
@@ -443,7 +445,7 @@ def test_an_as_of_join_as_users_write_it():
 def test_rows_of_any_form_with_names_are_put_together(row):
     join = Join(left=Sliding(Count(2)), right=Sliding(Count(2)), on="symbol")
     expected = {"symbol": "A", "ts": 2, "price": 1.0, "ts_right": 1, "bid": 3.0}
-    steps = [to("right", Quote("A", 1, 3.0)), to("left", row)]
+    steps = [to("right", Quote("A", 1, 3.0)), restart(), to("left", row)]
     assert [expected] == list(replay(join, steps))
 
 
@@ -750,7 +752,7 @@ def test_lookup_forgets_as_it_is_told():
         to("stream", {"a": 1, "c": 1}),
         to("stream", {"a": 1, "c": 2}),
     ]
-    both = {"left_on": ("a", "c"), "right_on": ("a", "b")}
+    both: dict[str, Any] = {"left_on": ("a", "c"), "right_on": ("a", "b")}
     everything = Lookup(**both, select=lambda a, b: b and b["x"])
     assert [1, 2] == list(replay(everything, steps))
     last = Lookup(**both, forget=PartitionCount(1), select=lambda a, b: b and b["x"])
