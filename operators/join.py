@@ -46,7 +46,7 @@ class Join(Operator):
        matched is put out, if its side is outer.
     3. If its window is `Count(0)`, it is not stored: it only probes, and without a match it is
        put out at once, if its side is outer.
-    4. If any of this gave a row, a window punctuation follows.
+    4. If any of this gave a row of the first output, a window punctuation follows there.
 
     Tuples that time evicts are one such batch per instant. At the end of the input, and when a
     partition is evicted, the tuples that never matched are put out too, so an outer join loses
@@ -73,7 +73,8 @@ class Join(Operator):
         how: see above.
         partition_by: the partition key of both windows. Partitions decide what is evicted, and
             `on` what matches.
-        suffixes: appended to names that both sides have; columns of `on` come out once.
+        suffixes: appended to names that both sides have, which shows once both have sent a row;
+            columns of `on` come out once.
         unmatched: "row": unmatched rows come with nulls for the other side. "port": as they are,
             on an output of their own, `unmatched_left` or `unmatched_right`, without punctuation.
         within: `Delta(a, d)`: only pairs whose values of `a` differ by at most d, found through a
@@ -81,7 +82,7 @@ class Join(Operator):
         select: makes the output row of a left and a right row, one of which is None if unmatched.
         name: what messages and graphs call it.
 
-    >>> from windowlib import Count, replay, to
+    >>> from windowlib import Count, Sliding, replay, to
     >>> join = Join(left=Sliding(Count(2)), right=Sliding(Count(1)), on="id", how="left")
     >>> rows = [
     ...     to("left", {"id": "a", "x": 1}),

@@ -109,13 +109,15 @@ class Pairs:
         return plan
 
     def _refuse_clash(self, names: Sequence[str]) -> None:
+        met: set[str] = set()
         for name in names:
-            if names.count(name) > 1:
+            if name in met:
                 msg = (
                     f"{self._owner}(suffixes={self._suffixes!r}): the output would have two "
                     f"columns {name!r}. Choose other suffixes, or pass select=."
                 )
                 raise SchemaError(msg)
+            met.add(name)
 
 
 def _fields(row: Any) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ import itertools
 import random
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pytest
@@ -503,6 +504,15 @@ def test_one_object_may_come_many_times():
     assert 7 == len(list(replay(two("outer"), steps)))
 
 
+def test_of_one_object_that_came_several_times_the_oldest_leaves_first():
+    join = Join(left=Sliding(Count(3)), right=Sliding(Count(1)), on="k", how="left")
+    twin = to("left", {"k": 1})
+    for pause in ([], [restart()]):
+        # Two that have matched leave for 3 and 4; only then, for 5, the one that has not.
+        steps = [twin, twin, R(1), R(2), twin, *pause, L(3), L(4), R(9), R(3), L(5)]
+        assert ["k=1", "k=1", "|", "k=3", "|", "k=1", "|", "k=4", "k=5", "|"] == shown(join, steps)
+
+
 # -- bands --
 
 
@@ -566,6 +576,14 @@ def test_a_band_refuses_values_that_do_not_mix_and_goes_on():
     assert message == str(caught.value)
     running.insert({"ts": aware}, 1)
     assert [{"ts": aware, "ts_right": aware}] == came
+
+
+def test_a_band_remembers_the_types_it_has_seen_across_a_restart():
+    join = Join(left=Sliding(Count(1)), right=Sliding(Count(1)), within=Delta("ts", 1))
+    for pause in ([], [restart()]):
+        steps = [L(1, ts=0.5), L(2, ts=None), *pause, L(3, ts=Decimal(1))]
+        with pytest.raises(SchemaError, match=r"does not mix with 0\.5 before it"):
+            list(replay(join, steps))
 
 
 # -- cost --
