@@ -5,6 +5,8 @@ from operators.aggregate import Aggregate
 from operators.batch import Batch
 from operators.expressions import col
 from operators.flow import Delay, Filter, Functor, Split, Union
+from operators.join import Join
+from operators.lookup import Lookup
 from operators.pair import Barrier, Pair
 from operators.punctor import Punctor
 
@@ -15,6 +17,8 @@ __all__ = [
     "Delay",
     "Filter",
     "Functor",
+    "Join",
+    "Lookup",
     "Pair",
     "Punctor",
     "Split",

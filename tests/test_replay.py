@@ -509,7 +509,7 @@ def test_delayed_rows_survive_restarts_in_every_form_of_row():
 # -- order_by --
 
 
-ORDERED = Aggregate(Tumbling(Count(2), order_by="x"), xs=agg.collect("x"))
+BY_X = Aggregate(Tumbling(Count(2), order_by="x"), xs=agg.collect("x"))
 
 
 @pytest.mark.parametrize(
@@ -522,23 +522,23 @@ ORDERED = Aggregate(Tumbling(Count(2), order_by="x"), xs=agg.collect("x"))
 )
 def test_a_list_is_put_in_the_order_that_the_window_asks_for(rows, expected):
     given = [row if row == punct() else {"x": row} for row in rows]
-    assert expected == [row["xs"] for row in replay(ORDERED, given)]
+    assert expected == [row["xs"] for row in replay(BY_X, given)]
 
 
 def test_rows_that_come_one_by_one_are_taken_as_they_come():
     rows = ({"x": x} for x in (3, 1, 2, 4))
-    assert [[3, 1], [2, 4]] == [row["xs"] for row in replay(ORDERED, rows)]
+    assert [[3, 1], [2, 4]] == [row["xs"] for row in replay(BY_X, rows)]
 
 
 def test_nan_comes_last_and_what_does_not_compare_is_refused():
     nan = float("nan")
-    (first, *_) = replay(ORDERED, [{"x": nan}, {"x": 2.0}, {"x": 1.0}])
+    (first, *_) = replay(BY_X, [{"x": nan}, {"x": 2.0}, {"x": 1.0}])
     assert [1.0, 2.0] == first["xs"]
     with pytest.raises(SchemaError, match="order_by='x': the values cannot be compared"):
-        replay(ORDERED, [{"x": "a"}, {"x": 2}])
+        replay(BY_X, [{"x": "a"}, {"x": 2}])
 
 
 def test_a_chain_has_the_order_of_its_first_operator():
-    chain = ORDERED.then(Aggregate(Tumbling(Punct()), n=agg.count()))
+    chain = BY_X.then(Aggregate(Tumbling(Punct()), n=agg.count()))
     assert "x" == chain.order_by
     assert 2 == len(list(replay(chain, [{"x": x} for x in (4, 3, 2, 1)])))

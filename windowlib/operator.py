@@ -56,7 +56,7 @@ class Operator(WindowEvents[Any, Any]):
     output: ClassVar[str | None] = None
     """The columns of the output rows, such as "symbol string, peak double", for hosts that ask."""
 
-    hooks = ("on_open", "on_tuple", "on_punctuation", "on_finish")
+    hooks = ("on_open", "on_tuple", "on_punctuation", "on_advance", "on_finish")
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     _outputs: tuple[Emit, ...] = ()
     _puncts: tuple[Callable[[], None], ...] = ()
@@ -140,6 +140,9 @@ class Operator(WindowEvents[Any, Any]):
         for number, output in enumerate(self.model.outputs):
             if output.preserves == port:
                 self._puncts[number]()
+
+    def on_advance(self) -> None:
+        """The clock has moved, and what was due at this instant has happened in every window."""
 
     def on_finish(self) -> None:
         """All inputs have ended; by default this closes windows that wait for a punctuation."""

@@ -193,6 +193,7 @@ class Running:
             self._tell(max(due, self._now))
             self._act(failures)
         self._tell(now)
+        self._act(failures)
         raise_first(failures)
 
     def _tell(self, now: int) -> None:
@@ -202,10 +203,12 @@ class Running:
             window._now = now
 
     def _act(self, failures: list[Exception]) -> None:
-        """Do what is due now."""
+        """Do what is due now, if anything is."""
         for window in self._live:
             with kept(failures), window.locked():
                 window._advance(self._now)
+        with kept(failures):
+            self.operator.on_advance()
 
     # -- state ------------------------------------------------------------------------------------
 
