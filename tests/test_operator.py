@@ -639,8 +639,8 @@ def test_a_snapshot_knows_the_time_and_which_inputs_have_ended():
         (Lists(C2, 3), Lists(C2, 4),
          "restore(state): the snapshot was written with scale=3; this operator says scale=4. Build it as it was, or start afresh."),
         (Lists(C2), Lists(Tumbling(Count(3))),
-         "restore(state): the snapshot was written with window=kind=tumbling, evict=Count(size=2), by=None, forget=None; this "
-         "operator says window=kind=tumbling, evict=Count(size=3), by=None, forget=None. Build it as it was, or start afresh."),
+         "restore(state): the snapshot was written with window.evict=Count(size=2); this operator says window.evict=Count(size=3). "
+         "Build it as it was, or start afresh."),
         (Lists(C2, a=1), Lists(C2),
          "restore(state): the snapshot was written with a=1; this operator says a=None. Build it as it was, or start afresh."),
         (Counts(), Lists(C2),

@@ -233,8 +233,13 @@ class Operator(WindowEvents[Any, Any]):
 
     def describe(self) -> dict[str, str]:
         """Whatever changes the operator's meaning, in words that are the same in every process."""
-        shown = {k: stable_text(v) for k, v in self._parameters().items() if k != "name"}
-        return {"operator": type(self).__name__} | shown
+        text = {"operator": type(self).__name__}
+        for name, value in self._parameters().items():
+            if isinstance(value, Tumbling | Sliding):  # field by field, so that one can be named
+                text |= {f"{name}.{field}": shown for field, shown in value.describe().items()}
+            elif name != "name":
+                text[name] = stable_text(value)
+        return text
 
     def _parameters(self) -> dict[str, Any]:
         """What it was built with, by name, except what it would be without being said."""
