@@ -192,7 +192,10 @@ def test_the_name_is_that_of_the_class_unless_given():
 def test_a_description_names_parameters_and_leaves_out_defaults_and_the_name():
     assert {
         "operator": "Lists",
-        "window": "kind=tumbling, evict=Count(size=2), by=None, forget=None",
+        "window.kind": "tumbling",
+        "window.evict": "Count(size=2)",
+        "window.by": "None",
+        "window.forget": "None",
         "label": "'x'",
         "extra": "5",
     } == Lists(C2, 1, label="x", extra=5, name="n").describe()
