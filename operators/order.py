@@ -251,6 +251,9 @@ class Order:
                     return column.clash(value, known)
         return error
 
+    def __repr__(self) -> str:
+        return f"Order({', '.join(repr(column.key) for column in self.columns)})"
+
     def __str__(self) -> str:
         parts = []
         for column in self.columns:

@@ -23,7 +23,7 @@ class Held(Content):
     __slots__ = ("_window", "ordered")
 
     def __init__(self, window: OrderedWindow) -> None:
-        from sortedcontainers import SortedList  # type: ignore[import-untyped]
+        from sortedcontainers import SortedList
 
         super().__init__()
         self._window = window

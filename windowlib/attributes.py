@@ -91,9 +91,12 @@ class Several:
     """
 
     def __init__(self, attributes: Iterable[Attribute], owner: str) -> None:
-        self.attributes = tuple(attributes)
+        self.attributes, self.owner = tuple(attributes), owner
         self._getters = [Getter(attribute, owner) for attribute in self.attributes]
         self.__qualname__ = ", ".join(map(attribute_text, self.attributes))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Several, (self.attributes, self.owner)
 
     def __call__(self, row: Any) -> tuple[Any, ...]:
         """The values, in order."""

@@ -36,8 +36,11 @@ class Fold:
 
     name: ClassVar[str]
     empty: State
-    mergeable: bool = True  # whether `merge` exists, and neither it nor `step` changes a state
+    mergeable: bool = True  # whether there is a `merge`, which leaves its arguments as they are
+    stackable: bool = True  # whether `step` does so, too, and a state is small
     commutative: bool = True  # whether the order of the values does not matter
+    pure: bool = True  # whether `step` leaves the state as it is; it then may refuse a value
+    textual: bool = True  # whether the generated insert may contain it
     compute: str = ""
     store: str = ""
     inplace: str = ""  # compute and store in one, where a repetition does no harm
@@ -52,6 +55,9 @@ class Fold:
         """The state after one more value; nulls are skipped."""
         raise NotImplementedError
 
+    def check(self, state: State, x: Any) -> None:
+        """Refuse a value that `step` could not take, where that changes the state in place."""
+
     def value(self, n: int, state: State) -> Any:
         """The result for `n` tuples folded into `state`."""
         raise NotImplementedError
@@ -63,6 +69,24 @@ class Fold:
     def sliding(self) -> Fifo | None:
         """How a sliding window keeps it up to date, if not in two stacks."""
         return None
+
+    def save(self, state: State) -> list[Any]:
+        """A state as plain data: None for a place that is still as it starts.
+
+        Some starts are known by identity, which no serialisation keeps.
+        """
+        pairs = zip(state, self.empty, strict=True)
+        return [None if value is start else _kept(value) for value, start in pairs]
+
+    def load(self, saved: list[Any]) -> State:
+        """What `save` got."""
+        pairs = zip(saved, self.empty, strict=True)
+        return tuple(start if value is None else _kept(value) for value, start in pairs)
+
+
+def _kept(value: Any) -> Any:
+    """The value itself, or a copy of a container that a fold changes in place."""
+    return value.copy() if isinstance(value, list | dict) else value
 
 
 class Fifo:

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from windowlib.engine.ready import Row, folder, merger, values_reader
-from windowlib.folds import Fifo
+from windowlib.folds import Fifo, Fold
 from windowlib.subwindow import Subwindow
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Program:
         self.plan = plan
         fifos = [fold.sliding() for fold in plan.folds]
         numbers = range(len(fifos))
-        self.stacked = [i for i in numbers if fifos[i] is None and plan.folds[i].mergeable]
+        self.stacked = [i for i in numbers if fifos[i] is None and _stackable(plan.folds[i])]
         self.queued = [i for i in numbers if fifos[i] is not None]
         self.recomputed = [i for i in numbers if i not in self.stacked and i not in self.queued]
         part = plan.part(self.stacked)
@@ -55,6 +55,8 @@ class Program:
 
     def values(self, n: int, row: Row, fifos: list[Fifo], tuples: Any) -> list[Any]:
         """All values, in the order of the plan."""
+        if len(self.stacked) == len(self.plan.folds):
+            return self.read(n, row)
         found: list[Any] = [None] * len(self.plan.folds)
         for i, value in zip(self.stacked, self.read(n, row), strict=True):
             found[i] = value
@@ -86,16 +88,16 @@ class Incremental:
         self.tuples = tuples = s.data
         program = self.plan.program(tuples[-1])
         hi, size = s.taken, len(tuples)
-        new = hi - self.hi
-        if s.born != self.born or new * 2 >= size or s.rough:
+        new, born = hi - self.hi, self.born
+        self.born = -1  # half done, should a value be refused: the next time builds it anew
+        if s.born != born or new * 2 >= size or s.rough:
             self._rebuild(program, s)
         elif new or size != self.hi - self.lo:
             fresh = [tuples[-i] for i in range(new, 0, -1)]
             self._slide(program, fresh, hi - size)
-        self.lo, self.hi = hi - size, hi
+        self.born, self.lo, self.hi = s.born, hi - size, hi
 
     def _rebuild(self, program: Program, s: Subwindow) -> None:
-        self.born = s.born
         self.front, self.boundary = [], s.taken - len(s.data)
         self.back = program.run(s.data, program.start) if program.stacked else None
         folds, getters = self.plan.folds, self.plan.getters
@@ -148,6 +150,10 @@ def _push(fifo: Fifo, get: Callable[[Any], Any] | None, tuples: Any) -> None:
             push(get(tuple_))
 
 
+def _stackable(fold: Fold) -> bool:
+    return fold.mergeable and fold.stackable
+
+
 def describe(plan: Plan) -> list[str]:
     """The algorithm of each fold of a plan on a sliding window."""
     found = []
@@ -158,5 +164,5 @@ def describe(plan: Plan) -> list[str]:
         elif fifo is not None:
             found.append(fifo.algorithm)
         else:
-            found.append("two stacks" if fold.mergeable else "recomputed from the tuples")
+            found.append("two stacks" if _stackable(fold) else "recomputed from the tuples")
     return found

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from decimal import Decimal
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final, Literal, cast
 
 from windowlib.durations import duration_text
 from windowlib.errors import PolicyError
@@ -47,6 +47,7 @@ KEY: Final = _Key()
 """`by=KEY`: partitioned, and the caller passes each tuple's key to `insert`."""
 
 By = Attribute | tuple[Attribute, ...] | _Key
+Partial = Literal["skip", "emit"]
 
 
 def _check_by(by: By | Sequence[str] | None, spec: str) -> By | None:
@@ -66,6 +67,16 @@ def _check_by(by: By | Sequence[str] | None, spec: str) -> By | None:
         )
         raise PolicyError(msg)
     return by
+
+
+def _check_order(order_by: By | Sequence[str] | None, spec: str) -> By | None:
+    if order_by is KEY:
+        raise PolicyError(f'{spec}(order_by=KEY): name columns, such as order_by="ts".')
+    try:
+        return _check_by(order_by, spec)
+    except PolicyError:
+        msg = f'{spec}(order_by={order_by!r}): name columns, such as order_by="ts" or ("day", "n").'
+        raise PolicyError(msg) from None
 
 
 def _check_forget(forget: object, by: object, spec: str) -> None:
@@ -107,6 +118,10 @@ def _check_slides(policy: object, where: str) -> None:
         raise PolicyError(msg)
 
 
+HINTS = ("order_by", "partial")
+"""What a specification says to hosts and operators; a container alone does nothing with it."""
+
+
 class _Spec:
     """What both window kinds share."""
 
@@ -115,6 +130,7 @@ class _Spec:
     evict: Policy
     by: By | None
     forget: PartitionEviction | None
+    order_by: By | None
 
     @property
     def partitioned(self) -> bool:
@@ -141,7 +157,9 @@ class _Spec:
         """The specification as names and values that are the same in every process."""
         text = {"kind": self.kind}
         for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
-            text[field.name] = _value_text(getattr(self, field.name))
+            value = getattr(self, field.name)
+            if value is not None or field.name not in HINTS:
+                text[field.name] = _value_text(value)
         return text
 
     @property
@@ -195,6 +213,7 @@ class Tumbling(_Spec):
         evict: `Count`, `Delta`, `Time`, `Punct` or `Count(n) | Time(p)`: when the window is full.
         by: the partition key: a column, several, a callable, or `KEY`; None for one partition.
         forget: `PartitionCount`, `TupleCount` or `PartitionAge`.
+        order_by: the columns that order the rows of one batch, for hosts that take batches.
 
     >>> Tumbling(Count(100), by="symbol")
     Tumbling(Count(size=100), by='symbol')
@@ -206,6 +225,7 @@ class Tumbling(_Spec):
     evict: Policy
     by: By | None
     forget: PartitionEviction | None
+    order_by: By | None
 
     def __class_getitem__(cls, wanted: object) -> Pattern:
         return pattern("tumbling", 1, wanted)
@@ -216,6 +236,7 @@ class Tumbling(_Spec):
         *more: Policy,
         by: By | Sequence[str] | None = None,
         forget: PartitionEviction | None = None,
+        order_by: By | Sequence[str] | None = None,
         every: Policy | None = None,
     ) -> None:
         if more:
@@ -233,7 +254,9 @@ class Tumbling(_Spec):
         _check_policy(evict, (Count, Delta, Time, Punct, Either), "Tumbling(evict)")
         by = _check_by(by, "Tumbling")
         _check_forget(forget, by, "Tumbling")
-        for name, value in (("evict", evict), ("by", by), ("forget", forget)):
+        order_by = _check_order(order_by, "Tumbling")
+        given = {"evict": evict, "by": by, "forget": forget, "order_by": order_by}
+        for name, value in given.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -252,6 +275,8 @@ class Sliding(_Spec):
         every: the trigger: `Count`, `Delta` or `Time`; `Count(1)` unless given.
         by: the partition key: a column, several, a callable, or `KEY`; None for one partition.
         forget: `PartitionCount`, `TupleCount` or `PartitionAge`.
+        order_by: the columns that order the rows of one batch, for hosts that take batches.
+        partial: "skip" or "emit": whether operators process a window that was never full yet.
 
     >>> Sliding(Count(100), every=Count(10), by="symbol")
     Sliding(Count(size=100), every=Count(size=10), by='symbol')
@@ -264,6 +289,8 @@ class Sliding(_Spec):
     every: Policy
     by: By | None
     forget: PartitionEviction | None
+    order_by: By | None
+    partial: Partial | None
 
     def __class_getitem__(cls, wanted: object) -> Pattern:
         return pattern("sliding", 2, wanted)
@@ -275,6 +302,8 @@ class Sliding(_Spec):
         every: Policy | None = None,
         by: By | Sequence[str] | None = None,
         forget: PartitionEviction | None = None,
+        order_by: By | Sequence[str] | None = None,
+        partial: Partial | None = None,
     ) -> None:
         if more:
             msg = (
@@ -301,7 +330,15 @@ class Sliding(_Spec):
         _check_policy(every, (Count, Delta, Time), "Sliding(every)")
         by = _check_by(by, "Sliding")
         _check_forget(forget, by, "Sliding")
-        for name, value in (("evict", evict), ("every", every), ("by", by), ("forget", forget)):
+        order_by = _check_order(order_by, "Sliding")
+        if partial not in (None, "skip", "emit"):
+            msg = (
+                f'Sliding(partial={partial!r}): say "skip" (nothing before the window has been '
+                f'full) or "emit".'
+            )
+            raise PolicyError(msg)
+        given = {"evict": evict, "every": every, "by": by, "forget": forget}
+        for name, value in {**given, "order_by": order_by, "partial": partial}.items():
             object.__setattr__(self, name, value)
 
     @property

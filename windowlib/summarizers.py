@@ -95,15 +95,26 @@ class Ready(Summarizer[Any]):
         self.states: list[tuple[Any, ...]] = [fold.empty for fold in plan.folds]
 
     def insert(self, tuple_: Any) -> None:
-        """Fold one tuple into every state."""
-        for i, (fold, get) in enumerate(zip(self.plan.folds, self.plan.getters, strict=True)):
-            self.states[i] = fold.step(self.states[i], None if get is None else get(tuple_))
+        """Fold one tuple into every state, or into none if a fold refuses its value."""
+        values = [None if get is None else get(tuple_) for get in self.plan.getters]
+        folded = list(zip(self.plan.folds, self.states, values, strict=True))
+        states = [fold.step(state, x) if fold.pure else state for fold, state, x in folded]
+        for fold, state, x in folded:
+            fold.check(state, x)
+        for i, (fold, state, x) in enumerate(folded):
+            if not fold.pure:
+                states[i] = fold.step(state, x)
+        self.states = states
         self.n += 1
+
+    def values(self) -> list[Any]:
+        """The values, in the order of the plan."""
+        folded = zip(self.plan.folds, self.states, strict=True)
+        return [fold.value(self.n, state) for fold, state in folded]
 
     def value(self) -> Any:
         """The value, or a dict of them if the window was given a dict."""
-        folded = zip(self.plan.folds, self.states, strict=True)
-        return self.plan.named([fold.value(self.n, state) for fold, state in folded])
+        return self.plan.named(self.values())
 
     def snapshot(self) -> Any:
         """Tuple count and places of state."""
@@ -124,6 +135,8 @@ class Recipe:
     options: tuple[tuple[str, Any], ...] = ()
     make: Callable[..., Fold] | None = None
     """What makes the fold from the options, for functions that are not of this module."""
+    shown: str = ""
+    """How the user wrote it, for messages."""
 
     def __post_init__(self) -> None:
         if self.attribute is not None or self.function != "count":
@@ -137,6 +150,8 @@ class Recipe:
         return FOLDS[self.function](short, **dict(self.options))
 
     def __repr__(self) -> str:
+        if self.shown:
+            return self.shown
         shown = [] if self.attribute is None else [_shown(self.attribute)]
         shown += [f"{name}={value!r}" for name, value in self.options]
         return f"summarizers.{self.function}({', '.join(shown)})"
@@ -161,14 +176,13 @@ class Plan:
 
     __slots__ = ("_program", "argument", "folds", "getters", "names", "odd", "recipes")
 
-    slots = True
-    """Whether a subwindow may keep the state in slots of its own."""
-
-    def __init__(self, recipes: Mapping[str, Recipe] | Recipe, *, short: bool) -> None:
+    def __init__(
+        self, recipes: Mapping[str, Recipe] | Recipe, *, short: bool, named: bool = True
+    ) -> None:
         self.argument = recipes
         self.odd = False
         self._program: Program | None = None
-        self.names = None if isinstance(recipes, Recipe) else tuple(recipes)
+        self.names = None if isinstance(recipes, Recipe) else tuple(recipes) if named else ()
         self.recipes = (recipes,) if isinstance(recipes, Recipe) else tuple(recipes.values())
         self.folds = tuple(recipe.fold(short) for recipe in self.recipes)
         self.getters = tuple(
@@ -191,13 +205,20 @@ class Plan:
         return len(self.start)
 
     @property
+    def slots(self) -> bool:
+        """Whether a subwindow may keep the state in slots, for the generated insert."""
+        return all(fold.textual for fold in self.folds)
+
+    @property
     def sliceable(self) -> bool:
         """Whether slices of a window can be merged into it."""
-        return all(fold.mergeable for fold in self.folds)
+        return self.slots and all(fold.mergeable for fold in self.folds)
 
     def named(self, values: list[Any]) -> Any:
-        """Values as the user asked for them: the only one, or a dict by name."""
-        return values[0] if self.names is None else dict(zip(self.names, values, strict=True))
+        """Values as the user asked for them: the only one, a dict by name, or all in a row."""
+        if self.names is None:
+            return values[0]
+        return dict(zip(self.names, values, strict=True)) if self.names else values
 
     def part(self, numbers: Iterable[int]) -> Plan:
         """A plan of some of the folds, which it shares."""
@@ -223,21 +244,13 @@ class Plan:
         return Incremental(self)
 
     def encode(self, places: Iterable[Any]) -> list[Any]:
-        """Places of state as plain data: None for a place that is still as it starts.
+        """Places of state as plain data, fold by fold."""
+        return [f.save(state) for f, state in zip(self.folds, self.states(places), strict=True)]
 
-        Some starts are known by identity, which no serialisation keeps.
-        """
-        return [
-            None if value is start else value
-            for value, start in zip(places, self.start, strict=True)
-        ]
-
-    def decode(self, places: Iterable[Any]) -> list[Any]:
-        """What `encode` got."""
-        return [
-            start if value is None else value
-            for value, start in zip(places, self.start, strict=True)
-        ]
+    def decode(self, saved: Iterable[Any]) -> list[Any]:
+        """The places that `encode` got."""
+        states = (f.load(state) for f, state in zip(self.folds, saved, strict=True))
+        return [value for state in states for value in state]
 
     def load(self, s: Subwindow) -> Ready:
         """The summary that the generated insert keeps in the slots of `s`."""
@@ -258,6 +271,8 @@ class Plan:
             setattr(s, place(i), value)
 
     def __repr__(self) -> str:
+        if self.names == ():
+            return ", ".join(map(repr, self.recipes))
         return repr(self.argument)
 
 
@@ -325,7 +340,7 @@ def made(factory: Callable[[], Summarizer[Any]]) -> Summarizer[Any]:
 
 def check_summarizer(argument: object) -> None:
     """Refuse anything that is neither ready-made nor a factory of summarizers."""
-    if isinstance(argument, Recipe):
+    if isinstance(argument, Recipe | Plan):
         return
     if isinstance(argument, Mapping):
         wrong = [n for n, r in argument.items() if not isinstance(r, Recipe)]

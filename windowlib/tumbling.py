@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from windowlib.access import DEFAULT_KEY
@@ -249,6 +249,15 @@ class TumblingWindow(Window[T, K]):
             return super().summary(key)
         summary = None if s is None else s.summary
         return self._factory() if summary is None and isinstance(self._factory, Plan) else summary
+
+    def _reader(self, partial: bool) -> Callable[[Any], tuple[int, Any] | None]:
+        """A function from a key to its size and summary, None if it is empty."""
+
+        def read(key: Any) -> tuple[int, Any] | None:
+            size = self.size(key)
+            return (size, self.summary(key).value()) if size else None
+
+        return read
 
     def _save_summary(self, s: Subwindow) -> Any:
         if self._plan is not None:

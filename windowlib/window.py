@@ -115,8 +115,6 @@ class Window(Access[T, K]):
         if argument is None:
             return None
         check_summarizer(argument)
-        if isinstance(argument, Plan):
-            return argument
         if isinstance(argument, Recipe | Mapping):
             return Plan(argument, short=self._short_runs())
         return argument
@@ -270,6 +268,10 @@ class Window(Access[T, K]):
 
     def _load_summary(self, s: Subwindow, state: Any) -> None:
         """Put back what `_save_summary` gave."""
+        raise NotImplementedError
+
+    def _reader(self, partial: bool) -> Callable[[Any], tuple[int, Any] | None]:
+        """A function from a key to its size and summary, None if there is nothing to process."""
         raise NotImplementedError
 
     def _was_full(self, s: Subwindow) -> bool:

@@ -172,10 +172,10 @@ def merger(plan: Plan) -> Callable[[Row, Row], Row]:
     return _function("a, b", [*_merge_lines(plan, "b"), "return b"], _calls(plan))
 
 
-def values_reader(plan: Plan) -> Callable[[int, Row], Row]:
+def values_reader(plan: Plan) -> Callable[[int, Row], list[Any]]:
     """A function from a number of tuples and their row to the values of all folds."""
     unpack = [f"{_row([place(i) for i in range(plan.places)])} = row"] if plan.places else []
-    return _function("n, row", [*unpack, *_value_lines(plan, in_row=True)], _calls(plan))
+    return _function("n, row", [*unpack, *_value_lines(plan)], _calls(plan))
 
 
 def slot_reader(plan: Plan) -> Callable[[Subwindow], Any]:
@@ -201,13 +201,13 @@ def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
     return _function("s", [*lines, *_value_lines(plan)], _calls(plan))
 
 
-def _value_lines(plan: Plan, *, in_row: bool = False) -> list[str]:
+def _value_lines(plan: Plan) -> list[str]:
     """Source that returns the value of `n` tuples, given the places as names of their own."""
-    show = (lambda _, parts: _row(parts)) if in_row else _shown
+
     shares = list(_shares(plan, [place(i) for i in range(plan.places)]))
     full = [f"value{i}(n, {_row(names)})" for i, names in shares]
     quick = [plan.folds[i].read.format(*names, m=f"_m{i}") or full[i] for i, names in shares]
-    return [f"if plan.odd: return {show(plan, full)}", f"return {show(plan, quick)}"]
+    return [f"if plan.odd: return {_shown(plan, full)}", f"return {_shown(plan, quick)}"]
 
 
 def _runs(plan: Plan, run: str) -> list[str]:
@@ -266,5 +266,7 @@ def _function(arguments: str, body: list[str], scope: dict[str, Any]) -> Callabl
 def _shown(plan: Plan, parts: list[str]) -> str:
     if plan.names is None:
         return parts[0]
+    if not plan.names:
+        return f"[{', '.join(parts)}]"
     named = zip(plan.names, parts, strict=True)
     return "{" + ", ".join(f"{name!r}: {part}" for name, part in named) + "}"

@@ -1,0 +1,366 @@
+"""Aggregate: functions of the tuples of a window, one row per firing and group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from operators.compile import Outputs
+from operators.expressions import Expr
+from operators.groups import GroupedPlan
+from windowlib.attributes import key_getter
+from windowlib.errors import ModelError
+from windowlib.incremental import describe
+from windowlib.model import OperatorModel
+from windowlib.operator import Operator
+from windowlib.policies import Attribute, Count, Delta, Time
+from windowlib.sliding import SlidingWindow
+from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
+from windowlib.spl import parse
+from windowlib.summarizers import Plan
+from windowlib.window import Window
+
+ALIASES = {
+    "partitionBy": ("by", None),
+    "groupBy": ("group_by", None),
+    "aggregatePartialWindows": ("partial", "emit"),
+    "aggregateIncompleteWindows": ("partial", "emit"),
+    "aggregateEvictedPartitions": ("evicted_partitions", "emit"),
+}
+"""SPL's names of parameters, ours, and our value for SPL's true."""
+
+
+class Aggregate(Operator):
+    """Functions of the tuples of a window: one row per firing, or one per group.
+
+    Each firing is a batch: its rows, then one window punctuation. A row holds the partition key,
+    the group, and the outputs. An empty window gives no row; if it fires all the same (at a tick
+    or a punctuation), it gives the punctuation alone.
+
+    Args:
+        window: any window: tumbling or sliding, partitioned or not.
+        outputs: columns of the output by name, as a dict; or give them as keywords.
+        by: the partition key, if the window does not name one (SPL: partitionBy).
+        group_by: columns that split one firing into a row per group (SPL: groupBy).
+        partial: for sliding windows: "skip" (the default) gives nothing until the window has been
+            full once, "emit" processes every trigger (SPL: aggregatePartialWindows).
+        evicted_partitions: "drop", or "emit" to aggregate what a partition holds when it is
+            evicted (SPL: aggregateEvictedPartitions).
+        flush_at_end: for tumbling windows: aggregate what they hold when the input ends.
+        order_by: columns that order the rows of a batch, for hosts that take batches.
+        having: a condition on the row: an expression of aggregates, or a callable; rows for which
+            it is not true are left out.
+        emit: "always", or "changed" for only those rows that differ from the last one of the same
+            partition and group.
+
+    >>> from operators import agg
+    >>> from windowlib import Count, Sliding, replay
+    >>> vwap = Aggregate(
+    ...     Sliding(Count(3), every=Count(1), by="symbol"),
+    ...     vwap=agg.sum("notional") / agg.sum("qty"),
+    ...     n=agg.count(),
+    ... )
+    >>> rows = [{"symbol": "IBM", "notional": 100.0 * n, "qty": n} for n in (1, 2, 3, 4)]
+    >>> list(replay(vwap, rows))
+    [{'symbol': 'IBM', 'vwap': 100.0, 'n': 3}, {'symbol': 'IBM', 'vwap': 100.0, 'n': 3}]
+    """
+
+    model = OperatorModel(
+        windows=[Tumbling, Sliding], punctuation_in="window_bound", punctuation_out="generating"
+    )
+
+    def __init__(
+        self,
+        window: Spec | str,
+        outputs: Mapping[str, Expr] | None = None,
+        /,
+        *,
+        by: By | Sequence[str] | None = None,
+        group_by: Attribute | Sequence[Attribute] | None = None,
+        partial: Literal["skip", "emit"] | None = None,
+        evicted_partitions: Literal["drop", "emit"] = "drop",
+        flush_at_end: bool = False,
+        order_by: By | Sequence[str] | None = None,
+        having: Expr | Callable[[Any], Any] | None = None,
+        emit: Literal["always", "changed"] = "always",
+        name: str | None = None,
+        **more: Any,
+    ) -> None:
+        given = {"by": by, "group_by": group_by, "partial": partial}
+        given |= {"evicted_partitions": evicted_partitions}
+        _check_words(given | {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit})
+        given |= _aliases(more)
+        spec = _window(window, given["by"], order_by)
+        self.group_by = _columns(given["group_by"])
+        self.partial = given["partial"] or getattr(spec, "partial", None) or "skip"
+        self.evicted_partitions = given["evicted_partitions"]
+        self.flush_at_end, self.having = flush_at_end, having
+        self._only_changes = emit == "changed"
+        super().__init__(spec, name=name)
+        _check_options(spec, given["partial"], self.evicted_partitions, flush_at_end, emit)
+        self._check_size(spec)
+        self.outputs = Outputs({**(outputs or {}), **more}, spec.by, self.group_by, having)
+        self._plan = self._planned()
+        self._last: dict[Any, dict[Any, dict[str, Any]]] = {}
+        self._register(spec)
+
+    # -- building ---------------------------------------------------------------------------------
+
+    def _check_size(self, spec: Spec) -> None:
+        if isinstance(spec.evict, Count) and not spec.evict.size:
+            kind = type(spec).__name__
+            msg = (
+                f"Aggregate does not support {kind}(Count(0)): a window of size 0 keeps nothing to "
+                f'aggregate. Only Join accepts it (a one-sided join). Use Count(1) for "the latest '
+                f'tuple".'
+            )
+            raise ModelError(msg)
+        if isinstance(spec, Sliding) and isinstance(spec.every, Count) and not spec.every.size:
+            msg = (
+                f"Aggregate does not support {spec!r}: a trigger of 0 never fires, so nothing "
+                f"would come out. Use every=Count(1) or more."
+            )
+            raise ModelError(msg)
+
+    def _planned(self) -> Plan:
+        recipes = self.outputs.recipes
+        if self.group_by is None:
+            return Plan(recipes, short=False, named=False)
+        shown = f"group_by={self.group_by!r}"
+        return GroupedPlan(recipes, key_getter(self.group_by, shown), shown)
+
+    def _register(self, spec: Spec) -> None:
+        """Only the handlers that this configuration needs: a window pays for each."""
+        if isinstance(spec, Sliding):
+            self._set("on_trigger", self._triggered)
+            if isinstance(spec.evict, Delta) and self.partial == "skip":
+                # A delta window knows that it is full in time for its trigger only if asked.
+                self._set("on_initial_full", lambda window, key: None)
+        else:
+            self._set("before_flush", self._fire)
+            self._set("on_empty_punctuation", lambda window: self.emit_punct())
+        if spec.forget is not None and (self.evicted_partitions == "emit" or self._only_changes):
+            self._set("on_partitions_evicted", self._evicted)
+
+    def _set(self, event: str, handler: Callable[..., None]) -> None:
+        self.__dict__[event] = handler
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def summarizer(self, port: int) -> Any:
+        """One summary a subwindow, or one a group."""
+        return self._plan
+
+    def on_open(self) -> None:
+        """The window says how it is read."""
+        (window,) = self.containers
+        assert window is not None
+        self._full = window._reader(partial=self.partial == "emit")
+        self._any = window._reader(partial=True)
+
+    def _triggered(self, window: Window[Any, Any], key: Any) -> None:
+        found = self._full(key)
+        if found is not None:
+            self._send(key, *found)
+            self._puncts[0]()
+        elif isinstance(window.spec.evict, Time) or self.partial == "emit":
+            self._puncts[0]()  # fires, and is empty
+
+    def _fire(self, window: Window[Any, Any], key: Any) -> None:
+        """Send what a subwindow holds, full or not, and a punctuation."""
+        found = self._any(key)
+        if found is not None:
+            self._send(key, *found)
+        self._puncts[0]()
+
+    def _send(self, key: Any, n: int, summary: Any) -> None:
+        """The rows of one firing."""
+        if self.group_by is None:
+            row = self.outputs.row(key, None, [*summary, n, 1, [n]])
+            rows: Iterable[dict[str, Any]] = () if row is None else (row,)
+        else:
+            rows = self.outputs.rows(key, summary, n)
+        if self._only_changes:
+            rows = self._changed(key, rows)
+        send = self._outputs[0]
+        for row in rows:
+            send(row)
+
+    def _changed(self, key: Any, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        last = self._last.setdefault(_one(key), {})
+        for row in rows:
+            group = tuple(_one(row[name]) for name in self.outputs.keys)
+            if not _same(last.get(group), row):
+                last[group] = row
+                yield row
+
+    def _evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
+        for key in dict.fromkeys(keys):
+            if self.evicted_partitions == "emit" and window.size(key):
+                self._fire(window, key)
+            self._last.pop(_one(key), None)
+
+    def on_finish(self) -> None:
+        """What a tumbling window holds comes out if that was asked for."""
+        super().on_finish()
+        (window,) = self.containers
+        if self.flush_at_end and window is not None:
+            for key in list(window.keys()):
+                if window.size(key):
+                    self._fire(window, key)
+
+    def snapshot(self) -> Any:
+        """The last rows, if only changes come out."""
+        return [[key, list(rows.values())] for key, rows in self._last.items()]
+
+    def restore(self, state: Any) -> None:
+        """Take back what `snapshot` gave."""
+        names = self.outputs.keys
+        self._last = {
+            _one(key): {tuple(_one(row[name]) for name in names): row for row in rows}
+            for key, rows in state
+        }
+
+    # -- words ------------------------------------------------------------------------------------
+
+    def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
+        """The columns of the window, the groups and the functions."""
+        yield from super().reads(port)
+        parts = self.group_by if isinstance(self.group_by, tuple) else (self.group_by,)
+        for part in parts:
+            if part is not None:
+                yield part, f"group_by={self.group_by!r}"
+        yield from self.outputs.reads()
+
+    def notes(self) -> Iterable[tuple[str, str]]:
+        """How each output is computed."""
+        (window,) = self.containers
+        if isinstance(window, SlidingWindow):
+            yield "partial", f"{self.partial}: windows that have never been full"
+        sliced = isinstance(window, SlidingWindow) and window._slices is not None
+        ways = ["running summary" if self.group_by is None else "running summary per group"]
+        algorithms = ways * len(self._plan.folds)
+        if sliced:
+            algorithms = ["slices in two stacks"] * len(self._plan.folds)
+        elif isinstance(window, SlidingWindow):
+            algorithms = describe(self._plan)
+        shown = dict(zip(self.outputs.recipes, algorithms, strict=True))
+        for name, expression in self.outputs.expressions.items():
+            leaves = dict.fromkeys(map(repr, expression.leaves()))
+            found = {leaf: shown.get(leaf, "size of the window or its groups") for leaf in leaves}
+            if repr(expression) in found:
+                yield "column", f"{name} = {expression!r}: {found[repr(expression)]}"
+            else:
+                yield "column", f"{name} = {expression!r}"
+                yield from (("", f"  {leaf}: {way}") for leaf, way in found.items())
+
+
+def _aliases(more: dict[str, Any]) -> dict[str, Any]:
+    """SPL's names among the keywords, as ours; they are taken out."""
+    found = {}
+    for alias, (ours, for_true) in ALIASES.items():
+        if alias in more and not isinstance(more[alias], Expr):
+            value = more.pop(alias)
+            found[ours] = for_true if value is True else value
+    return {name: value for name, value in found.items() if value is not False}
+
+
+def _check_words(given: dict[str, Any]) -> None:
+    """Refuse an output whose name is that of a parameter."""
+    for name, value in given.items():
+        if isinstance(value, Expr):
+            msg = (
+                f"Aggregate({name}={value!r}): {name} is a parameter. To call an output so, pass "
+                f'the outputs as a dict: Aggregate(window, {{"{name}": ...}}).'
+            )
+            raise ModelError(msg)
+
+
+def _window(window: Spec | str, by: Any, order_by: Any) -> Spec:
+    """The window with what the operator adds to it."""
+    if isinstance(window, str):
+        spec = parse(window, by=by)
+    elif isinstance(window, Tumbling | Sliding):
+        spec = window if by is None else _partitioned(window, by)
+    else:
+        msg = (
+            f"Aggregate({window!r}): not a window. Pass a specification first, such as "
+            f"Tumbling(Count(10))."
+        )
+        raise ModelError(msg)
+    if spec.by is KEY:
+        msg = (
+            "Aggregate(by=KEY): an operator reads its keys from the rows. Name the columns, such "
+            'as by="symbol".'
+        )
+        raise ModelError(msg)
+    return spec if order_by is None else replace(spec, order_by=order_by)
+
+
+def _partitioned(window: Spec, by: Any) -> Spec:
+    spec = replace(window, by=by) if window.by is None or window.by is KEY else window
+    if spec is window and window.by != (tuple(by) if isinstance(by, list) else by):
+        msg = (
+            f"Aggregate(by={by!r}): the window says by={window.by!r}. Say it once, or twice the "
+            f"same."
+        )
+        raise ModelError(msg)
+    return spec
+
+
+def _columns(group_by: Any) -> Any:
+    if group_by is None:
+        return None
+    parts = tuple(group_by) if isinstance(group_by, list | tuple) else (group_by,)
+    named = all(isinstance(p, str | int) or callable(p) for p in parts)
+    if not parts or not named or any(isinstance(p, bool) for p in parts):
+        msg = f'Aggregate(group_by={group_by!r}): name columns, such as group_by="side".'
+        raise ModelError(msg)
+    return parts if isinstance(group_by, list | tuple) else group_by
+
+
+def _check_options(
+    spec: Spec, partial: Any, evicted_partitions: Any, flush_at_end: bool, emit: Any
+) -> None:
+    sliding = isinstance(spec, Sliding)
+    choices = {
+        "partial": (partial, (None, "skip", "emit")),
+        "evicted_partitions": (evicted_partitions, ("drop", "emit")),
+        "emit": (emit, ("always", "changed")),
+        "flush_at_end": (flush_at_end, (True, False)),
+    }
+    for name, (value, known) in choices.items():
+        if not any(value is each or value == each for each in known):
+            words = " or ".join(repr(each) for each in known if each is not None)
+            raise ModelError(f"Aggregate({name}={value!r}): unknown. Use {words}.")
+    if partial is not None and not sliding:
+        msg = (
+            f"Aggregate(partial={partial!r}): a tumbling window is processed when it is full. "
+            f"Drop `partial=`, or say flush_at_end=True to see the last one."
+        )
+        raise ModelError(msg)
+    if flush_at_end and sliding:
+        msg = (
+            "Aggregate(flush_at_end=True): a sliding window is processed at its triggers, and has "
+            'nothing left at the end. Drop it, or say partial="emit".'
+        )
+        raise ModelError(msg)
+    if evicted_partitions == "emit" and spec.forget is None:
+        msg = (
+            'Aggregate(evicted_partitions="emit"): the window evicts no partitions. Add forget=, '
+            "such as forget=PartitionAge('1h'), or drop it."
+        )
+        raise ModelError(msg)
+
+
+def _one(key: Any) -> Any:
+    """A key that a dict finds again, which NaN is not."""
+    return "nan" if key != key else key
+
+
+def _same(before: dict[str, Any] | None, row: dict[str, Any]) -> bool:
+    return before is not None and all(
+        value == row[name] or (value != value and row[name] != row[name])
+        for name, value in before.items()
+    )

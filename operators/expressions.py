@@ -1,0 +1,238 @@
+"""Expressions over columns and over aggregates: arithmetic and comparison, nulls as in SQL.
+
+`col("price") * col("qty")` is computed from a row and may stand wherever a column name may.
+`agg.sum("notional") / agg.sum("qty")` is computed from the results of a window. A null operand
+gives null, and so does a division by zero.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+from windowlib.attributes import Getter
+from windowlib.errors import ModelError, SchemaError
+
+SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "&": lambda a, b: a and b,
+    "|": lambda a, b: a or b,
+}
+
+
+INLINE = frozenset(["+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">="])
+"""Signs whose Python operator raises for a null, so that the generated text can leave it to us."""
+
+
+class Expr:
+    """A value that is computed later; operators on it make larger expressions."""
+
+    def leaves(self) -> Iterator[Expr]:
+        """The columns or aggregates that it is made of."""
+        yield self
+
+    def evaluate(self, value_of: Callable[[Expr], Any]) -> Any:
+        """The result, given the values of the leaves."""
+        return value_of(self)
+
+    def text(self, text_of: Callable[[Expr], str]) -> str:
+        """Python source of the expression for operands that are not null."""
+        return text_of(self)
+
+    def __bool__(self) -> NoReturn:
+        msg = (
+            f"{self!r}: an expression is neither true nor false before there are rows. Combine "
+            f"conditions with & and |, not with `and` and `or`."
+        )
+        raise ModelError(msg)
+
+    def __add__(self, other: Any) -> Expr:
+        return Binary("+", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return Binary("+", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return Binary("-", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return Binary("-", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return Binary("*", self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return Binary("*", other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return Binary("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return Binary("/", other, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return Binary("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return Binary("//", other, self)
+
+    def __mod__(self, other: Any) -> Expr:
+        return Binary("%", self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return Binary("%", other, self)
+
+    def __pow__(self, other: Any) -> Expr:
+        return Binary("**", self, other)
+
+    def __neg__(self) -> Expr:
+        return Binary("-", 0, self)
+
+    def __lt__(self, other: Any) -> Expr:
+        return Binary("<", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return Binary("<=", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return Binary(">", self, other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return Binary(">=", self, other)
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        return Binary("==", self, other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        return Binary("!=", self, other)
+
+    def __and__(self, other: Any) -> Expr:
+        return Binary("&", self, other)
+
+    def __or__(self, other: Any) -> Expr:
+        return Binary("|", self, other)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class Binary(Expr):
+    """Two operands and a sign."""
+
+    def __init__(self, sign: str, left: Any, right: Any) -> None:
+        self.sign, self.left, self.right = sign, left, right
+
+    def leaves(self) -> Iterator[Expr]:
+        """The leaves of both operands."""
+        for operand in (self.left, self.right):
+            if isinstance(operand, Expr):
+                yield from operand.leaves()
+
+    def evaluate(self, value_of: Callable[[Expr], Any]) -> Any:
+        """Null if an operand is, or if it divides by zero."""
+        left, right = (
+            operand.evaluate(value_of) if isinstance(operand, Expr) else operand
+            for operand in (self.left, self.right)
+        )
+        if left is None or right is None:
+            return None
+        try:
+            return SIGNS[self.sign](left, right)
+        except ZeroDivisionError:
+            return None
+        except (TypeError, ArithmeticError) as error:
+            msg = f"{self!r}: {left!r} {self.sign} {right!r} has no value ({error})."
+            raise SchemaError(f"{msg} Use operands of types that mix.") from error
+
+    def text(self, text_of: Callable[[Expr], str]) -> str:
+        """The operands' texts with the sign between them."""
+        sign = {"&": "and", "|": "or"}.get(self.sign, self.sign)
+        shown = (
+            operand.text(text_of) if isinstance(operand, Expr) else repr(operand)
+            for operand in (self.left, self.right)
+        )
+        return f"({f' {sign} '.join(shown)})"
+
+    def __repr__(self) -> str:
+        return f"({self.left!r} {self.sign} {self.right!r})"
+
+
+class Col(Expr):
+    """A column of the input, by name or position."""
+
+    def __init__(self, name: str | int) -> None:
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            msg = f'col({name!r}): not a column. Name one, such as col("price"), or give its index.'
+            raise ModelError(msg)
+        self.name = name
+        self.getter = Getter(name, repr(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Col, (self.name,)
+
+    def __repr__(self) -> str:
+        return f'col("{self.name}")' if isinstance(self.name, str) else f"col({self.name})"
+
+
+def col(name: str | int) -> Expr:
+    """A column of the input rows, to compute with.
+
+    >>> col("price") * col("qty")
+    (col("price") * col("qty"))
+    """
+    return Col(name)
+
+
+class RowExpr:
+    """An expression over columns as an attribute that windows and functions can read."""
+
+    def __init__(self, expression: Expr) -> None:
+        for leaf in expression.leaves():
+            if not isinstance(leaf, Col):
+                msg = (
+                    f"{expression!r}: {leaf!r} is known only for a whole window, not for a row. "
+                    f"Combine aggregates outside of functions."
+                )
+                raise ModelError(msg)
+        self.expression = expression
+        self.__qualname__ = repr(expression)
+
+    def __call__(self, row: Any) -> Any:
+        """The value for a row."""
+        return self.expression.evaluate(lambda leaf: leaf.getter(row))  # type: ignore[attr-defined]
+
+    def inline(self, variable: str, sample: object) -> str | None:
+        """Source text, unless an operand cannot be written as one."""
+        if not plain(self.expression):
+            return None
+        texts = {
+            leaf: leaf.getter.inline(variable, sample)  # type: ignore[attr-defined]
+            for leaf in self.expression.leaves()
+        }
+        return None if None in texts.values() else self.expression.text(texts.__getitem__)
+
+    def __repr__(self) -> str:
+        return repr(self.expression)
+
+
+def plain(operand: Any) -> bool:
+    """Whether source text says the same: signs that refuse nulls, and constants with a literal."""
+    if isinstance(operand, Binary):
+        return operand.sign in INLINE and plain(operand.left) and plain(operand.right)
+    literal = isinstance(operand, int | str) or (
+        isinstance(operand, float) and operand - operand == 0
+    )
+    return isinstance(operand, Expr) or literal

@@ -1,0 +1,86 @@
+"""Functions of the user's own, as a few callables."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from operators.functions.ordering import NOTHING
+from windowlib.folds import Fifo, Fold, State
+
+
+class Custom(Fold):
+    """Folds values with callables; nulls come to `step`, too."""
+
+    name = "custom"
+    empty = (NOTHING,)
+    commutative = False
+    pure = textual = False  # who knows what the author's step does
+
+    def __init__(
+        self,
+        init: Callable[[], Any],
+        step: Callable[[Any, Any], Any],
+        result: Callable[[Any], Any] | None,
+        merge: Callable[[Any, Any], Any] | None,
+        inverse: Callable[[Any, Any], Any] | None,
+    ) -> None:
+        self.init, self.add, self.result = init, step, result
+        self.join, self.inverse = merge, inverse
+        self.mergeable = merge is not None
+
+    def step(self, state: State, x: Any) -> State:
+        """The author's step, from the author's start."""
+        return (self.add(self.init() if state[0] is NOTHING else state[0], x),)
+
+    def value(self, n: int, state: State) -> Any:
+        """The author's result of the state."""
+        last = self.init() if state[0] is NOTHING else state[0]
+        return last if self.result is None else self.result(last)
+
+    def merge(self, a: State, b: State) -> State:
+        """The author's merge."""
+        if a[0] is NOTHING or b[0] is NOTHING:
+            return b if a[0] is NOTHING else a
+        assert self.join is not None
+        return (self.join(a[0], b[0]),)
+
+    def save(self, state: State) -> list[Any]:
+        """A copy, because the author's step may change it in place."""
+        return [] if state[0] is NOTHING else [copy.deepcopy(state[0])]
+
+    def load(self, saved: list[Any]) -> State:
+        """What `save` got."""
+        return (copy.deepcopy(saved[0]),) if saved else self.empty
+
+    def sliding(self) -> Fifo | None:
+        """Subtract what leaves, where the author says how."""
+        return None if self.inverse is None else Subtract(self)
+
+
+class Subtract(Fifo):
+    """One state that values enter and leave: only where leaving undoes entering exactly."""
+
+    algorithm = "subtract on evict"
+
+    def __init__(self, fold: Custom) -> None:
+        self.fold = fold
+        self.values: deque[Any] = deque()
+        self.state: State = fold.empty
+
+    def push(self, x: Any) -> None:
+        """Step."""
+        self.state = self.fold.step(self.state, x)
+        self.values.append(x)
+
+    def pop(self, count: int) -> None:
+        """Step back."""
+        assert self.fold.inverse is not None
+        for _ in range(count):
+            self.state = (self.fold.inverse(self.state[0], self.values.popleft()),)
+
+    def value(self) -> Any:
+        """The author's result."""
+        return self.fold.value(len(self.values), self.state)
