@@ -208,6 +208,12 @@ def _check_window(spec: Spec) -> None:
             f"Use Count(1) or more."
         )
         raise ModelError(msg)
+    if isinstance(spec, Sliding) and spec.partial is not None:
+        msg = (
+            f"Sort does not support Sliding(..., partial={spec.partial!r}): a progressive sort lets "
+            f"tuples out one by one, full or not. Drop `partial=`."
+        )
+        raise ModelError(msg)
     if isinstance(spec, Sliding) and spec.every != Count(1):
         msg = (
             f"Sort does not support Sliding(..., every={_shown(spec.every)}); progressive sort "

@@ -367,6 +367,17 @@ def test_any_row_is_a_use_of_its_partition():
     assert [0, 1, 3, 5] == got
 
 
+def test_a_partition_that_is_marked_twice_comes_out_once():
+    class Twice(Dedup):
+        def select_partitions(self, window, keys):
+            return [keys[0], keys[0]]
+
+    forget = PartitionCount(1, select="operator")
+    dedup = Twice("id", within=Count(3), by="k", forget=forget, keep="last")
+    items = [{"k": k, "id": key} for k, key in (("a", 1), ("a", 2), ("b", 3))]
+    assert [1, 2, 3] == list(map(ID, replay(dedup, items)))
+
+
 # -- in a graph -------------------------------------------------------------------------------
 
 

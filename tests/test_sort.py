@@ -683,6 +683,11 @@ BATCH = Tumbling(Count(3))
             "Use Count(1) or more.",
         ),
         (
+            lambda: Sort("a", window=Sliding(Count(5), partial="skip")),
+            "Sort does not support Sliding(..., partial='skip'): a progressive sort lets tuples out "
+            "one by one, full or not. Drop `partial=`.",
+        ),
+        (
             lambda: Sort("a", window=Sliding(Count(5), every=Time("1s"))),
             'Sort does not support Sliding(..., every=Time("1s")); progressive sort fires on every '
             "tuple. Supported: any Tumbling window, or Sliding(...) without `every=`.",
@@ -837,6 +842,20 @@ def test_a_reader_that_fails_costs_no_tuple_that_still_waits():
     running.insert({"ts": 5, "x": 0})
     running.finish()
     assert [1, 2, 3, 0] == out
+
+
+def test_a_partition_that_a_failing_reader_emptied_is_gone():
+    running, window, _ = opened(Sort("x", window=Sliding(Delta("x", 1), by="k")))
+
+    def reader(row):
+        raise FullError
+
+    running.connect(0, reader)
+    running.insert({"k": "a", "x": 0})
+    with pytest.raises(FullError):
+        running.insert({"k": "a", "x": 5})
+    assert [] == list(window.keys())
+    window._check()
 
 
 def test_a_reader_that_fails_on_the_clock_costs_no_tuple():
