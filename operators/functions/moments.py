@@ -74,8 +74,8 @@ class Covariance(Fold):
     def step(self, state: State, x: Any) -> State:
         """Move the means a little and add the products of distances."""
         try:
-            a, b = (None if each is None else float(each) for each in x)
-        except (TypeError, ValueError):
+            a, b = (None if each is None else float(each + 0) for each in x)
+        except (TypeError, OverflowError):  # text is no number, even if it could be read as one
             msg = f"{self.name} of {x!r}: not two numbers. Use columns of numbers."
             raise SchemaError(msg) from None
         if a is None or b is None:
