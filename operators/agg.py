@@ -249,8 +249,8 @@ def approx_count_distinct(column: Column, *, precision: int = 12) -> Agg:
     return made("approx_count_distinct", ApproxCount, {"": column}, precision=precision)
 
 
-def approx_quantile(column: Column, q: float, *, size: int = 200) -> Agg:
-    """A value whose rank is about `q` (KLL sketch); `size` 200 means about 1 % of the ranks off."""
+def approx_quantile(column: Column, q: float, *, size: int = 512) -> Agg:
+    """A value of about the rank `q` (KLL sketch): 5 / `size` of the ranks off, 1 % at 512."""
     _fraction("approx_quantile", q)
     if not whole(size) or not 8 <= size <= LARGEST:
         refuse("approx_quantile", "size", size, f"a whole number from 8 to {LARGEST}.")
@@ -260,11 +260,12 @@ def approx_quantile(column: Column, q: float, *, size: int = 200) -> Agg:
 def approx_top_k(column: Column, k: int, *, capacity: int | None = None) -> Agg:
     """The `k` most frequent values with their counts, as pairs (Space-Saving).
 
-    Exact while there are at most `capacity` distinct values, which is 10 times `k` unless given.
+    Exact while there are at most `capacity` distinct values: 512, or 8 times `k` if that is more.
     """
-    if not whole(k) or not 1 <= k <= LARGEST // 10:
-        refuse("approx_top_k", "k", k, f"say how many, from 1 to {LARGEST // 10}.")
-    size = 10 * k if capacity is None else capacity
+    if not whole(k) or not 1 <= k <= LARGEST // 8:
+        refuse("approx_top_k", "k", k, f"say how many, from 1 to {LARGEST // 8}.")
+    # builtins are hidden by the functions of this module
+    size = (512 if k <= 64 else 8 * k) if capacity is None else capacity
     if not whole(size) or not 2 * k <= size <= LARGEST:
         fix = f"a whole number from {2 * k}, twice k, to {LARGEST}."
         refuse("approx_top_k", "capacity", capacity, fix)

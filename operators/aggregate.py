@@ -9,6 +9,7 @@ from typing import Any, Literal
 from operators.compile import Outputs, merged
 from operators.expressions import Col, Expr, quoted
 from operators.groups import GroupedPlan
+from operators.making import Agg
 from windowlib.attributes import key_getter, one_key
 from windowlib.errors import ModelError
 from windowlib.incremental import describe
@@ -239,19 +240,24 @@ class Aggregate(Operator):
         (window,) = self.containers
         if isinstance(window, SlidingWindow):
             yield "partial", f"{self.partial}: windows that have never been full"
-        sliced = isinstance(window, SlidingWindow) and window._slices is not None
-        ways = ["running summary" if self.group_by is None else "running summary per group"]
-        algorithms = ways * len(self._plan.folds)
-        if sliced:
-            algorithms = ["slices in two stacks"] * len(self._plan.folds)
-        elif isinstance(window, SlidingWindow):
-            algorithms = describe(self._plan)
-        shown = dict(zip(self.outputs.recipes, algorithms, strict=True))
+        shown = dict(zip(self.outputs.recipes, self._algorithms(), strict=True))
         for name, expression in self.outputs.expressions.items():
-            yield "column", f"{name} = {expression!r}"
-            for which, leaf in self.outputs.parts(expression).items():
-                way = shown.get(which, "size of the window or its groups")
-                yield "", f"  {leaf!r}: {way}"
+            leaves = self.outputs.parts(expression)
+            ways = {which: shown.get(which, "size of the window or its groups") for which in leaves}
+            if isinstance(expression, Agg):
+                yield "column", f"{name} = {expression!r}: {ways[expression.identity]}"
+            else:
+                yield "column", f"{name} = {expression!r}"
+                yield from (("", f"  {leaf!r}: {ways[which]}") for which, leaf in leaves.items())
+
+    def _algorithms(self) -> list[str]:
+        """How the functions are kept up to date, in the order of the plan."""
+        (window,) = self.containers
+        if isinstance(window, SlidingWindow) and window._slices is None:
+            return describe(self._plan)
+        running = "running summary" if self.group_by is None else "running summary per group"
+        way = "slices in two stacks" if isinstance(window, SlidingWindow) else running
+        return [way] * len(self._plan.folds)
 
 
 def _take_aliases(given: dict[str, Any], more: dict[str, Any]) -> None:
