@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from operators.compile import Outputs
-from operators.expressions import Expr
+from operators.compile import Outputs, merged
+from operators.expressions import Col, Expr, quoted
 from operators.groups import GroupedPlan
-from windowlib.attributes import key_getter
+from operators.making import Agg
+from windowlib.attributes import key_getter, one_key
 from windowlib.errors import ModelError
 from windowlib.incremental import describe
 from windowlib.model import OperatorModel
@@ -21,14 +22,15 @@ from windowlib.spl import parse
 from windowlib.summarizers import Plan
 from windowlib.window import Window
 
-ALIASES = {
-    "partitionBy": ("by", None),
-    "groupBy": ("group_by", None),
-    "aggregatePartialWindows": ("partial", "emit"),
-    "aggregateIncompleteWindows": ("partial", "emit"),
-    "aggregateEvictedPartitions": ("evicted_partitions", "emit"),
+PARTIAL = {True: "emit", False: "skip"}
+ALIASES: dict[str, tuple[str, dict[bool, str]]] = {
+    "partitionBy": ("by", {}),
+    "groupBy": ("group_by", {}),
+    "aggregatePartialWindows": ("partial", PARTIAL),
+    "aggregateIncompleteWindows": ("partial", PARTIAL),
+    "aggregateEvictedPartitions": ("evicted_partitions", {True: "emit", False: "drop"}),
 }
-"""SPL's names of parameters, ours, and our value for SPL's true."""
+"""SPL's names of parameters, ours, and our values for SPL's true and false."""
 
 
 class Aggregate(Operator):
@@ -87,10 +89,11 @@ class Aggregate(Operator):
         name: str | None = None,
         **more: Any,
     ) -> None:
-        given = {"by": by, "group_by": group_by, "partial": partial}
+        given: dict[str, Any] = {"by": by, "group_by": group_by, "partial": partial}
         given |= {"evicted_partitions": evicted_partitions}
-        _check_words(given | {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit})
-        given |= _aliases(more)
+        others = {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit, "name": name}
+        _check_words(given | others)
+        _take_aliases(given, more)
         spec = _window(window, given["by"], order_by)
         self.group_by = _columns(given["group_by"])
         self.partial = given["partial"] or getattr(spec, "partial", None) or "skip"
@@ -100,7 +103,7 @@ class Aggregate(Operator):
         super().__init__(spec, name=name)
         _check_options(spec, given["partial"], self.evicted_partitions, flush_at_end, emit)
         self._check_size(spec)
-        self.outputs = Outputs({**(outputs or {}), **more}, spec.by, self.group_by, having)
+        self.outputs = Outputs(merged(outputs, more), spec.by, self.group_by, having)
         self._plan = self._planned()
         self._last: dict[Any, dict[Any, dict[str, Any]]] = {}
         self._register(spec)
@@ -188,18 +191,21 @@ class Aggregate(Operator):
             send(row)
 
     def _changed(self, key: Any, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        last = self._last.setdefault(_one(key), {})
+        last = self._last.setdefault(one_key(key), {})
         for row in rows:
-            group = tuple(_one(row[name]) for name in self.outputs.keys)
+            group = self._group(row)
             if not _same(last.get(group), row):
-                last[group] = row
+                last[group] = {name: _own(value) for name, value in row.items()}
                 yield row
+
+    def _group(self, row: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple([one_key(row[name]) for name in self.outputs.keys])
 
     def _evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
         for key in dict.fromkeys(keys):
             if self.evicted_partitions == "emit" and window.size(key):
                 self._fire(window, key)
-            self._last.pop(_one(key), None)
+            self._last.pop(one_key(key), None)
 
     def on_finish(self) -> None:
         """What a tumbling window holds comes out if that was asked for."""
@@ -216,11 +222,7 @@ class Aggregate(Operator):
 
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
-        names = self.outputs.keys
-        self._last = {
-            _one(key): {tuple(_one(row[name]) for name in names): row for row in rows}
-            for key, rows in state
-        }
+        self._last = {one_key(key): {self._group(row): row for row in rows} for key, rows in state}
 
     # -- words ------------------------------------------------------------------------------------
 
@@ -238,37 +240,48 @@ class Aggregate(Operator):
         (window,) = self.containers
         if isinstance(window, SlidingWindow):
             yield "partial", f"{self.partial}: windows that have never been full"
-        sliced = isinstance(window, SlidingWindow) and window._slices is not None
-        ways = ["running summary" if self.group_by is None else "running summary per group"]
-        algorithms = ways * len(self._plan.folds)
-        if sliced:
-            algorithms = ["slices in two stacks"] * len(self._plan.folds)
-        elif isinstance(window, SlidingWindow):
-            algorithms = describe(self._plan)
-        shown = dict(zip(self.outputs.recipes, algorithms, strict=True))
+        shown = dict(zip(self.outputs.recipes, self._algorithms(), strict=True))
         for name, expression in self.outputs.expressions.items():
-            leaves = dict.fromkeys(map(repr, expression.leaves()))
-            found = {leaf: shown.get(leaf, "size of the window or its groups") for leaf in leaves}
-            if repr(expression) in found:
-                yield "column", f"{name} = {expression!r}: {found[repr(expression)]}"
+            leaves = self.outputs.parts(expression)
+            ways = {which: shown.get(which, "size of the window or its groups") for which in leaves}
+            if isinstance(expression, Agg):
+                yield "column", f"{name} = {expression!r}: {ways[expression.identity]}"
             else:
                 yield "column", f"{name} = {expression!r}"
-                yield from (("", f"  {leaf}: {way}") for leaf, way in found.items())
+                yield from (("", f"  {leaf!r}: {ways[which]}") for which, leaf in leaves.items())
+
+    def _algorithms(self) -> list[str]:
+        """How the functions are kept up to date, in the order of the plan."""
+        (window,) = self.containers
+        if isinstance(window, SlidingWindow) and window._slices is None:
+            return describe(self._plan)
+        running = "running summary" if self.group_by is None else "running summary per group"
+        way = "slices in two stacks" if isinstance(window, SlidingWindow) else running
+        return [way] * len(self._plan.folds)
 
 
-def _aliases(more: dict[str, Any]) -> dict[str, Any]:
-    """SPL's names among the keywords, as ours; they are taken out."""
-    found = {}
-    for alias, (ours, for_true) in ALIASES.items():
-        if alias in more and not isinstance(more[alias], Expr):
-            value = more.pop(alias)
-            found[ours] = for_true if value is True else value
-    return {name: value for name, value in found.items() if value is not False}
+def _take_aliases(given: dict[str, Any], more: dict[str, Any]) -> None:
+    """Move what came under SPL's names from the keywords to our parameters."""
+    for alias, (ours, words) in ALIASES.items():
+        if alias not in more or isinstance(more[alias], Expr):
+            continue
+        value = more.pop(alias)
+        value = words.get(value, value) if isinstance(value, bool) else value
+        if given[ours] not in (None, "drop", value):
+            msg = (
+                f"Aggregate({alias}={value!r}): the same as {ours}, which is {given[ours]!r}. Say "
+                f"it once."
+            )
+            raise ModelError(msg)
+        given[ours] = value
 
 
 def _check_words(given: dict[str, Any]) -> None:
-    """Refuse an output whose name is that of a parameter."""
+    """Refuse an output whose name is that of a parameter, and expressions for plain columns."""
     for name, value in given.items():
+        if isinstance(value, Col):
+            fix = f"Write {name}={quoted(value.name)}."
+            raise ModelError(f"Aggregate({name}={value!r}): {name} names a column. {fix}")
         if isinstance(value, Expr):
             msg = (
                 f"Aggregate({name}={value!r}): {name} is a parameter. To call an output so, pass "
@@ -354,9 +367,9 @@ def _check_options(
         raise ModelError(msg)
 
 
-def _one(key: Any) -> Any:
-    """A key that a dict finds again, which NaN is not."""
-    return "nan" if key != key else key
+def _own(value: Any) -> Any:
+    """A value that stays as it is, whatever becomes of the row that was sent."""
+    return value.copy() if isinstance(value, list) else value
 
 
 def _same(before: dict[str, Any] | None, row: dict[str, Any]) -> bool:

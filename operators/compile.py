@@ -6,12 +6,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from operators.agg import Agg
+from operators.agg import count_all, count_by_group, count_groups
 from operators.expressions import Col, Expr, RowExpr, plain
 from operators.groups import GroupValues
-from windowlib.errors import ModelError
+from operators.making import Agg
+from windowlib.errors import ModelError, suggestion
 from windowlib.policies import Attribute
 from windowlib.summarizers import Recipe
+
+PARAMETERS = (
+    "by",
+    "group_by",
+    "partial",
+    "evicted_partitions",
+    "flush_at_end",
+    "order_by",
+    "having",
+    "emit",
+    "name",
+)
 
 
 def key_names(by: Any, word: str = "key") -> list[str]:
@@ -45,6 +58,7 @@ class Outputs:
             msg = "Aggregate(...): no output. Name at least one, such as n=agg.count()."
             raise ModelError(msg)
         keys = [*_key_texts(by, "key"), *_key_texts(group_by, "group")]
+        _check_keys(by, group_by)
         self.keys = [name for name, _ in keys]
         for name, value in outputs.items():
             _check_output(name, value, self.keys)
@@ -53,19 +67,24 @@ class Outputs:
         self.having = having
         condition = [having] if isinstance(having, Expr) else []
         leaves = [leaf for e in [*outputs.values(), *condition] for leaf in e.leaves()]
-        self.aggregates: dict[str, Agg] = {repr(leaf): leaf for leaf in leaves}
-        self.recipes: dict[str, Recipe] = {
-            text: each.recipe for text, each in self.aggregates.items() if each.recipe is not None
+        self.aggregates: dict[Any, Agg] = {leaf.identity: leaf for leaf in leaves}
+        self.recipes: dict[Any, Recipe] = {
+            which: each.recipe for which, each in self.aggregates.items() if each.recipe is not None
         }
         places = [*self.recipes, *WHOLE]
-        self._place = {leaf: places.index(repr(leaf)) for leaf in leaves}
+        self._place = {leaf: places.index(leaf.identity) for leaf in leaves}
         self._make = self._compiled(keys)
 
     def reads(self) -> Iterator[tuple[Attribute, str]]:
         """The columns that the functions read, each with the function."""
-        for text, each in self.aggregates.items():
+        for each in self.aggregates.values():
             for column in each.columns:
-                yield from ((name, text) for name in _names(column))
+                yield from ((name, each.shown) for name in _names(column))
+
+    def parts(self, expression: Expr) -> dict[Any, Agg]:
+        """The different aggregates in one of the expressions."""
+        found = [leaf for leaf in expression.leaves() if isinstance(leaf, Agg)]
+        return {leaf.identity: leaf for leaf in found}
 
     def rows(self, key: Any, groups: Sequence[GroupValues], n: int) -> Iterator[dict[str, Any]]:
         """The rows of one firing: one for each group that the condition lets through."""
@@ -97,9 +116,14 @@ class Outputs:
             text = f"slow{i}(v)"
             names[f"slow{i}"] = partial(self._evaluated, expression)
             if plain(expression):
-                text = expression.text(lambda leaf: f"v[{self._place[leaf]}]")
+                text = expression.text(self._text)
             parts.append((name, text))
         return _function("key, group, v", parts, names)
+
+    def _text(self, leaf: Expr) -> str:
+        place = self._place[leaf]
+        # The sizes of the groups are one list for all rows of a firing: each row gets its own.
+        return f"v[{place}]" if place < len(self.recipes) + 2 else f"[*v[{place}]]"
 
     def _evaluated(self, expression: Expr, values: list[Any]) -> Any:
         return expression.evaluate(lambda leaf: values[self._place[leaf]])
@@ -109,7 +133,7 @@ class Outputs:
         return row | {name: self._evaluated(e, values) for name, e in self.expressions.items()}
 
 
-WHOLE = ("agg.count_all()", "agg.count_groups()", "agg.count_by_group()")
+WHOLE = (count_all().identity, count_groups().identity, count_by_group().identity)
 """Aggregates of a whole subwindow, in the order of their places after the summaries."""
 
 
@@ -139,6 +163,40 @@ def _names(column: Attribute) -> Iterator[str]:
         yield column
 
 
+def merged(outputs: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The outputs of a dict and those of keywords together."""
+    if outputs is None:
+        return dict(more)
+    if not isinstance(outputs, Mapping):
+        msg = (
+            f"Aggregate(window, {outputs!r}): outputs are columns by name. Write n={outputs!r}, or "
+            f"a dict."
+        )
+        raise ModelError(msg)
+    for name in outputs:
+        if not isinstance(name, str):
+            msg = f"Aggregate({{{name!r}: ...}}): a column has a name. Use a str, such as 'n'."
+            raise ModelError(msg)
+        if name in more:
+            msg = f"Aggregate({name}=...): given twice, in the dict and as a keyword. Drop one."
+            raise ModelError(msg)
+    return {**outputs, **more}
+
+
+def _check_keys(by: Any, group_by: Any) -> None:
+    """Refuse two different keys under one name."""
+    named: dict[str, Any] = {}
+    for keys, word in ((by, "key"), (group_by, "group")):
+        parts = keys if isinstance(keys, tuple) else (keys,)
+        for name, part in zip(key_names(keys, word), parts, strict=False):
+            if named.setdefault(name, part) is not part and named[name] != part:
+                msg = (
+                    f"Aggregate(by={by!r}, group_by={group_by!r}): two keys would be called "
+                    f"{name!r}. Name columns instead of callables and indexes."
+                )
+                raise ModelError(msg)
+
+
 def _check_output(name: str, value: Any, keys: list[str]) -> None:
     if name in keys:
         msg = (
@@ -163,7 +221,8 @@ def _refuse_output(name: str, value: Any) -> NoReturn:
     if callable(value) and getattr(value, "__module__", "") == "operators.agg":
         shown = f"agg.{value.__name__}"
         fix = f"Call it: {shown}()." if value.__name__ == "count" else f'Call it: {shown}("x").'
-    raise ModelError(f"Aggregate({name}={shown}): not an aggregate. {fix}")
+    near = suggestion(name, PARAMETERS)
+    raise ModelError(f"Aggregate({name}={shown}): not an aggregate. {fix}{near}")
 
 
 def _check_having(having: Any) -> None:
