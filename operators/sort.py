@@ -210,8 +210,8 @@ def _check_window(spec: Spec) -> None:
         raise ModelError(msg)
     if isinstance(spec, Sliding) and spec.partial is not None:
         msg = (
-            f"Sort does not support Sliding(..., partial={spec.partial!r}): a progressive sort lets "
-            f"tuples out one by one, full or not. Drop `partial=`."
+            f"Sort does not support Sliding(..., partial={spec.partial!r}): a progressive sort "
+            f"lets tuples out one by one, full or not. Drop `partial=`."
         )
         raise ModelError(msg)
     if isinstance(spec, Sliding) and spec.every != Count(1):

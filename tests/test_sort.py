@@ -684,8 +684,8 @@ BATCH = Tumbling(Count(3))
         ),
         (
             lambda: Sort("a", window=Sliding(Count(5), partial="skip")),
-            "Sort does not support Sliding(..., partial='skip'): a progressive sort lets tuples out "
-            "one by one, full or not. Drop `partial=`.",
+            "Sort does not support Sliding(..., partial='skip'): a progressive sort lets tuples "
+            "out one by one, full or not. Drop `partial=`.",
         ),
         (
             lambda: Sort("a", window=Sliding(Count(5), every=Time("1s"))),
