@@ -274,6 +274,15 @@ def approx_top_k(column: Column, k: int, *, capacity: int | None = None) -> Agg:
 
 # -- your own -----------------------------------------------------------------------------------
 
+SAMPLES = {
+    "init": "lambda: 0",
+    "step": "lambda state, x: state + x",
+    "result": "lambda state: state / 2",
+    "merge": "lambda a, b: a + b",
+    "inverse": "lambda state, x: state - x",
+}
+"""What the callables of `custom` look like, for messages."""
+
 
 def custom(
     init: Callable[[], Any],
@@ -305,6 +314,6 @@ def custom(
     for name, value in given.items():
         needed = name in ("init", "step")
         if (needed or value is not None) and not callable(value):
-            refuse("custom", name, value, "not a function.")
+            refuse("custom", name, value, f"not a function. Write {name}={SAMPLES[name]}.")
     hidden = tuple(name for name, value in given.items() if value is None)
     return made("custom", Custom, {"column": column}, hidden, **given)

@@ -49,7 +49,8 @@ def many_rows(result: Any, owner: str, given: Any) -> list[Any]:
 
 def names_of(names: str | Iterable[str], owner: str) -> tuple[str, ...]:
     """Column names: one, or several."""
-    found = (names,) if isinstance(names, str) else tuple(names)
+    one = isinstance(names, str) or not isinstance(names, Iterable)
+    found: tuple[Any, ...] = (names,) if one else tuple(names)
     if not found or not all(isinstance(name, str) for name in found):
         raise ModelError(f'{owner}: name columns, such as "price" or ["price", "qty"].')
     return found
@@ -74,7 +75,8 @@ def sound(key: Any) -> Any:
 def check_callable(function: Any, owner: str, sample: str) -> None:
     """Refuse what cannot be called."""
     if not callable(function):
-        raise ModelError(f"{owner}: not a function. Write {sample}.")
+        stop = "" if sample.endswith(".") else "."
+        raise ModelError(f"{owner}: not a function. Write {sample}{stop}")
 
 
 def brief(value: Any) -> str:

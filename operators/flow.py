@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from operators.columns import as_dict, brief, check_callable, many_rows, names_of, one_row, shown
 from windowlib.attributes import Getter
-from windowlib.errors import ModelError, PolicyError, SchemaError
-from windowlib.model import OperatorModel
+from windowlib.errors import ModelError, PolicyError, SchemaError, suggestion
+from windowlib.model import OperatorModel, port_names
 from windowlib.operator import Operator
 from windowlib.policies import Attribute, Count, Time, check_attribute
 from windowlib.spec import Sliding
@@ -173,7 +173,8 @@ class Union(Operator):
     """
 
     def __init__(self, inputs: int | Sequence[str] = 2, *, name: str | None = None) -> None:
-        self.model = OperatorModel(ports_in=inputs)
+        names = port_names("in", inputs, f"Union(inputs={inputs!r})")
+        self.model = OperatorModel(ports_in=names)
         super().__init__(name=name)
 
     def on_tuple(self, tuple_: Any, port: int) -> None:
@@ -203,9 +204,10 @@ class Split(Operator):
     ) -> None:
         sample = 'Split(lambda t: t["side"], ports=["buy", "sell"])'
         check_attribute(function, "Split({attribute!r}, ports=...)", sample)
-        self.model = OperatorModel(ports_out=ports, punctuation_out="preserving")
-        if not self.model.outputs:
+        names = port_names("out", ports, f"Split(ports={ports!r})")
+        if not names:
             raise ModelError(f"Split(ports={ports!r}): rows need somewhere to go. Name the ports.")
+        self.model = OperatorModel(ports_out=names, punctuation_out="preserving")
         self._choose = Getter(function, f"Split({shown(function)})")
         super().__init__(name=name)
 
@@ -224,15 +226,19 @@ class Split(Operator):
             if len(self.model.outputs) != 2:
                 self._refuse(choice, row, "chooses between two ports")
             return 0 if choice else 1
-        if not isinstance(choice, str | int):
+        names = [port.name for port in self.model.outputs]
+        if isinstance(choice, int) and 0 <= choice < len(names):
+            return choice
+        if choice not in names:
             self._refuse(choice, row, "names no port")
-        return self.model.output(choice, self.name)
+        return names.index(choice)
 
-    def _refuse(self, choice: Any, row: Any, why: str) -> None:
-        names = ", ".join(port.name for port in self.model.outputs)
+    def _refuse(self, choice: Any, row: Any, why: str) -> NoReturn:
+        names = [port.name for port in self.model.outputs]
+        near = suggestion(choice, names) if isinstance(choice, str) else ""
         msg = (
-            f"{self._choose.owner}: {choice!r} for {brief(row)} {why}. Return one of {names}, or "
-            f"drop rows with a Filter."
+            f"{self._choose.owner}: {choice!r} for {brief(row)} {why}. Return one of "
+            f"{', '.join(names)}, or drop rows with a Filter.{near}"
         )
         raise SchemaError(msg)
 

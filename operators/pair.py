@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from operators.columns import as_dict, check_callable, columns_of, one_row, shown, sound
 from windowlib.attributes import key_getter
 from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
-from windowlib.model import OperatorModel, OutputMode
+from windowlib.model import OperatorModel, OutputMode, port_names
 from windowlib.operator import Operator
 from windowlib.policies import Attribute
 
@@ -56,14 +56,14 @@ class Barrier(Operator):
         name: str | None = None,
     ) -> None:
         kind = type(self).__name__
+        self._names = port_names("in", inputs, f"{kind}(inputs={inputs!r})")
+        if len(self._names) < 2:
+            raise ModelError(f"{kind}(inputs={inputs!r}): nothing to wait for. Give 2 or more.")
         self.model = OperatorModel(
-            ports_in=inputs,
+            ports_in=self._names,
             ports_out=["out", "unpaired"],
             punctuation_out=[self._punctuation, "free"],
         )
-        self._names = [port.name for port in self.model.inputs]
-        if len(self._names) < 2:
-            raise ModelError(f"{kind}(inputs={inputs!r}): nothing to wait for. Give 2 or more.")
         if limit is not None and (
             isinstance(limit, bool) or not isinstance(limit, int) or limit < 1
         ):

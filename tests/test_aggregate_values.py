@@ -530,12 +530,12 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (
         lambda: agg.custom(0, max),  # type: ignore[arg-type]
         ModelError,
-        "agg.custom(init=0): not a function.",
+        "agg.custom(init=0): not a function. Write init=lambda: 0.",
     ),
     (
         lambda: agg.custom(int, max, merge=1),  # type: ignore[arg-type]
         ModelError,
-        "agg.custom(merge=1): not a function.",
+        "agg.custom(merge=1): not a function. Write merge=lambda a, b: a + b.",
     ),
 ]
 

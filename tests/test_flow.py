@@ -180,7 +180,7 @@ def test_a_split_passes_punctuations_on_at_every_output():
 
 def test_a_row_that_names_an_unknown_port_among_others_goes_nowhere():
     result = replay(Split(lambda n: ["a", "c"], ports=["a", "b"]), [1])
-    with pytest.raises(ModelError):
+    with pytest.raises(SchemaError):
         list(result)
     assert [] == result.port("a")
 
@@ -435,6 +435,8 @@ MISTAKES = [
      "drop=. Put them into a Functor of their own."),
     ('Functor(keep="a", drop="b")', ModelError,
      "Functor(keep='a', drop='b'): two projections. Give one of them."),
+    ('Functor(keep=5)', ModelError,
+     'Functor(keep=5): name columns, such as "price" or ["price", "qty"].'),
     ('Functor(keep=[])', ModelError,
      'Functor(keep=[]): name columns, such as "price" or ["price", "qty"].'),
     ('Functor(drop=[1])', ModelError,
@@ -447,14 +449,15 @@ MISTAKES = [
     ('Filter("a", rejected="drop")', ModelError,
      "Filter(rejected='drop'): rows that fail are dropped, or go to an output of their own with "
      'rejected="port".'),
-    ('Union(0)', ModelError, "OperatorModel(ports_in=0): give a number from 1 on, or names."),
+    ('Union(0)', ModelError, "Union(inputs=0): give a number from 1 on, or names."),
+    ('Union(None)', ModelError, "Union(inputs=None): give a number from 1 on, or names."),
     ('Split(None, ports=2)', PolicyError,
      "Split(None, ports=...): the attribute must be a name, an index or a callable, such as "
      'Split(lambda t: t["side"], ports=["buy", "sell"]).'),
     ('Split("a", ports=[])', ModelError,
      "Split(ports=[]): rows need somewhere to go. Name the ports."),
     ('Split("a", ports=["x", "x"])', ModelError,
-     "OperatorModel(ports_out=['x', 'x']): a name is given twice."),
+     "Split(ports=['x', 'x']): a name is given twice. Rename one."),
     ('Delay(Count(0))', PolicyError,
      'Delay(Count(size=0)): delay by Count(n) rows, from 1 on, or by Time("10s").'),
     ('Delay(Punct())', PolicyError,
@@ -501,9 +504,12 @@ BAD_ROWS = [
      "Filter('ok'): no such column. Columns: okay. Did you mean \"okay\"?"),
     (Split("side", 2), {"sides": 1}, SchemaError,
      "Split('side'): no such column. Columns: sides. Did you mean \"sides\"?"),
-    (Split("side", ["buy", "sell"]), {"side": "sel"}, ModelError,
-     'Split has no output \'sel\'. Ports: buy, sell. Did you mean "sell"?'),
-    (Split("side", 3), {"side": 3}, ModelError, "Split has no output 3. Ports: out0, out1, out2."),
+    (Split("side", ["buy", "sell"]), {"side": "sel"}, SchemaError,
+     "Split('side'): 'sel' for {'side': 'sel'} names no port. Return one of buy, sell, or drop rows with "
+     'a Filter. Did you mean "sell"?'),
+    (Split("side", 3), {"side": 3}, SchemaError,
+     "Split('side'): 3 for {'side': 3} names no port. Return one of out0, out1, out2, or drop rows with "
+     "a Filter."),
     (Split("side", 3), {"side": True}, SchemaError,
      "Split('side'): True for {'side': True} chooses between two ports. Return one of out0, out1, out2, "
      "or drop rows with a Filter."),

@@ -617,6 +617,12 @@ y reads b
 # -- mistakes --
 
 MISTAKES = [
+    ("Graph(inputs=5, a=(plus(1), 'n'))",
+     "Graph(inputs=5): not the names of streams. Write inputs=\"a\", or inputs=[\"a\", \"b\"]."),
+    ("Graph(inputs=[], a=(plus(1), 'n'))",
+     "Graph(inputs=[]): not the names of streams. Write inputs=\"a\", or inputs=[\"a\", \"b\"]."),
+    ("Graph(inputs='n', a=(plus(1), 'n'), outputs=[5])",
+     "Graph(outputs=[5]): not the names of streams. Write outputs=\"a\", or outputs=[\"a\", \"b\"]."),
     ("Graph(inputs='n', a=(plus(1), 'm'))",
      "Graph(a=...): there is no stream 'm'. Streams: n, a."),
     ("Graph(inputs='trades', a=(plus(1), 'trade'))",

@@ -173,7 +173,7 @@ MISTAKES = [
     ("OperatorModel(ports_in=[1])", "OperatorModel(ports_in=[1]): give a number from 1 on, or names."),
     ("OperatorModel(ports_in='')", "OperatorModel(ports_in=''): give a number from 1 on, or names."),
     ("OperatorModel(ports_out=-1)", "OperatorModel(ports_out=-1): give a number from 0 on, or names."),
-    ("OperatorModel(ports_in=['a', 'a'])", "OperatorModel(ports_in=['a', 'a']): a name is given twice."),
+    ("OperatorModel(ports_in=['a', 'a'])", "OperatorModel(ports_in=['a', 'a']): a name is given twice. Rename one."),
     ("OperatorModel(punctuation_in='expected')",
      "OperatorModel(punctuation_in='expected'): unknown mode. Use oblivious, expecting, window_bound. Did "
      "you mean \"expecting\"?"),
@@ -227,7 +227,7 @@ class Joins(Operator):
 
 
 UNSUPPORTED = [
-    ("Tumbles()", "Tumbles(nothing): takes one window. Give it as many specifications."),
+    ("Tumbles()", "Tumbles(): takes one window. Give it as many specifications."),
     ("Tumbles(Tumbling(Count(1)), Tumbling(Count(2)))",
      "Tumbles(Tumbling(Count(size=1)), Tumbling(Count(size=2))): takes one window. Give it as many "
      "specifications."),
@@ -235,7 +235,7 @@ UNSUPPORTED = [
      "Joins(Sliding(Count(size=1), every=Count(size=1))): takes 2 windows, one a port. Give it as many "
      "specifications."),
     ("Ignores(Tumbling(Count(1)), Tumbling(Count(1)))",
-     "Ignores(Tumbling(Count(size=1)), Tumbling(Count(size=1))): takes no window. Give it as many "
+     "Ignores(Tumbling(Count(size=1)), Tumbling(Count(size=1))): takes no window. Drop the "
      "specifications."),
     ("Ignores(Tumbling(Count(1)))",
      "Ignores does not support Tumbling(Count(size=1)). Supported: no window."),
@@ -247,7 +247,7 @@ UNSUPPORTED = [
     ("Slides('tumbling, punct()')",
      "Slides does not support Tumbling(Punct()). Supported: Sliding[Count | Delta, Count(size=1)] or "
      "Tumbling[Count]."),
-    ("Tumbles(5)", "5: not a window. Pass a specification, as Tumbling(Count(10)), or SPL text."),
+    ("Tumbles(5)", "Tumbles(5): not a window. Pass a specification, as Tumbling(Count(10)), or SPL text."),
     ("Tumbles(None)",
      "Tumbles(): nothing takes the rows of input 'in'. Give it a window, or override on_tuple."),
     ("Joins(Sliding(Count(1)), None)",

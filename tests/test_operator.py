@@ -483,8 +483,9 @@ def test_time_does_not_go_back():
     running.advance(12.5)
     with pytest.raises(ClockError) as caught:
         running.advance(12)
-    assert "advance(12): time went back from 12.5. An operator's clock only moves on." == str(
-        caught.value
+    assert (
+        "advance(12): time went back from 12.5. An operator's clock only moves forward; open it "
+        "anew, or restore a snapshot." == str(caught.value)
     )
     with pytest.raises(ClockError, match="start"):
         Two(C2, C2).open(start="x")  # type: ignore[arg-type]
@@ -668,7 +669,10 @@ def test_a_new_name_takes_the_state_of_the_old():
 def test_what_is_no_state_is_refused(state):
     with pytest.raises(StateVersionError) as caught:
         Counts().open().restore(state)
-    assert "restore(state): this is not a snapshot of an operator." == str(caught.value)
+    assert (
+        "restore(state): this is not a snapshot of an operator. Pass what snapshot() gave."
+        == str(caught.value)
+    )
 
 
 def test_a_state_of_another_format_is_refused():

@@ -234,7 +234,7 @@ MISTAKES = [
     ("Barrier(inputs=['a'])", ModelError, "Barrier(inputs=['a']): nothing to wait for. Give 2 or more."),
     ("Pair(limit=0)", ModelError, "Pair(limit=0): give a whole number from 1 on."),
     ("Pair(limit=True)", ModelError, "Pair(limit=True): give a whole number from 1 on."),
-    ("Pair(select='a')", ModelError, "Pair(select='a'): not a function. Write select=lambda a, b: ...."),
+    ("Pair(select='a')", ModelError, "Pair(select='a'): not a function. Write select=lambda a, b: ..."),
     ("Pair([])", ModelError, "Pair(on=[]): no column. Name one, or leave it out."),
     ("Pair({'in0': 'x'})", ModelError, "Pair(on={'in0': 'x'}): name the key of every input: in0, in1."),
     ("Pair({'in0': 'x', 'in1': 'x', 'on1': 'x'})", ModelError,

@@ -176,7 +176,7 @@ MISTAKES = [
      "`position=`, or say \"before\"."),
     ("Punctor(gap=30)", ModelError, "Punctor(gap=30): a gap is a Delta, such as gap=Delta(\"ts\", \"30s\")."),
     ("Punctor(between='x')", ModelError,
-     "Punctor(between='x'): not a function. Write between=lambda before, t: ...."),
+     "Punctor(between='x'): not a function. Write between=lambda before, t: ..."),
     ("Punctor(on_change=[])", ModelError,
      "Punctor(on_change=[]): no column. Name one, or leave it out."),
     ("Punctor(on_change=1.5)", PolicyError,

@@ -317,11 +317,11 @@ def test_a_row_arrives_after_what_is_due_at_its_time():
 @pytest.mark.parametrize(
     ("rows", "options", "kind", "text"),
     [
-        ([{"ts": 5}, {"ts": 4}], {"times": "ts"}, ClockError, "advance(4): time went back from 5. An operator's clock only moves on."),
+        ([{"ts": 5}, {"ts": 4}], {"times": "ts"}, ClockError, "advance(4): time went back from 5. An operator's clock only moves forward; open it anew, or restore a snapshot."),
         ([{"ts": "x"}], {"times": "ts"}, ClockError, "times='ts': the value 'x' is no point in time. Use a column with seconds as numbers, or with datetimes."),
         ([{"ts": 1}, {"ts": None}], {"times": "ts"}, ClockError, "times='ts': the value None is no point in time. Use a column with seconds as numbers, or with datetimes."),
         ([{"t": 1}], {"times": "ts"}, SchemaError, "times='ts': the tuple {'t': 1} has no 'ts'. Columns: t. Did you mean \"t\"?"),
-        ([1, advance(5), advance(3)], {}, ClockError, "advance(3): time went back from 5. An operator's clock only moves on."),
+        ([1, advance(5), advance(3)], {}, ClockError, "advance(3): time went back from 5. An operator's clock only moves forward; open it anew, or restore a snapshot."),
     ],
 )  # fmt: skip
 def test_times_that_do_not_fit_are_named(rows, options, kind, text):

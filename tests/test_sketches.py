@@ -773,7 +773,8 @@ def table(*rows):
     ),
     (
         lambda: HeavyHitters(2).merge({"a": 1}),  # type: ignore[arg-type]
-        "HeavyHitters(k=2, capacity=512).merge({'a': 1}): only a HeavyHitters can be merged.",
+        "HeavyHitters(k=2, capacity=512).merge({'a': 1}): not a HeavyHitters. Merge sketches of "
+        "one kind.",
     ),
 )
 def test_a_parameter_that_makes_no_sense_is_refused(call, text):
@@ -850,7 +851,10 @@ def test_values_that_have_no_order_among_themselves_are_refused_at_the_latest_wh
 
 
 def test_a_snapshot_of_something_else_is_refused():
-    text = "HyperLogLog.restore(state): this is not a snapshot of a HyperLogLog."
+    text = (
+        "HyperLogLog.restore(state): this is not a snapshot of a HyperLogLog. Pass what snapshot() "
+        "gave."
+    )
     states: list[Any] = [None, [], {}, HeavyHitters(3).snapshot()]
     for state in states:
         with pytest.raises(StateVersionError) as caught:

@@ -62,7 +62,7 @@ class Graph(Operator):
         name: str | None = None,
         **nodes: Node,
     ) -> None:
-        self.inputs = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+        self.inputs = _streams("inputs", inputs, least=1)
         self.operators: dict[str, Operator] = {}
         self.feeds: dict[str, list[list[Stream]]] = {}
         for node, parts in nodes.items():
@@ -157,7 +157,7 @@ class Graph(Operator):
     def _sinks(self, outputs: str | Sequence[str] | None) -> dict[str, Stream]:
         """The outputs by name: as given, or whatever no node reads, main ports first."""
         if outputs is not None:
-            given = [outputs] if isinstance(outputs, str) else outputs
+            given = _streams("outputs", outputs, least=0)
             return {name: self._stream("outputs", name) for name in given}
         read = {stream for _, _, stream in self._edges()}
         found = {}
@@ -282,6 +282,18 @@ class Graph(Operator):
 
     def __getitem__(self, node: str) -> Operator:
         return self.operators[node]
+
+
+def _streams(argument: str, names: str | Sequence[str], least: int) -> tuple[str, ...]:
+    one = isinstance(names, str) or not isinstance(names, Iterable)
+    found: tuple[Any, ...] = (names,) if one else tuple(names)
+    if len(found) < least or not all(isinstance(name, str) and name for name in found):
+        msg = (
+            f'Graph({argument}={names!r}): not the names of streams. Write {argument}="a", or '
+            f'{argument}=["a", "b"].'
+        )
+        raise ModelError(msg)
+    return found
 
 
 def _operator(node: str, parts: object) -> Operator:

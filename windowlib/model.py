@@ -17,7 +17,7 @@ A model is checked when an operator is built and when it is connected, never lat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -101,7 +101,8 @@ class OperatorModel:
                     f"or Sliding[Count, Count(1)]."
                 )
                 raise ModelError(msg)
-        names_in, names_out = _names("in", ports_in), _names("out", ports_out)
+        names_in = port_names("in", ports_in, f"OperatorModel(ports_in={ports_in!r})")
+        names_out = port_names("out", ports_out, f"OperatorModel(ports_out={ports_out!r})")
         modes_in = _modes("punctuation_in", punctuation_in, len(names_in), get_args(InputMode))
         modes_out = _modes("punctuation_out", punctuation_out, len(names_out), get_args(OutputMode))
         follows = [preserves] * len(names_out) if isinstance(preserves, int) else list(preserves)
@@ -141,10 +142,11 @@ class OperatorModel:
         """Refuse windows that the ports do not support."""
         windowed = [port for port in self.inputs if port.windows]
         if len(specs) != len(self.inputs):
-            given = ", ".join(map(repr, specs)) or "nothing"
+            given = ", ".join(map(repr, specs))
             need = f"{len(self.inputs)} windows, one a port" if windowed else "no window"
             need = "one window" if windowed and len(self.inputs) == 1 else need
-            raise ModelError(f"{owner}({given}): takes {need}. Give it as many specifications.")
+            fix = "Give it as many specifications." if windowed else "Drop the specifications."
+            raise ModelError(f"{owner}({given}): takes {need}. {fix}")
         for port, spec in zip(self.inputs, specs, strict=True):
             if spec is None or port.supports(spec):
                 continue
@@ -154,18 +156,22 @@ class OperatorModel:
             raise ModelError(msg)
 
 
-def _names(kind: str, ports: int | Sequence[str]) -> list[str]:
+def port_names(kind: str, ports: int | Sequence[str], owner: str) -> list[str]:
+    """The names of ports, given as names or as a number; `owner` is who asks, for messages.
+
+    >>> port_names("in", 2, "Union(inputs=2)")
+    ['in0', 'in1']
+    """
     if isinstance(ports, int):
         names = [kind] if ports == 1 else [f"{kind}{i}" for i in range(ports)]
     else:
-        names = [ports] if isinstance(ports, str) else list(ports)
+        names = [ports] if isinstance(ports, str) or not isinstance(ports, Iterable) else [*ports]
     least = 1 if kind == "in" else 0
     wrong = isinstance(ports, int) and (isinstance(ports, bool) or ports < 0)
     if wrong or len(names) < least or not all(isinstance(name, str) and name for name in names):
-        msg = f"OperatorModel(ports_{kind}={ports!r}): give a number from {least} on, or names."
-        raise ModelError(msg)
+        raise ModelError(f"{owner}: give a number from {least} on, or names.")
     if len(set(names)) < len(names):
-        raise ModelError(f"OperatorModel(ports_{kind}={ports!r}): a name is given twice.")
+        raise ModelError(f"{owner}: a name is given twice. Rename one.")
     return names
 
 

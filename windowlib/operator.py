@@ -69,15 +69,15 @@ class Operator(WindowEvents[Any, Any]):
         return self
 
     def __init__(self, *windows: Spec | str | None, name: str | None = None) -> None:
-        self.windows: tuple[Spec | None, ...] = tuple(map(_spec, windows))
-        self.name = type(self).__name__ if name is None else name
+        kind = type(self).__name__
+        self.windows: tuple[Spec | None, ...] = tuple([_spec(each, kind) for each in windows])
+        self.name = kind if name is None else name
         if not isinstance(self.name, str) or not self.name:
-            kind = type(self).__name__
             raise ModelError(f'{kind}(name={name!r}): not a name. Use a text, as name="prices".')
         if not self.windows and not any(port.windows for port in self.model.inputs):
             self.windows = (None,) * len(self.model.inputs)
         reason = next((why for w in self.windows if w and (why := self.unsupported(w))), "")
-        self.model.check(type(self).__name__, self.windows, reason)
+        self.model.check(kind, self.windows, reason)
         self._check_ports()
 
     def _check_ports(self) -> None:
@@ -307,12 +307,15 @@ def _own(value: Any) -> Any:
     return set(value) if type(value) is set else value
 
 
-def _spec(window: Spec | str | None) -> Spec | None:
+def _spec(window: Spec | str | None, kind: str) -> Spec | None:
     if isinstance(window, str):
         return parse(window)
     if window is None or isinstance(window, Tumbling | Sliding):
         return window
-    msg = f"{window!r}: not a window. Pass a specification, as Tumbling(Count(10)), or SPL text."
+    msg = (
+        f"{kind}({window!r}): not a window. Pass a specification, as Tumbling(Count(10)), or SPL "
+        f"text."
+    )
     raise ModelError(msg)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from windowlib.operator import Operator
 
 VERSION = 1
+NO_SNAPSHOT = "restore(state): this is not a snapshot of an operator. Pass what snapshot() gave."
 
 Row = Callable[[Any], None]
 Punct = Callable[[], None]
@@ -184,7 +185,10 @@ class Running:
         """`advance`, in microseconds."""
         if now < self._now:
             shown = f"advance({now / 1e6:g})"
-            msg = f"{shown}: time went back from {self.now:g}. An operator's clock only moves on."
+            msg = (
+                f"{shown}: time went back from {self.now:g}. An operator's clock only moves "
+                f"forward; open it anew, or restore a snapshot."
+            )
             raise ClockError(msg)
         failures: list[Exception] = []
         while (due := self.due()) is not None and due <= now:
@@ -265,7 +269,7 @@ def kept(failures: list[Exception]) -> Iterator[None]:
 def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
     """Refuse a snapshot of another format or of another operator, and say what changed."""
     if not isinstance(state, Mapping) or not {"v", "operator", "state"} <= set(state):
-        raise StateVersionError("restore(state): this is not a snapshot of an operator.")
+        raise StateVersionError(NO_SNAPSHOT)
     if state["v"] != VERSION:
         msg = (
             f"restore(state): the snapshot has format {state['v']!r}, this version reads "
@@ -274,7 +278,7 @@ def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
         raise StateVersionError(msg)
     was = state["operator"]
     if not isinstance(was, Mapping):
-        raise StateVersionError("restore(state): this is not a snapshot of an operator.")
+        raise StateVersionError(NO_SNAPSHOT)
     for name in {**was, **now}:
         if was.get(name) != now.get(name):
             msg = (

@@ -37,7 +37,11 @@ class Sketch:
     def restore(cls, state: Mapping[str, Any]) -> Self:
         """The sketch that `snapshot` was taken of."""
         if not isinstance(state, Mapping) or state.get("sketch") != cls.__name__:
-            msg = f"{cls.__name__}.restore(state): this is not a snapshot of a {cls.__name__}."
+            kind = cls.__name__
+            msg = (
+                f"{kind}.restore(state): this is not a snapshot of a {kind}. Pass what snapshot() "
+                "gave."
+            )
             raise StateVersionError(msg)
         if state.get("v") != VERSION:
             msg = (
@@ -69,7 +73,8 @@ class Sketch:
 
     def _require_alike(self, other: object) -> None:
         if type(other) is not type(self):
-            msg = f"{self._call()}.merge({other!r}): only a {type(self).__name__} can be merged."
+            kind = type(self).__name__
+            msg = f"{self._call()}.merge({other!r}): not a {kind}. Merge sketches of one kind."
             raise ModelError(msg)
         if other._parameters() != self._parameters():
             msg = (
