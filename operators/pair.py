@@ -116,7 +116,10 @@ class Barrier(Operator):
         try:
             found = self._waiting.get(key)
         except TypeError:
-            msg = f"{self.name}: {key!r} cannot be a key. Use plain values, not lists or dicts."
+            msg = (
+                f"{self.name}: {_plain(key)!r} cannot be a key. Use plain values, not lists or "
+                f"dicts."
+            )
             raise SchemaError(msg) from None
         return tuple(deque() for _ in self._names) if found is None else found
 
@@ -129,7 +132,7 @@ class Barrier(Operator):
 
     def _check_limit(self, key: Any, waiting: Waiting, port: int) -> None:
         if self.limit is not None and len(waiting[port]) >= self.limit:
-            of = f" of key {key!r}" if self._on[0] else ""
+            of = f" of key {_plain(key)!r}" if self._on[0] else ""
             others = [name for i, name in enumerate(self._names) if not waiting[i]]
             msg = (
                 f"{self.name}(limit={self.limit}): {self.limit} rows{of} at {self._names[port]!r} "
@@ -185,6 +188,11 @@ class Barrier(Operator):
         """Take back what `snapshot` gave."""
         self._arrived = state["arrived"]
         self._waiting = {sound(key): tuple(map(deque, queues)) for key, queues in state["waiting"]}
+
+
+def _plain(key: tuple[Any, ...]) -> Any:
+    """A key as its user thinks of it: one column is no tuple."""
+    return key[0] if len(key) == 1 else key
 
 
 class Pair(Barrier):

@@ -182,7 +182,7 @@ MISTAKES = [
     ("OperatorModel(punctuation_out=['free', 'free'])",
      "OperatorModel(punctuation_out=['free', 'free']): 1 ports. Give one mode, or one a port."),
     ("OperatorModel(punctuation_out='preserving', preserves=1)",
-     "OperatorModel(preserves=1): there is no such input port. Number one of 1, from 0."),
+     "OperatorModel(preserves=1): there is no such input port. Inputs are numbered from 0 to 0."),
     ("OperatorModel(punctuation_out='preserving', preserves=[0, 0])",
      "OperatorModel(preserves=[0, 0]): 1 output ports. Give one input port, or one an output."),
     ("OperatorModel(ports_in=['left', 'right']).input('rigt', 'Join')",

@@ -161,7 +161,7 @@ def test_the_limit_is_for_each_key_and_input_and_refuses_before_it_takes():
     with pytest.raises(OperatorError) as caught:
         running.insert("x3", 0)
     assert (
-        "Pair(limit=2): 2 rows of key ('x',) at 'a' wait for 'b', and here is one more. Raise the limit, "
+        "Pair(limit=2): 2 rows of key 'x' at 'a' wait for 'b', and here is one more. Raise the limit, "
         "or find out why that input is behind." == str(caught.value)
     )
     for row in ("x4", "x5", "z2"):
@@ -258,7 +258,7 @@ def test_mistakes_are_refused_when_they_are_made(code, kind, text):
 BAD_ROWS = [
     (Pair("id"), [to(1, {"ident": 1})], "on='id': no such column. Columns: ident."),
     (Pair("id"), [to(0, {"id": [1]})],
-     "Pair: ([1],) cannot be a key. Use plain values, not lists or dicts."),
+     "Pair: [1] cannot be a key. Use plain values, not lists or dicts."),
     (Pair(), [to(0, 1), to(1, 2)],
      "Pair: the row 1 has no named columns. Use dicts, or objects with fields."),
     (Pair(select=lambda a, b: None), [to(0, 1), to(1, 2)],

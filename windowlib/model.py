@@ -115,8 +115,8 @@ class OperatorModel:
         for mode, port in zip(modes_out, follows, strict=True):
             if mode == "preserving" and port not in range(len(names_in)):
                 msg = (
-                    f"OperatorModel(preserves={preserves!r}): there is no such input port. Number "
-                    f"one of {len(names_in)}, from 0."
+                    f"OperatorModel(preserves={preserves!r}): there is no such input port. Inputs "
+                    f"are numbered from 0 to {len(names_in) - 1}."
                 )
                 raise ModelError(msg)
         inputs = [

@@ -124,10 +124,9 @@ class QuantileSketch(Sketch):
     def _begin(self, x: Any) -> None:
         """Take the first value, or refuse one that has no order with the others."""
         if self._low is not None:
-            self._refuse(x, f"it cannot be compared with {self._low!r}")
-        try:
-            _ = x < x  # only to see whether it can be done
-        except TypeError:
+            other = self._high if _comparable(x, self._low) else self._low
+            self._refuse(x, f"it cannot be compared with {other!r}")
+        if not _comparable(x, x):
             self._refuse(x, f"a {type(x).__name__} has no order")
         self._low = self._high = x
 
@@ -141,7 +140,9 @@ class QuantileSketch(Sketch):
                 high if self._high < high else self._high,
             )
         except TypeError:
-            self._refuse(low, f"it cannot be compared with {self._low!r}")
+            lows, highs = (low, self._low), (high, self._high)
+            x, other = highs if _comparable(*lows) else lows
+            self._refuse(x, f"it cannot be compared with {other!r}")
 
     def _refuse(self, x: Any, why: str) -> NoReturn:
         msg = (
@@ -212,6 +213,14 @@ class QuantileSketch(Sketch):
 
     def __repr__(self) -> str:
         return f"<{self._call()}: {self.count()} values, from {self._low!r} to {self._high!r}>"
+
+
+def _comparable(a: Any, b: Any) -> bool:
+    try:
+        _ = a < b
+    except TypeError:
+        return False
+    return True
 
 
 def _share(q: float) -> Fraction:
