@@ -9,6 +9,7 @@ from typing import Any, Literal
 from operators.compile import Outputs, merged
 from operators.expressions import Col, Expr, quoted
 from operators.groups import GroupedPlan
+from operators.late import Latest
 from operators.making import Agg
 from windowlib.attributes import key_getter, one_key
 from windowlib.errors import ModelError
@@ -33,6 +34,14 @@ ALIASES: dict[str, tuple[str, dict[bool, str]]] = {
 """SPL's names of parameters, ours, and our values for SPL's true and false."""
 
 
+LATE_MODEL = OperatorModel(
+    ports_out=["out", "late"],
+    windows=[Tumbling, Sliding],
+    punctuation_in="window_bound",
+    punctuation_out=["generating", "free"],
+)
+
+
 class Aggregate(Operator):
     """Functions of the tuples of a window: one row per firing, or one per group.
 
@@ -55,6 +64,8 @@ class Aggregate(Operator):
             it is not true are left out.
         emit: "always", or "changed" for only those rows that differ from the last one of the same
             partition and group.
+        late: what becomes of a row whose delta attribute goes back within its partition: "keep"
+            it, as SPL does; "error"; or "port", which sends it to an output named late.
 
     >>> from operators import agg
     >>> from windowlib import Count, Sliding, replay
@@ -86,12 +97,14 @@ class Aggregate(Operator):
         order_by: By | Sequence[str] | None = None,
         having: Expr | Callable[[Any], Any] | None = None,
         emit: Literal["always", "changed"] = "always",
+        late: Literal["keep", "error", "port"] = "keep",
         name: str | None = None,
         **more: Any,
     ) -> None:
         given: dict[str, Any] = {"by": by, "group_by": group_by, "partial": partial}
         given |= {"evicted_partitions": evicted_partitions}
         others = {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit, "name": name}
+        others["late"] = late
         _check_words(given | others)
         _take_aliases(given, more)
         spec = _window(window, given["by"], order_by)
@@ -100,12 +113,17 @@ class Aggregate(Operator):
         self.evicted_partitions = given["evicted_partitions"]
         self.flush_at_end, self.having = flush_at_end, having
         self._only_changes = emit == "changed"
+        self.late = late
+        if late == "port":
+            self.model = LATE_MODEL
         super().__init__(spec, name=name)
         _check_options(spec, given["partial"], self.evicted_partitions, flush_at_end, emit)
+        _check_late(spec, late)
         self._check_size(spec)
         self.outputs = Outputs(merged(outputs, more), spec.by, self.group_by, having)
         self._plan = self._planned()
         self._last: dict[Any, dict[Any, dict[str, Any]]] = {}
+        self._latest = Latest(spec)
         self._register(spec)
 
     # -- building ---------------------------------------------------------------------------------
@@ -143,8 +161,11 @@ class Aggregate(Operator):
         else:
             self._set("before_flush", self._fire)
             self._set("on_empty_punctuation", lambda window: self.emit_punct())
-        if spec.forget is not None and (self.evicted_partitions == "emit" or self._only_changes):
+        watched = self.evicted_partitions == "emit" or self._only_changes or self.late != "keep"
+        if spec.forget is not None and watched:
             self._set("on_partitions_evicted", self._evicted)
+        if self.late != "keep":
+            self._set("on_tuple", self._in_order)
 
     def _set(self, event: str, handler: Callable[..., None]) -> None:
         self.__dict__[event] = handler
@@ -161,6 +182,19 @@ class Aggregate(Operator):
         assert window is not None
         self._full = window._reader(partial=self.partial == "emit")
         self._any = window._reader(partial=True)
+
+    def _in_order(self, tuple_: Any, port: int) -> None:
+        """Take a row, unless it is late."""
+        (window,) = self.containers
+        assert window is not None
+        key, values = self._latest.read(tuple_)
+        if not self._latest.behind(key, values):
+            window.insert(tuple_)
+            self._latest.note(key, values)
+        elif self.late == "port":
+            self._outputs[1](tuple_)
+        else:
+            raise self._latest.error(key, values, window.seen + 1)
 
     def _triggered(self, window: Window[Any, Any], key: Any) -> None:
         found = self._full(key)
@@ -206,6 +240,7 @@ class Aggregate(Operator):
             if self.evicted_partitions == "emit" and window.size(key):
                 self._fire(window, key)
             self._last.pop(one_key(key), None)
+            self._latest.forget(key)
 
     def on_finish(self) -> None:
         """What a tumbling window holds comes out if that was asked for."""
@@ -217,12 +252,16 @@ class Aggregate(Operator):
                     self._fire(window, key)
 
     def snapshot(self) -> Any:
-        """The last rows, if only changes come out."""
-        return [[key, list(rows.values())] for key, rows in self._last.items()]
+        """The last rows, if only changes come out; the latest values, if late rows do not go in."""
+        last = [[key, list(rows.values())] for key, rows in self._last.items()]
+        return {"last": last, "latest": self._latest.snapshot()}
 
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
-        self._last = {one_key(key): {self._group(row): row for row in rows} for key, rows in state}
+        self._last = {
+            one_key(key): {self._group(row): row for row in rows} for key, rows in state["last"]
+        }
+        self._latest.restore(state["latest"])
 
     # -- words ------------------------------------------------------------------------------------
 
@@ -258,6 +297,17 @@ class Aggregate(Operator):
         running = "running summary" if self.group_by is None else "running summary per group"
         way = "slices in two stacks" if isinstance(window, SlidingWindow) else running
         return [way] * len(self._plan.folds)
+
+
+def _check_late(spec: Spec, late: Any) -> None:
+    if late not in ("keep", "error", "port"):
+        raise ModelError(f"Aggregate(late={late!r}): unknown. Use 'keep', 'error' or 'port'.")
+    if late != "keep" and not any(isinstance(policy, Delta) for policy in spec.policies):
+        msg = (
+            f"Aggregate(late={late!r}): the window has no Delta policy, so no row is late. Drop "
+            f"it, or use a window such as Tumbling(Delta('ts', '1m'))."
+        )
+        raise ModelError(msg)
 
 
 def _take_aliases(given: dict[str, Any], more: dict[str, Any]) -> None:
