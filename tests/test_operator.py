@@ -743,3 +743,20 @@ output       out: punctuation of its own
 algorithm    none to speak of""" == Noted(C2, name="mine").explain()
     assert "input        in: expects punctuation" in Lists(Tumbling(Punct())).explain()
     assert "output       out: no punctuation" in Counts().explain()
+
+
+def test_after_the_end_the_clock_moves_and_nothing_ticks():
+    class Ticks(Operator):
+        model = OperatorModel(windows=[Tumbling], punctuation_out="generating")
+
+        def before_flush(self, window, key):
+            self.emit_punct()
+
+    running = Ticks(Tumbling(Time("1s"))).open()
+    marks: list[str] = []
+    running.connect(0, print, lambda: marks.append("punct"))
+    running.advance(2)
+    running.finish()
+    running.advance(10)
+    assert ["punct", "punct"] == marks
+    assert (10.0, None) == (running.now, running.due())

@@ -174,8 +174,13 @@ class Running:
 
     def due(self) -> int | None:
         """When it next has to act by itself, in microseconds, or None."""
-        times = [due for window in self._live if (due := window._due()) is not None]
+        times = [due for window in self._awake if (due := window._due()) is not None]
         return min(times, default=None)
+
+    @property
+    def _awake(self) -> list[Window[Any, Any]]:
+        """The windows that still act: after the end of the input, none does."""
+        return self._live if self._taking else []
 
     def advance(self, now: Instant) -> None:
         """Move the clock; whatever is due in any window happens at its own time, in order."""
@@ -206,7 +211,7 @@ class Running:
 
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due now, if anything is."""
-        for window in self._live:
+        for window in self._awake:
             with kept(failures), window.locked():
                 window._advance(self._now)
         with kept(failures):
