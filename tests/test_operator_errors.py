@@ -13,6 +13,7 @@ import windowlib
 from tests.test_docs import blocks
 from tests.test_errors import lines_of
 from windowlib import (
+    DeltaOrderError,
     ModelError,
     PunctuationError,
     SchemaError,
@@ -132,6 +133,13 @@ PROMISED = [
         ModelError,
         'Sort does not support Sliding(..., every=Time("1s")); progressive sort fires on every '
         "tuple. Supported: any Tumbling window, or Sliding(...) without `every=`.",
+    ),
+    Case(
+        'run(panes, {"symbol": "IBM", "ts": 7}, {"symbol": "IBM", "ts": 5})',
+        DeltaOrderError,
+        "Delta('ts', 60), symbol='IBM': the value went back from 7 to 5 (row 2). Sort first: "
+        "Sort('ts', window=Sliding(Delta('ts', 60))).then(...), or pass late=\"port\" to divert "
+        "such rows.",
     ),
     Case(
         'Graph(inputs=["x", "y"], a=(cut, "x"), b=(cut, "y"), total=(total, ["a", "b"]))',

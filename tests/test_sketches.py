@@ -837,6 +837,18 @@ def test_values_of_two_kinds_do_not_merge():
     assert text == str(caught.value)
 
 
+def test_the_message_names_the_value_that_does_not_compare():
+    sketch = filled(QuantileSketch(), [(0, 0), (1, "a")])
+    text = f"QuantileSketch(size=512).add((1, 2)): it cannot be compared with (1, 'a'). {ORDERED}"
+    for call in (
+        lambda: sketch.add((1, 2)),
+        lambda: sketch.merge(filled(QuantileSketch(), [(0, 1), (1, 2)])),
+    ):
+        with pytest.raises(SchemaError) as caught:
+            call()
+        assert text == str(caught.value)
+
+
 def test_values_that_have_no_order_among_themselves_are_refused_at_the_latest_when_sorted():
     values = [(0,), (9,), (1, "a"), (1, 2), (1, "b"), (2, 2), (3, 3), (4, 4)]
     text = (
