@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from operators.aggregate_checks import (
@@ -12,13 +13,13 @@ from operators.aggregate_checks import (
     check_words,
     columns,
     take_aliases,
-    window_of,
 )
 from operators.compile import Outputs, merged
 from operators.expressions import Expr
 from operators.groups import GroupedPlan
 from operators.late import Latest
 from operators.making import Agg
+from operators.windows import window_of
 from windowlib.attributes import key_getter, one_key
 from windowlib.incremental import describe
 from windowlib.model import OperatorModel
@@ -102,7 +103,8 @@ class Aggregate(Operator):
         others["late"] = late
         check_words(given | others)
         take_aliases(given, more)
-        spec = window_of(window, given["by"], order_by)
+        spec = window_of("Aggregate", "window", window, given["by"])
+        spec = spec if order_by is None else replace(spec, order_by=order_by)  # type: ignore[arg-type]
         self.group_by = columns(given["group_by"])
         self.partial = given["partial"] or getattr(spec, "partial", None) or "skip"
         self.evicted_partitions = given["evicted_partitions"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from operators.expressions import Col, Expr, quoted
 from windowlib.errors import ModelError
 from windowlib.policies import Count, Delta
-from windowlib.spec import KEY, Sliding, Spec, Tumbling
-from windowlib.spl import parse
+from windowlib.spec import Sliding, Spec
 
 PARTIAL = {True: "emit", False: "skip"}
 ALIASES: dict[str, tuple[str, dict[bool, str]]] = {
@@ -80,38 +78,6 @@ def check_words(given: dict[str, Any]) -> None:
                 f'the outputs as a dict: Aggregate(window, {{"{name}": ...}}).'
             )
             raise ModelError(msg)
-
-
-def window_of(window: Spec | str, by: Any, order_by: Any) -> Spec:
-    """The window with what the operator adds to it."""
-    if isinstance(window, str):
-        spec = parse(window, by=by)
-    elif isinstance(window, Tumbling | Sliding):
-        spec = window if by is None else _partitioned(window, by)
-    else:
-        msg = (
-            f"Aggregate({window!r}): not a window. Pass a specification first, such as "
-            f"Tumbling(Count(10))."
-        )
-        raise ModelError(msg)
-    if spec.by is KEY:
-        msg = (
-            "Aggregate(by=KEY): an operator reads its keys from the rows. Name the columns, such "
-            'as by="symbol".'
-        )
-        raise ModelError(msg)
-    return spec if order_by is None else replace(spec, order_by=order_by)
-
-
-def _partitioned(window: Spec, by: Any) -> Spec:
-    spec = replace(window, by=by) if window.by is None or window.by is KEY else window
-    if spec is window and window.by != (tuple(by) if isinstance(by, list) else by):
-        msg = (
-            f"Aggregate(by={by!r}): the window says by={window.by!r}. Say it once, or twice the "
-            f"same."
-        )
-        raise ModelError(msg)
-    return spec
 
 
 def columns(group_by: Any) -> Any:

@@ -20,7 +20,7 @@ from operators.join_checks import (
     check_unmatched,
     check_within,
     equality,
-    window_of,
+    side_of,
 )
 from operators.join_index import BandIndex, Index, Resident
 from operators.join_keys import Measure, key_reader
@@ -130,7 +130,7 @@ class Join(Operator):
         self._apart = unmatched == "port"
         self.model = self._model()
         specs = [
-            window_of(kind, port, window, partition_by)
+            side_of(kind, port, window, partition_by)
             for port, window in zip(("left", "right"), (left, right), strict=True)
         ]
         check_sides(kind, *specs)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple, get_args
 
+from operators.windows import window_of
 from windowlib.errors import ModelError, suggestion
 from windowlib.policies import Attribute, Count, Delta
-from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
-from windowlib.spl import parse
+from windowlib.spec import Sliding, Spec, Tumbling
 
 How = Literal["inner", "left", "right", "outer", "semi", "anti"]
 Unmatched = Literal["row", "port"]
@@ -77,17 +76,14 @@ def _columns(kind: str, name: str, columns: Any) -> tuple[Attribute, ...]:
     return parts
 
 
-def window_of(kind: str, port: str, window: Spec | str, partition_by: Any) -> Sliding:
+def side_of(kind: str, port: str, window: Spec | str, partition_by: Any) -> Sliding:
     """The window of one side, partitioned as asked."""
-    spec = parse(window) if isinstance(window, str) else window
+    spec = window_of(kind, port, window, partition_by, "partition_by")
     if isinstance(spec, Tumbling):
         msg = (
             f"{kind} does not support {spec!r}: a join looks at the recent tuples of the other "
             f"side, and a tumbling window forgets them all at once. {SUPPORTED}"
         )
-        raise ModelError(msg)
-    if not isinstance(spec, Sliding):
-        msg = f"{kind}({port}={window!r}): not a window. Pass one, as {port}=Sliding(Count(10))."
         raise ModelError(msg)
     if spec.every != Count(1):
         msg = (
@@ -95,24 +91,7 @@ def window_of(kind: str, port: str, window: Spec | str, partition_by: Any) -> Sl
             f"{SUPPORTED}"
         )
         raise ModelError(msg)
-    return _partitioned(kind, port, spec, partition_by)
-
-
-def _partitioned(kind: str, port: str, spec: Sliding, partition_by: By | None) -> Sliding:
-    made = spec if partition_by is None else replace(spec, by=partition_by)
-    if spec.by not in (None, KEY, made.by):
-        msg = (
-            f"{kind}(partition_by={partition_by!r}, {port}={spec!r}): the window has a key of its "
-            f"own. Drop `partition_by=`, or `by=` of the window."
-        )
-        raise ModelError(msg)
-    if made.by is KEY:
-        msg = (
-            f"{kind}({port}={made!r}): an operator reads the keys of its rows itself. Name the "
-            f'columns: by="symbol", or partition_by="symbol".'
-        )
-        raise ModelError(msg)
-    return made
+    return spec
 
 
 def stores(spec: Spec) -> bool:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from operators.order import Key, Nulls, Order, sort_keys
 from operators.progressive import OrderedWindow
+from operators.windows import window_of
 from windowlib.durations import duration_text
 from windowlib.errors import ModelError
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
 from windowlib.policies import Attribute, Count, Delta, Policy, Time
-from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
-from windowlib.spl import parse
+from windowlib.spec import By, Sliding, Spec, Tumbling
 from windowlib.tumbling import TumblingWindow
 from windowlib.window import Window
 
@@ -74,7 +73,7 @@ class Sort(Operator):
         flush_at_end: bool = False,
         name: str | None = None,
     ) -> None:
-        spec = _keyed(window, by)
+        spec = window_of("Sort", "window", window, by)
         self.order = Order(sort_keys("Sort", keys, ascending, nulls), "Sort")
         self.limit = limit
         self.flush_at_end = flush_at_end
@@ -176,27 +175,6 @@ class Sort(Operator):
         if self.flush_at_end and isinstance(window, TumblingWindow):
             for s in [s for s in window._subs.values() if window._size(s)]:
                 window._flush(s)
-
-
-def _keyed(window: Spec | str, by: Any) -> Spec:
-    """The window's specification, with the partition key that the operator was given."""
-    spec = parse(window) if isinstance(window, str) else window
-    if not isinstance(spec, Tumbling | Sliding):
-        msg = (
-            f"Sort(window={window!r}): not a window. Pass a specification, as "
-            f"window=Tumbling(Count(100)), or SPL text."
-        )
-        raise ModelError(msg)
-    by = tuple(by) if isinstance(by, list) else by
-    if by is not None and spec.by not in (None, KEY, by):
-        msg = f"Sort(by={by!r}, window={spec!r}): two partition keys. Drop one of them."
-        raise ModelError(msg)
-    if by is not None:
-        spec = replace(spec, by=by)
-    if spec.by is KEY:
-        msg = f'Sort(window={spec!r}): nothing passes the keys. Add by=, such as by="symbol".'
-        raise ModelError(msg)
-    return spec
 
 
 def _check_window(spec: Spec) -> None:

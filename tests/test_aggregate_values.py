@@ -227,8 +227,8 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (
         make(Count(3), n=N),
         ModelError,
-        "Aggregate(Count(size=3)): not a window. Pass a specification first, such as "
-        "Tumbling(Count(10)).",
+        "Aggregate(window=Count(size=3)): not a window. Pass a specification, as "
+        "window=Sliding(Count(10)), or SPL text.",
     ),
     (
         make(Tumbling(Count(0)), n=N),
@@ -251,8 +251,8 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (
         make(Tumbling(Count(3), by=KEY), n=N),
         ModelError,
-        "Aggregate(by=KEY): an operator reads its keys from the rows. Name the columns, such as "
-        'by="symbol".',
+        "Aggregate(window=Tumbling(Count(size=3), by=KEY)): an operator reads its keys from the "
+        'rows. Name the columns, such as by="symbol".',
     ),
     # outputs
     (
@@ -354,7 +354,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (
         make(Tumbling(Count(3), by="a"), n=N, by="b"),
         ModelError,
-        "Aggregate(by='b'): the window says by='a'. Say it once, or twice the same.",
+        "Aggregate(by='b'): the window says by='a'. Drop one of them.",
     ),
     (
         make(T, n=N, group_by=[]),

@@ -50,7 +50,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"left": Count(5)},
-        "Join(left=Count(size=5)): not a window. Pass one, as left=Sliding(Count(10)).",
+        "Join(left=Count(size=5)): not a window. Pass a specification, as "
+        "left=Sliding(Count(10)), or SPL text.",
     ),
     (
         {"left": Sliding(Count(0)), "right": Sliding(Count(0))},
@@ -145,18 +146,17 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"left": Sliding(Count(2), by="a"), "partition_by": "b"},
-        "Join(partition_by='b', left=Sliding(Count(size=2), every=Count(size=1), by='a')): the "
-        "window has a key of its own. Drop `partition_by=`, or `by=` of the window.",
+        "Join(partition_by='b'): the window says by='a'. Drop one of them.",
     ),
     (
         {"right": Sliding(Count(2), by=KEY)},
-        "Join(right=Sliding(Count(size=2), every=Count(size=1), by=KEY)): an operator reads the "
-        'keys of its rows itself. Name the columns: by="symbol", or partition_by="symbol".',
+        "Join(right=Sliding(Count(size=2), every=Count(size=1), by=KEY)): an operator reads its "
+        'keys from the rows. Name the columns, such as partition_by="symbol".',
     ),
     (
         {"partition_by": KEY},
-        "Join(left=Sliding(Count(size=2), every=Count(size=1), by=KEY)): an operator reads the "
-        'keys of its rows itself. Name the columns: by="symbol", or partition_by="symbol".',
+        "Join(left=Sliding(Count(size=2), every=Count(size=1), by=KEY)): an operator reads its "
+        'keys from the rows. Name the columns, such as partition_by="symbol".',
     ),
     (
         {"suffixes": ("", "_r", "_s")},

@@ -660,17 +660,16 @@ BATCH = Tumbling(Count(3))
         (
             lambda: Sort("a", window=None),  # type: ignore[arg-type]
             "Sort(window=None): not a window. Pass a specification, as "
-            "window=Tumbling(Count(100)), or SPL text.",
+            "window=Sliding(Count(10)), or SPL text.",
         ),
         (
             lambda: Sort("a", window=Tumbling(Count(3), by="k"), by="g"),
-            "Sort(by='g', window=Tumbling(Count(size=3), by='k')): two partition keys. Drop one of "
-            "them.",
+            "Sort(by='g'): the window says by='k'. Drop one of them.",
         ),
         (
             lambda: Sort("a", window="sliding, count(3), count(1), partitioned"),
-            "Sort(window=Sliding(Count(size=3), every=Count(size=1), by=KEY)): nothing passes the "
-            'keys. Add by=, such as by="symbol".',
+            "Sort(window=Sliding(Count(size=3), every=Count(size=1), by=KEY)): an operator reads "
+            'its keys from the rows. Name the columns, such as by="symbol".',
         ),
         (
             lambda: Sort("a", window=Sliding(Count(0))),
