@@ -97,6 +97,7 @@ class Aggregate(Operator):
         self.evicted_partitions = given["evicted_partitions"]
         self.flush_at_end, self.having = flush_at_end, having
         self._only_changes = emit == "changed"
+        self._every_row = self.group_by is None and having is None and emit == "always"
         super().__init__(spec, name=name)
         _check_options(spec, given["partial"], self.evicted_partitions, flush_at_end, emit)
         self._check_size(spec)
@@ -176,15 +177,17 @@ class Aggregate(Operator):
 
     def _send(self, key: Any, n: int, summary: Any) -> None:
         """The rows of one firing."""
-        if self.group_by is None:
-            row = self.outputs.row(key, None, [*summary, n, 1, [n]])
-            rows: Iterable[dict[str, Any]] = () if row is None else (row,)
-        else:
-            rows = self.outputs.rows(key, summary, n)
-        if self._only_changes:
-            rows = self._changed(key, rows)
         send = self._outputs[0]
-        for row in rows:
+        if self._every_row:
+            send(self.outputs.make(key, None, n, summary))
+            return
+        rows: Iterable[dict[str, Any]]
+        if self.group_by is None:
+            row = self.outputs.row(key, None, n, summary)
+            rows = () if row is None else (row,)
+        else:
+            rows = self.outputs.rows(key, n, summary)
+        for row in self._changed(key, rows) if self._only_changes else rows:
             send(row)
 
     def _changed(self, key: Any, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -136,6 +136,11 @@ def _refuse(name: str, x: Any, why: str) -> NoReturn:
     raise SchemaError(msg)
 
 
+def _larger(a: str, b: str) -> str:
+    """Text for abs(a) >= abs(b): comparisons cost less than two calls."""
+    return f"{b} <= {a} >= -{b} or {b} >= {a} <= -{b}"
+
+
 class SumFold(Fold):
     """State: total, how many nulls, and the compensation unless the run is short."""
 
@@ -150,7 +155,7 @@ class SumFold(Fold):
             self.empty = (0, 0, 0)
             self.compute = (
                 "_0 = {0}; _1 = _0 + x; "
-                "_2 = {2} + ((_0 - _1) + x if abs(_0) >= abs(x) else (x - _1) + _0)"
+                f"_2 = {{2}} + ((_0 - _1) + x if {_larger('_0', 'x')} else (x - _1) + _0)"
             )
             self.store = "{0} = _1; {2} = _2"
             # Where the total is infinite the compensation is not a number.
@@ -158,8 +163,8 @@ class SumFold(Fold):
             self.merged = (
                 "({m} := {a0} + {b0})",
                 "0",
-                "{a2} + {b2} + (({a0} - {m}) + {b0} if abs({a0}) >= abs({b0}) "
-                "else ({b0} - {m}) + {a0})",
+                "{a2} + {b2} + (({a0} - {m}) + {b0} "
+                f"if {_larger('{a0}', '{b0}')} else ({{b0}} - {{m}}) + {{a0}})",
             )
 
     def step(self, state: State, x: Any) -> State:

@@ -294,9 +294,11 @@ class SlidingWindow(Window[T, K]):
 
         def closed(key: Any) -> tuple[int, Any] | None:
             s = subs.get(key)
-            if s is None or (s.taken < limit and not partial):
+            if s is None:
                 return None
-            return min(s.taken, limit), s.value()  # type: ignore[attr-defined]
+            if s.taken >= limit:
+                return limit, s.value()  # type: ignore[attr-defined]
+            return (s.taken, s.value()) if partial else None  # type: ignore[attr-defined]
 
         def kept(key: Any) -> tuple[int, Any] | None:
             s = subs.get(key)

@@ -252,10 +252,14 @@ class TumblingWindow(Window[T, K]):
 
     def _reader(self, partial: bool) -> Callable[[Any], tuple[int, Any] | None]:
         """A function from a key to its size and summary, None if it is empty."""
+        subs, slots = self._subs, self._plan is not None
 
         def read(key: Any) -> tuple[int, Any] | None:
-            size = self.size(key)
-            return (size, self.summary(key).value()) if size else None
+            s = subs.get(key)
+            if s is None or not s.n:
+                return None
+            summary: Any = s if slots else s.summary
+            return s.n, summary.value()
 
         return read
 
