@@ -1,45 +1,29 @@
-"""VWAP per symbol over the last 100 trades, after every 10, without keeping a trade.
+"""VWAP per symbol over the last 100 trades, after every 10: a ready-made operator.
 
-Shows ready-made summarizers on a sliding window. Both policies count, so the container keeps a
-partial sum per 10 trades instead of the trades themselves; `explain` says so.
+The operator is a value; `replay` runs rows through it. What it keeps are ten partial results per
+symbol, not the trades, and `explain` says so.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from windowlib import Count, Sliding, SlidingWindow, Window, WindowEvents, summarizers
+from windowlib import Count, PartitionAge, Sliding, replay
+from windowlib.operators import Aggregate, agg
 from windowlib.samples import trades
 
-Trade = Mapping[str, Any]
-
-
-class Vwap(WindowEvents[Trade, str]):
-    """Divides one sum by the other."""
-
-    def on_trigger(self, window: Window[Trade, str], symbol: str) -> None:
-        total = window.summary(symbol).value()
-        vwap = total["notional"] / total["qty"]
-        self.emit(symbol=symbol, trades=total["n"], vwap=vwap)
+vwap = Aggregate(
+    Sliding(Count(100), every=Count(10), by="symbol", order_by="ts", forget=PartitionAge("1h")),
+    vwap=agg.sum("notional") / agg.sum("qty"),
+    high=agg.max("price"),
+    largest=agg.top(1, "qty", by="qty"),
+    n=agg.count(),
+)
 
 
 def main() -> None:
-    window: SlidingWindow[Trade, str] = SlidingWindow(
-        Sliding(Count(100), every=Count(10), by="symbol"),
-        events=Vwap(),
-        summarizer={
-            "n": summarizers.count(),
-            "qty": summarizers.sum("qty"),
-            "notional": summarizers.sum("notional"),
-        },
-    )
-    window.insert_many(trades(1000))
-
-    print(window.explain())
+    rows = list(replay(vwap, trades(1000)))
+    print(vwap.explain())
     print()
-    print(f"{len(window.events.emitted)} results; the last of each symbol:")
-    last = {row["symbol"]: row for row in window.events.emitted}
-    for symbol, row in sorted(last.items()):
-        print(f"{symbol:5} {row['trades']:4} trades  VWAP {row['vwap']:.3f}")
+    print(f"{len(rows)} results; the last of each symbol:")
+    for symbol, row in sorted({row["symbol"]: row for row in rows}.items()):
+        print(f"{symbol:5} {row['n']} trades  VWAP {row['vwap']:.3f}  high {row['high']:.2f}")
 
 
 if __name__ == "__main__":

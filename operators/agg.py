@@ -330,8 +330,8 @@ def approx_count_distinct(column: Column, *, precision: int = 12) -> Agg:
     return _made("approx_count_distinct", ApproxCount, {"": column}, precision=precision)
 
 
-def approx_quantile(column: Column, q: float, *, size: int = 200) -> Agg:
-    """A value whose rank is about `q` (KLL sketch); `size` 200 means about 1 % of the ranks off."""
+def approx_quantile(column: Column, q: float, *, size: int = 512) -> Agg:
+    """A value of about the rank `q` (KLL sketch): 5 / `size` of the ranks off, 1 % at 512."""
     _fraction("approx_quantile", q)
     if isinstance(size, bool) or not isinstance(size, int) or size < 8:
         _refuse("approx_quantile", "size", size, "a whole number, 8 or more.")
@@ -341,13 +341,14 @@ def approx_quantile(column: Column, q: float, *, size: int = 200) -> Agg:
 def approx_top_k(column: Column, k: int, *, capacity: int | None = None) -> Agg:
     """The `k` most frequent values with their counts, as pairs (Space-Saving).
 
-    Exact while there are at most `capacity` distinct values, which is 10 times `k` unless given.
+    Exact while there are at most `capacity` distinct values: 512, or 8 times `k` if that is more.
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         _refuse("approx_top_k", "k", k, "say how many, 1 or more.")
-    size = 10 * k if capacity is None else capacity
-    if isinstance(size, bool) or not isinstance(size, int) or size < k:
-        _refuse("approx_top_k", "capacity", capacity, "a whole number, k or more.")
+    # builtins are hidden by the functions of this module
+    size = (512 if k <= 64 else 8 * k) if capacity is None else capacity
+    if isinstance(size, bool) or not isinstance(size, int) or size < 2 * k:
+        _refuse("approx_top_k", "capacity", capacity, "a whole number, twice k or more.")
     return _made("approx_top_k", ApproxTop, {"": column}, k=k, capacity=size)
 
 

@@ -250,9 +250,13 @@ class Aggregate(Operator):
             algorithms = describe(self._plan)
         shown = dict(zip(self.outputs.recipes, algorithms, strict=True))
         for name, expression in self.outputs.expressions.items():
-            yield "column", f"{name} = {expression!r}"
-            for leaf in dict.fromkeys(map(repr, expression.leaves())):
-                yield "", f"  {leaf}: {shown.get(leaf, 'size of the window or its groups')}"
+            leaves = dict.fromkeys(map(repr, expression.leaves()))
+            ways = {leaf: shown.get(leaf, "size of the window or its groups") for leaf in leaves}
+            if repr(expression) in ways:
+                yield "column", f"{name} = {expression!r}: {ways[repr(expression)]}"
+            else:
+                yield "column", f"{name} = {expression!r}"
+                yield from (("", f"  {leaf}: {way}") for leaf, way in ways.items())
 
 
 def _aliases(more: dict[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ LINES = {
         "14:33:13  MSFT    410.01  above 409.90",
     ],
     "vwap.py": [
-        "window    sliding, count(100), count(10), partitioned",
-        "99 results; the last of each symbol:",
-        "IBM    100 trades  VWAP 191.493",
+        "column       n = agg.count(): slices in two stacks",
+        "72 results; the last of each symbol:",
+        "IBM   100 trades  VWAP 191.493  high 192.40",
     ],
     "network_age.py": [
         "  21.6 s  10.0.0.7 > 10.0.9.1  1038 bytes/s",

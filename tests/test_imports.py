@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "windowlib"
 FILES = sorted(PACKAGE.rglob("*.py"))
+OPERATORS = sorted((ROOT / "operators").rglob("*.py"))
 # What is built on the library, and what the command line is made of.
 TOOLS = {"cli", "conformance", "demo", "samples", "svg", "timeline", "trace"}
 
@@ -115,7 +116,7 @@ other.restore(pickle.loads(pickle.dumps(window.snapshot())))
 
 
 def test_every_module_can_be_the_first_to_be_imported():
-    names = [module_of(path) for path in FILES if path.stem != "__main__"]
+    names = [module_of(path) for path in FILES if path.stem != "__main__" and path != FACADE]
     code = f"""
 import importlib, sys
 for name in {names!r}:
@@ -160,15 +161,35 @@ def tops(names):
     return {name.partition(".")[0] for name in names}
 
 
-@files
+FACADE = PACKAGE / "operators.py"  # shows the operators under our name, and does nothing else
+# What the command line is made of may use them, when it runs.
+USERS = {PACKAGE / "demo.py"}
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p not in {FACADE} | USERS], ids=module_of)
 def test_windowlib_does_not_know_the_operators(path):
     assert "operators" not in tops(known(path, anywhere=True))
     assert not tops(known(path, anywhere=True)) & {"tests", "bench", "examples"}
 
 
-@files
+def test_the_operators_have_our_name_too():
+    import operators
+    from windowlib import operators as ours
+
+    assert sorted(operators.__all__) == sorted(ours.__all__)
+    assert all(getattr(operators, name) is getattr(ours, name) for name in operators.__all__)
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p != FACADE], ids=module_of)
 def test_a_module_imports_the_standard_library_and_windowlib(path):
     assert tops(known(path, anywhere=False)) <= sys.stdlib_module_names | {"windowlib"}
+
+
+@pytest.mark.parametrize("path", OPERATORS, ids=module_of)
+def test_an_operator_imports_the_standard_library_windowlib_and_other_operators(path):
+    ours = {"windowlib", "operators"}
+    assert tops(known(path, anywhere=False)) <= sys.stdlib_module_names | ours
+    assert tops(known(path, anywhere=True)) <= sys.stdlib_module_names | ours | {"sortedcontainers"}
 
 
 def is_core(path):
@@ -204,6 +225,6 @@ def test_the_checks_of_imports_can_fail(tmp_path):
 # -- size --
 
 
-@files
+@pytest.mark.parametrize("path", [*FILES, *OPERATORS], ids=module_of)
 def test_a_module_fits_in_400_lines(path):
     assert len(path.read_text().splitlines()) <= 400

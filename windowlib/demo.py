@@ -1,4 +1,4 @@
-"""`python -m windowlib demo`: one window, from the question to the answer."""
+"""`python -m windowlib demo`: one operator, from the question to the answer."""
 
 from __future__ import annotations
 
@@ -15,19 +15,16 @@ QUESTION = "VWAP per symbol over the last 6 trades, after every 3 trades."
 
 # Shown and run, so that what is shown is what runs.
 CODE = """\
-from windowlib import Count, Sliding, SlidingWindow, WindowEvents
+from windowlib import Count, Sliding, replay
+from windowlib.operators import Aggregate, agg
 from windowlib.samples import trades
 
-class Vwap(WindowEvents):
-    def on_trigger(self, window, symbol):
-        held = window[symbol]
-        notional = sum(t["notional"] for t in held)
-        vwap = notional / sum(t["qty"] for t in held)
-        self.emit(symbol=symbol, vwap=vwap, until=held[-1]["ts"])
-
-spec = Sliding(Count(6), every=Count(3), by="symbol")
-window = SlidingWindow(spec, events=Vwap())
-window.insert_many(trades(500))
+vwap = Aggregate(
+    Sliding(Count(6), every=Count(3), by="symbol"),
+    vwap=agg.sum("notional") / agg.sum("qty"),
+    until=agg.last("ts"),
+)
+rows = list(replay(vwap, trades(500)))
 """
 
 TRY = """\
@@ -41,9 +38,9 @@ def text(symbol: str = "IBM", shown: int = 12) -> str:
     """The whole demonstration."""
     names: dict[str, Any] = {}
     exec(CODE, names)
-    spec: Spec = names["spec"]
+    spec: Spec = names["vwap"].windows[0]
     seen = trace(spec, [t for t in trades() if t["symbol"] == symbol][:shown])
-    rows: list[dict[str, Any]] = names["window"].events.emitted
+    rows: list[dict[str, Any]] = names["rows"]
     parts = [
         f"Question: {QUESTION}",
         textwrap.indent(CODE.rstrip(), "    "),

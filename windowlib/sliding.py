@@ -323,7 +323,7 @@ class SlidingWindow(Window[T, K]):
 
     def _was_full(self, s: Subwindow) -> bool:
         if isinstance(self._evict, Count):  # the generated insert sets the flag only for a handler
-            return self._size(s) >= self._evict.size
+            return self._arrived(s) >= self._evict.size  # also while its oldest has just left
         return s.full
 
     def _save_summary(self, s: Subwindow) -> Any:

@@ -340,7 +340,7 @@ def made(factory: Callable[[], Summarizer[Any]]) -> Summarizer[Any]:
 
 def check_summarizer(argument: object) -> None:
     """Refuse anything that is neither ready-made nor a factory of summarizers."""
-    if isinstance(argument, Recipe):
+    if isinstance(argument, Recipe | Plan):
         return
     if isinstance(argument, Mapping):
         wrong = [n for n, r in argument.items() if not isinstance(r, Recipe)]

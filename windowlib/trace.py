@@ -88,6 +88,9 @@ class _Of(Getter):
     def __call__(self, arrival: _Arrival) -> Any:
         return super().__call__(arrival.row)
 
+    def inline(self, variable: str, sample: object) -> str | None:
+        return super().inline(f"{variable}.row", getattr(sample, "row", sample))
+
     def __repr__(self) -> str:
         return repr(self.attribute)
 

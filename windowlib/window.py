@@ -114,8 +114,6 @@ class Window(Access[T, K]):
     ) -> Callable[[], Summarizer[Any]] | None:
         if argument is None:
             return None
-        if isinstance(argument, Plan):
-            return argument
         check_summarizer(argument)
         if isinstance(argument, Recipe | Mapping):
             return Plan(argument, short=self._short_runs())
