@@ -442,6 +442,45 @@ def test_a_tuple_that_cannot_be_summarised_leaves_every_state_as_it_was(engine):
     assert [2, 10, 1.0, 4, 6] == [summary[k] for k in ("count", "sum", "variance", "min", "max")]
 
 
+MIXED = st.sampled_from(
+    [
+        *(1, -2, 0.5, True, None, "five", b"5", [1], Decimal("1.5"), Fraction(1, 3), 10**400),
+        *(timedelta(1), date(2024, 1, 1), math.inf, -math.inf, math.nan),
+    ]
+)
+FUNCTIONS = [
+    *(
+        getattr(summarizers, name)(column)
+        for name in ("sum", "mean", "min", "max")
+        for column in "xy"
+    ),
+    summarizers.sum("x", compensated=True),
+    summarizers.variance("y"),
+]
+
+
+@given(
+    functions=st.lists(st.sampled_from(FUNCTIONS), min_size=1, max_size=4),
+    rows=st.lists(st.fixed_dictionaries({"x": MIXED, "y": MIXED}), max_size=6),
+)
+@example([FUNCTIONS[6], FUNCTIONS[1]], [{"x": 1, "y": 2}, {"x": 9, "y": "five"}])
+@example([FUNCTIONS[0], FUNCTIONS[6]], [{"x": Decimal("1.5"), "y": 0}, {"x": 9.5, "y": 0}])
+def test_a_tuple_enters_every_state_or_none(functions, rows):
+    chosen = {str(i): function for i, function in enumerate(functions)}
+    generated, reference = windows = [tumbling(Count(9), chosen, engine) for engine in ENGINES]
+    for row in rows:
+        before = repr(generated.snapshot()["parts"])
+        refusals = []
+        for window in windows:
+            try:
+                window.insert(row)
+            except Exception as error:
+                refusals.append(str(error))
+        assert len(refusals) in (0, 2)
+        assert same(reference.snapshot()["parts"], generated.snapshot()["parts"])
+        assert not refusals or before == repr(generated.snapshot()["parts"])
+
+
 @engines
 @pytest.mark.parametrize("name", ["sum", "mean", "variance", "min", "max"])
 def test_a_snapshot_that_was_pickled_knows_nulls_from_numbers(engine, name):

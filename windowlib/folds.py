@@ -43,13 +43,13 @@ class Fold:
     textual: bool = True  # whether the generated insert may contain it
     compute: str = ""
     store: str = ""
-    inplace: str = ""  # compute and store in one, where a repetition does no harm
-    idempotent: bool = False  # taking a value twice changes nothing
+    inplace: str = ""  # compute and store in one; it raises before it stores
     # As text again, for as long as no tuple needed `step`: the result, and the places of two runs
     # together, where `a0`, … are the places of the earlier run and `b0`, … of the later.
     # `m` is a local name of the fold's own.
     read: str = ""
     merged: tuple[str, ...] = ()
+    cold: tuple[int, ...] = ()  # places that only `step` changes, and `read` does not mention
 
     def step(self, state: State, x: Any) -> State:
         """The state after one more value; nulls are skipped."""
@@ -145,6 +145,7 @@ class SumFold(Fold):
     """State: total, how many nulls, and the compensation unless the run is short."""
 
     name = "sum"
+    cold = (1,)
 
     def __init__(self, short: bool) -> None:
         if short:
@@ -277,7 +278,6 @@ class MaxFold(Fold):
 
     name = "max"
     empty = (LOWEST,)
-    idempotent = True
     compute = "_0 = x < {0}"
     store = "if not _0 and {0} == {0}: {0} = x"  # NaN is not less, and then stays
     inplace = "if not x < {0} and {0} == {0}: {0} = x"
@@ -304,7 +304,6 @@ class MinFold(Fold):
 
     name = "min"
     empty = (HIGHEST,)
-    idempotent = True
     compute = "_0 = x > {0}"
     store = "if not _0 and (x == x or {0} is HIGHEST): {0} = x"  # NaN is not greater, nor less
     inplace = "if not x > {0} and (x == x or {0} is HIGHEST): {0} = x"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from windowlib.engine.ready import slice_reader
+from windowlib.engine.ready import Row, padder, slice_reader
 from windowlib.errors import AccessError
 from windowlib.subwindow import Subwindow, subwindow_class
 from windowlib.summarizers import Plan
@@ -39,6 +39,7 @@ class Slices:
         self.kept = 2 * periods + 1 if self.tail else periods
         fields = ("back", "count", "front", "full", "n", "recent", "stamp")
         self._sub = subwindow_class(fields, plan.start, slice_reader(plan, size))
+        self._hot, self._whole = plan.hot, padder(plan)
 
     def make(self, key: Any) -> Subwindow:
         """A subwindow without a slice."""
@@ -66,23 +67,26 @@ class Slices:
 
     def save(self, s: Subwindow) -> Any:
         """Closed slices, and the state of the open one, as plain data."""
-        encode = self.plan.encode
-        front, recent = ([encode(row) for row in stack] for stack in (s.front, s.recent))
-        back = None if s.back is None else encode(s.back)
+        front, recent = ([self._save(row) for row in stack] for stack in (s.front, s.recent))
+        back = None if s.back is None else self._save(s.back)
         return [[front, recent, back], self.plan.load(s).snapshot(), self.plan.odd]
 
     def load(self, s: Subwindow, state: Any) -> None:
         """Put back what `save` gave."""
         (front, recent, back), open_slice, odd = state
-        s.front, s.recent = ([self._row(row) for row in stack] for stack in (front, recent))
-        s.back = None if back is None else self._row(back)
+        self.plan.odd = self.plan.odd or odd
+        s.front, s.recent = ([self._load(row) for row in stack] for stack in (front, recent))
+        s.back = None if back is None else self._load(back)
         ready = self.plan()
         ready.restore(open_slice)
         self.plan.store(s, ready)
-        self.plan.odd = self.plan.odd or odd
 
-    def _row(self, encoded: list[Any]) -> tuple[Any, ...]:
-        return tuple(self.plan.decode(encoded))
+    def _save(self, row: Row) -> list[Any]:
+        return self.plan.encode(self._whole(row))
+
+    def _load(self, saved: list[Any]) -> Row:
+        row = self.plan.decode(saved)
+        return tuple(row if self.plan.odd else [row[i] for i in self._hot])
 
     def refuse(self, key: Any) -> NoReturn:
         """The summary was asked for at another time."""

@@ -269,7 +269,7 @@ class SlidingWindow(Window[T, K]):
 
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
         """A summary of the tuples of a partition; `.value()` reads it."""
-        s = self._find(key)
+        s = self._subs.get(key) or self._find(key)
         if self._slices is not None:
             if s is not None and s.count and not s.n:  # a trigger is running
                 return s

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from windowlib.folds import HIGHEST, Fold
 from windowlib.subwindow import Subwindow, place
 from windowlib.summarizers import Plan
 
+P = TypeVar("P")
+
 Row = tuple[Any, ...]
-"""The places of all folds of a plan, in a row."""
+"""The places of all folds of a plan, in a row; of slices, only the hot ones until one is odd."""
 
 
 def update_lines(plan: Plan, sample: Any, names: dict[str, Any]) -> Iterator[str]:
     """Source that folds `t` into the slots of `s`.
 
-    A value that raises (a null, an odd type) is folded once more the readable way, by `slow`. So
-    what has been stored by then must not matter: arithmetic comes before all stores, or only
-    idempotent folds come before the one that counts.
+    A value that raises (a null, an odd type) is left to `slow`, which folds it the readable way or
+    refuses it. So nothing may have been stored by then.
     """
     if not any(plan.getters):
         return
@@ -35,11 +36,14 @@ def _fold_lines(plan: Plan, sample: Any, names: dict[str, Any], prefix: str) -> 
     names.update((f"fold{i}", fold) for i, fold in enumerate(plan.folds))
     reads, value_of = _reads(plan, sample, names)
     texts = list(_texts(plan, value_of, prefix))
-    lines = [*reads, *(compute for compute, _, _ in texts), *(store for _, store, _ in texts)]
-    folds = [fold for fold, getter in zip(plan.folds, plan.getters, strict=True) if getter]
-    if all(f.inplace for f in folds) and sum(not f.idempotent for f in folds) <= 1:
-        order = sorted(range(len(folds)), key=lambda i: not folds[i].idempotent)
-        lines = [*reads, *(texts[i][2] for i in order)]
+    # All arithmetic comes before all stores; between them, one fold may do both at once. Best one
+    # that compares, because a comparison costs least where it is tested.
+    inplace = [i for i, text in enumerate(texts) if text[2]]
+    last = max(inplace, key=lambda i: texts[i][2].startswith("if "), default=None)
+    others = [text for i, text in enumerate(texts) if i != last]
+    lines = [*reads, *(text[0] for text in others)]
+    lines += [] if last is None else [texts[last][2]]
+    lines += [text[1] for text in others]
     if len(lines) == 2 and lines[1].count("x0") == 1:  # used once: no need to name the value
         lines = [lines[1].replace("x0", lines[0].partition(" = ")[2])]
     return [line for line in lines if line]
@@ -100,29 +104,37 @@ def close_lines(plan: Plan, kept: int, names: dict[str, Any]) -> Iterator[str]:
 
     Its row goes on the stack of recent slices; the oldest slice leaves if there are too many.
     """
-    places = [f"s.{place(i)}" for i in range(plan.places)]
-    names.update(_calls(plan), flip=_flipper(plan))
+    names.update(_calls(plan), flip=_flipper(plan), starts=plan.start)
+    slots = [f"s.{place(i)}" for i in range(plan.places)]
     yield "s.taken += n"
     yield "s.n = 0"
-    yield f"b = {_row(places)}"
-    for i, start in enumerate(plan.start):
-        names[f"start{i}"] = start
-        yield f"{places[i]} = start{i}"
+    if plan.places:
+        yield f"if plan.odd: b = {_row(slots)}; {_row(slots)} = starts"
+        yield f"else: b = {_row([slots[i] for i in plan.hot])}"
+        yield from (f"{slots[i]} = {_literal(plan.start[i], f'start{i}', names)}" for i in plan.hot)
+    else:
+        yield "b = ()"
     yield "r = s.recent"
     yield "r.append(b)"
     yield "a = s.back"
     yield "if a is None: s.back = b"
     yield "else:"
-    yield from (f"    {line}" for line in _merge_lines(plan, "s.back"))
+    yield from (f"    {line}" for line in _merge_lines(plan, "s.back", plan.hot))
     yield "a = s.front"
     yield "if a: a.pop()"
     yield f"elif len(r) > {kept}: flip(s, r, a)"
 
 
+def _literal(value: Any, name: str, names: dict[str, Any]) -> str:
+    """Text for a value: itself for an int, else a name for it."""
+    names[name] = value
+    return repr(value) if type(value) is int else name
+
+
 def _flipper(plan: Plan) -> Callable[[Subwindow, list[Row], list[Row]], None]:
     """All but the oldest recent slice go to the front stack, merged from the newest on."""
     lines = ["b = r.pop()", "front.append(b)", "while len(r) > 1:", "    a = r.pop()"]
-    lines += [f"    {line}" for line in [*_merge_lines(plan, "b"), "front.append(b)"]]
+    lines += [f"    {line}" for line in [*_merge_lines(plan, "b", plan.hot), "front.append(b)"]]
     lines += ["r.clear()", "s.back = None"]
     return _function("s, r, front", lines, _calls(plan))
 
@@ -169,90 +181,120 @@ def _slow_row(plan: Plan) -> Callable[[Row, Any], Row]:
 
 def merger(plan: Plan) -> Callable[[Row, Row], Row]:
     """A function that merges two rows, the earlier first."""
-    return _function("a, b", [*_merge_lines(plan, "b"), "return b"], _calls(plan))
+    lines = [*_merge_lines(plan, "b", range(plan.places)), "return b"]
+    return _function("a, b", lines, _calls(plan))
 
 
 def values_reader(plan: Plan) -> Callable[[int, Row], list[Any]]:
     """A function from a number of tuples and their row to the values of all folds."""
-    unpack = [f"{_row([place(i) for i in range(plan.places)])} = row"] if plan.places else []
-    return _function("n, row", [*unpack, *_value_lines(plan)], _calls(plan))
+    names = [place(i) for i in range(plan.places)]
+    unpack = [f"{_row(names)} = row"] if names else []
+    return _function("n, row", [*unpack, *_value_lines(plan, names)], _calls(plan))
 
 
 def slot_reader(plan: Plan) -> Callable[[Subwindow], Any]:
     """A function from a subwindow to the value of the summaries in its slots."""
-    loads = [f"{place(i)} = s.{place(i)}" for i in range(plan.places)]
-    return _function("s", ["n = s.n", *loads, *_value_lines(plan)], _calls(plan))
+    names = [f"s.{place(i)}" for i in range(plan.places)]
+    return _function("s", ["n = s.n", *_value_lines(plan, names)], _calls(plan))
 
 
 def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
     """A function from a subwindow to the value of all its closed slices."""
     names = [place(i) for i in range(plan.places)]
-    merged = _merged(plan)
-    shares = list(_shares(plan, [f"({text})" for text in merged or names]))
-    texts = [plan.folds[i].read.format(*share, m=f"_m{i}") for i, share in shares]
     lines = ["n = s.taken", f"if n > {size}: n = {size}", "a = s.front", "b = s.back"]
-    lines += ["if a and b is not None:", "    a = a[-1]"]
-    if merged and all(texts):  # merge and read in one expression
-        lines += [f"    {_row(_runs(plan, run))} = {run}" for run in "ab" if names]
-        lines += [f"    if not plan.odd: return {_shown(plan, texts)}"]
-    lines += [f"    {line}" for line in _merge_lines(plan, "b")]
-    lines += ["elif a: b = a[-1]"]
-    lines += [f"{_row(names)} = b"] if names else []
-    return _function("s", [*lines, *_value_lines(plan)], _calls(plan))
+    lines += ["if not a: a = b", "else:", "    a = a[-1]", "    if b is not None:"]
+    if merged := _merged(plan):  # merge and read in one expression
+        lines += ["        if not plan.odd:"]
+        lines += [f"            {_row(_runs(run, plan.hot))} = {run}" for run in "ab"]
+        lines += [f"            return {_quick(plan, [f'({text})' for text in merged])}"]
+    lines += ["        a = merge(a, b)"]
+    if names:
+        hot = _row([names[i] for i in plan.hot])
+        lines += [f"if plan.odd: {_row(names)} = whole(a)", f"else: {hot} = a"]
+    return _function("s", [*lines, *_value_lines(plan, names)], _calls(plan))
 
 
-def _value_lines(plan: Plan) -> list[str]:
-    """Source that returns the value of `n` tuples, given the places as names of their own."""
-
-    shares = list(_shares(plan, [place(i) for i in range(plan.places)]))
-    full = [f"value{i}(n, {_row(names)})" for i, names in shares]
-    quick = [plan.folds[i].read.format(*names, m=f"_m{i}") or full[i] for i, names in shares]
-    return [f"if plan.odd: return {_shown(plan, full)}", f"return {_shown(plan, quick)}"]
+def _value_lines(plan: Plan, names: list[str]) -> list[str]:
+    """Source that returns the value of `n` tuples, given the names of the places."""
+    full = [f"value{i}(n, {_row(share)})" for i, share in _shares(plan, names)]
+    return [f"if plan.odd: return {_shown(plan, full)}", f"return {_quick(plan, names)}"]
 
 
-def _runs(plan: Plan, run: str) -> list[str]:
+def _quick(plan: Plan, places: list[str]) -> str:
+    """The value of `n` tuples of which none was odd, given the texts of the places."""
+    texts = []
+    for i, share in _shares(plan, places):
+        read = plan.folds[i].read.format(*share, m=f"_m{i}")
+        texts.append(read or f"value{i}(n, {_row(share)})")
+    return _shown(plan, texts)
+
+
+def _runs(run: str, places: Iterable[int]) -> list[str]:
     """The names of a row's places: a0, a1 and so on."""
-    return [f"{run}{i}" for i in range(plan.places)]
+    return [f"{run}{i}" for i in places]
 
 
 def _merged(plan: Plan) -> list[str]:
     """What the places of two rows merge to, as text; nothing if some fold has no text for it."""
     texts: list[str] = []
-    shares = zip(_shares(plan, _runs(plan, "a")), _shares(plan, _runs(plan, "b")), strict=True)
-    for (i, a), (_, b) in shares:
-        local = {f"a{j}": name for j, name in enumerate(a)}
-        local |= {f"b{j}": name for j, name in enumerate(b)} | {"m": f"_m{i}"}
-        texts += [text.format(**local) for text in plan.folds[i].merged]
+    for i, numbers in _shares(plan, range(plan.places)):
+        local = {f"{run}{j}": f"{run}{k}" for run in "ab" for j, k in enumerate(numbers)}
+        texts += [text.format(**local, m=f"_m{i}") for text in plan.folds[i].merged]
     return texts if len(texts) == plan.places else []
 
 
-def _merge_lines(plan: Plan, into: str) -> list[str]:
-    """Source that merges the rows `a` and `b`, the earlier first."""
-    if not plan.places:
-        return [f"{into} = b"]
-    rows = [_runs(plan, run) for run in "ab"]
-    shares = zip(_shares(plan, rows[0]), _shares(plan, rows[1]), strict=True)
-    full = _row([f"*merge{i}({_row(a)}, {_row(b)})" for (i, a), (_, b) in shares if a])
-    lines = [f"{_row(rows[0])} = a", f"{_row(rows[1])} = b"]
-    if merged := _merged(plan):
-        return [*lines, f"if plan.odd: {into} = {full}", f"else: {into} = {_row(merged)}"]
-    return [*lines, f"{into} = {full}"]
+def _merge_lines(plan: Plan, into: str, kept: Iterable[int]) -> list[str]:
+    """Source that merges the rows `a` and `b`, the earlier first, of the places `kept`.
+
+    Once a tuple was odd, rows of all places come out, whatever goes in.
+    """
+    merged, kept = _merged(plan), list(kept)
+    if not merged:
+        return [f"{into} = {'merge(a, b)' if plan.places else 'b'}"]
+    unpack = "; ".join(f"{_row(_runs(run, kept))} = {run}" for run in "ab")
+    quick = _row([merged[i] for i in kept])
+    return [f"if plan.odd: {into} = merge(a, b)", f"else: {unpack}; {into} = {quick}"]
 
 
 def _calls(plan: Plan) -> dict[str, Any]:
-    """What the readable parts of the text call."""
+    """What the text calls for what it cannot do itself."""
     values = {f"value{i}": fold.value for i, fold in enumerate(plan.folds)}
-    merges = {f"merge{i}": fold.merge for i, fold in enumerate(plan.folds)}
-    return {"plan": plan, **values, **merges}
+    return {"plan": plan, "whole": padder(plan), "merge": _full_merger(plan), **values}
+
+
+def padder(plan: Plan) -> Callable[[Row], Row]:
+    """A function that gives a row of hot places the cold ones, as they start."""
+    start, hot = plan.start, plan.hot
+
+    def whole(row: Row) -> Row:
+        if len(row) == len(start):
+            return row
+        places = list(start)
+        for i, value in zip(hot, row, strict=True):
+            places[i] = value
+        return tuple(places)
+
+    return whole
+
+
+def _full_merger(plan: Plan) -> Callable[[Row, Row], Row]:
+    """Merges rows of any tuples, by the folds' own methods."""
+    lines = [f"{_row(_runs(run, range(plan.places)))} = whole({run})" for run in "ab"]
+    parts = []
+    for i, numbers in _shares(plan, range(plan.places)):
+        a, b = (_row(_runs(run, numbers)) for run in "ab")
+        parts.append(f"*merge{i}({a}, {b})")
+    names = {f"merge{i}": fold.merge for i, fold in enumerate(plan.folds)}
+    return _function("a, b", [*lines, f"return {_row(parts)}"], {"whole": padder(plan), **names})
 
 
 def _row(parts: list[str]) -> str:
     return f"({''.join(f'{part}, ' for part in parts)})"
 
 
-def _shares(plan: Plan, names: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Each fold's number and the names of its places."""
-    left = iter(names)
+def _shares(plan: Plan, places: Iterable[P]) -> Iterator[tuple[int, list[P]]]:
+    """Each fold's number and its share of the places."""
+    left = iter(places)
     for i, fold in enumerate(plan.folds):
         yield i, [next(left) for _ in fold.empty]
 
