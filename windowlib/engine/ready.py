@@ -102,27 +102,32 @@ def _fill(text: str, fold: Fold, used: int, i: int, value: str, prefix: str) -> 
 def close_lines(plan: Plan, kept: int, names: dict[str, Any]) -> Iterator[str]:
     """Source that closes the open slice of `s`, which holds `n` tuples (see `windowlib.slices`).
 
-    Its row goes on the stack of recent slices; the oldest slice leaves if there are too many.
+    Its row goes on the stack of recent slices and into the slots of all of them together; the
+    oldest slice leaves if there are too many.
     """
-    names.update(_calls(plan), flip=_flipper(plan), starts=plan.start)
-    slots = [f"s.{place(i)}" for i in range(plan.places)]
+    names.update(_calls(plan), flip=_flipper(plan), close=_full_closer(plan))
+    opened, back = _slots(plan, plan.hot)
+    starts = [_literal(plan.start[i], f"start{i}", names) for i in plan.hot]
+    a, b = (_row(_runs(run, plan.hot)) for run in "ab")
     yield "s.taken += n"
     yield "s.n = 0"
-    if plan.places:
-        yield f"if plan.odd: b = {_row(slots)}; {_row(slots)} = starts"
-        yield f"else: b = {_row([slots[i] for i in plan.hot])}"
-        yield from (f"{slots[i]} = {_literal(plan.start[i], f'start{i}', names)}" for i in plan.hot)
-    else:
-        yield "b = ()"
     yield "r = s.recent"
-    yield "r.append(b)"
-    yield "a = s.back"
-    yield "if a is None: s.back = b"
+    yield "if plan.odd: close(s, r)"
     yield "else:"
-    yield from (f"    {line}" for line in _merge_lines(plan, "s.back", plan.hot))
+    yield f"    {b} = {opened}"
+    yield f"    {opened} = {_row(starts)}"
+    yield f"    if r: {a} = {back}; {back} = {_joined(plan, plan.hot)}"
+    yield f"    else: {back} = {b}"
+    yield f"    r.append({b})"
     yield "a = s.front"
     yield "if a: a.pop()"
-    yield f"elif len(r) > {kept}: flip(s, r, a)"
+    yield f"elif len(r) > {kept}: flip(r, a)"
+
+
+def _slots(plan: Plan, places: Iterable[int]) -> tuple[str, str]:
+    """Places of the open slice, and of the recent ones together, as slots of `s`."""
+    names = [[f"s.{place(i + j)}" for i in places] for j in (0, plan.places)]
+    return _row(names[0]), _row(names[1])
 
 
 def _literal(value: Any, name: str, names: dict[str, Any]) -> str:
@@ -131,12 +136,18 @@ def _literal(value: Any, name: str, names: dict[str, Any]) -> str:
     return repr(value) if type(value) is int else name
 
 
-def _flipper(plan: Plan) -> Callable[[Subwindow, list[Row], list[Row]], None]:
+def _full_closer(plan: Plan) -> Callable[[Subwindow, list[Row]], None]:
+    """Does with all places what the insert does with the hot ones."""
+    opened, back = _slots(plan, range(plan.places))
+    lines = [f"b = {opened}", f"{opened} = start", f"{back} = merge({back}, b) if r else b"]
+    return _function("s, r", [*lines, "r.append(b)"], {"start": plan.start, **_calls(plan)})
+
+
+def _flipper(plan: Plan) -> Callable[[list[Row], list[Row]], None]:
     """All but the oldest recent slice go to the front stack, merged from the newest on."""
     lines = ["b = r.pop()", "front.append(b)", "while len(r) > 1:", "    a = r.pop()"]
     lines += [f"    {line}" for line in [*_merge_lines(plan, "b", plan.hot), "front.append(b)"]]
-    lines += ["r.clear()", "s.back = None"]
-    return _function("s, r, front", lines, _calls(plan))
+    return _function("r, front", [*lines, "r.clear()"], _calls(plan))
 
 
 def folder(plan: Plan, sample: Any) -> tuple[Callable[..., Row], Callable[..., list[Row]]]:
@@ -201,16 +212,23 @@ def slot_reader(plan: Plan) -> Callable[[Subwindow], Any]:
 def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
     """A function from a subwindow to the value of all its closed slices."""
     names = [place(i) for i in range(plan.places)]
-    lines = ["n = s.taken", f"if n > {size}: n = {size}", "a = s.front", "b = s.back"]
-    lines += ["if not a: a = b", "else:", "    a = a[-1]", "    if b is not None:"]
-    if merged := _merged(plan):  # merge and read in one expression
-        lines += ["        if not plan.odd:"]
-        lines += [f"            {_row(_runs(run, plan.hot))} = {run}" for run in "ab"]
-        lines += [f"            return {_quick(plan, [f'({text})' for text in merged])}"]
-    lines += ["        a = merge(a, b)"]
-    if names:
-        hot = _row([names[i] for i in plan.hot])
-        lines += [f"if plan.odd: {_row(names)} = whole(a)", f"else: {hot} = a"]
+    every, hot = _row(names), _row([names[i] for i in plan.hot])
+    a, b = (_row(_runs(run, plan.hot)) for run in "ab")
+    back, all_back = _slots(plan, plan.hot)[1], _slots(plan, range(plan.places))[1]
+    merged = _merged(plan)
+    quick = merged is not None and _quick(plan, [f"({text})" for text in merged])
+    lines = [
+        "n = s.taken",
+        f"if n > {size}: n = {size}",
+        "a = s.front",
+        "if plan.odd:",
+        f"    b = {all_back}",
+        f"    {every} = b if not a else merge(a[-1], b) if s.recent else whole(a[-1])",
+        f"elif not a: {hot} = {back}",
+        f"elif not s.recent: {hot} = a[-1]",
+        f"else: {a} = a[-1]; {b} = {back}; "
+        + (f"return {quick}" if quick else f"{hot} = {_joined(plan, plan.hot)}"),
+    ]
     return _function("s", [*lines, *_value_lines(plan, names)], _calls(plan))
 
 
@@ -234,26 +252,35 @@ def _runs(run: str, places: Iterable[int]) -> list[str]:
     return [f"{run}{i}" for i in places]
 
 
-def _merged(plan: Plan) -> list[str]:
-    """What the places of two rows merge to, as text; nothing if some fold has no text for it."""
+def _merged(plan: Plan) -> list[str] | None:
+    """What the places of two rows merge to, as text; None if some fold has no text for it."""
     texts: list[str] = []
     for i, numbers in _shares(plan, range(plan.places)):
         local = {f"{run}{j}": f"{run}{k}" for run in "ab" for j, k in enumerate(numbers)}
         texts += [text.format(**local, m=f"_m{i}") for text in plan.folds[i].merged]
-    return texts if len(texts) == plan.places else []
+    return texts if len(texts) == plan.places else None
+
+
+def _joined(plan: Plan, kept: Iterable[int]) -> str:
+    """Text for the row of a0, … and b0, …, the earlier first, of which no tuple was odd."""
+    merged = _merged(plan)
+    if merged is not None:
+        return _row([merged[i] for i in kept])
+    return f"merge({_row(_runs('a', kept))}, {_row(_runs('b', kept))})"
 
 
 def _merge_lines(plan: Plan, into: str, kept: Iterable[int]) -> list[str]:
-    """Source that merges the rows `a` and `b`, the earlier first, of the places `kept`.
+    """Source that merges the rows `a` and `b` of the places `kept`.
 
-    Once a tuple was odd, rows of all places come out, whatever goes in.
+    Once a tuple was odd, a row of all places comes out, whatever goes in.
     """
-    merged, kept = _merged(plan), list(kept)
-    if not merged:
-        return [f"{into} = {'merge(a, b)' if plan.places else 'b'}"]
+    if _merged(plan) is None:
+        return [f"{into} = merge(a, b)"]
     unpack = "; ".join(f"{_row(_runs(run, kept))} = {run}" for run in "ab")
-    quick = _row([merged[i] for i in kept])
-    return [f"if plan.odd: {into} = merge(a, b)", f"else: {unpack}; {into} = {quick}"]
+    return [
+        f"if plan.odd: {into} = merge(a, b)",
+        f"else: {unpack}; {into} = {_joined(plan, kept)}",
+    ]
 
 
 def _calls(plan: Plan) -> dict[str, Any]:
