@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from operators.compile import Outputs
-from operators.expressions import Expr
-from operators.groups import GroupedPlan
-from windowlib.attributes import key_getter
+from operators.compile import Outputs, merged
+from operators.expressions import Col, Expr, quoted
+from operators.groups import GroupedPlan, GroupValues
+from operators.making import Agg
+from windowlib.attributes import key_getter, one_key
 from windowlib.errors import ModelError
 from windowlib.incremental import describe
 from windowlib.model import OperatorModel
@@ -21,14 +22,15 @@ from windowlib.spl import parse
 from windowlib.summarizers import Plan
 from windowlib.window import Window
 
-ALIASES = {
-    "partitionBy": ("by", None),
-    "groupBy": ("group_by", None),
-    "aggregatePartialWindows": ("partial", "emit"),
-    "aggregateIncompleteWindows": ("partial", "emit"),
-    "aggregateEvictedPartitions": ("evicted_partitions", "emit"),
+PARTIAL = {True: "emit", False: "skip"}
+ALIASES: dict[str, tuple[str, dict[bool, str]]] = {
+    "partitionBy": ("by", {}),
+    "groupBy": ("group_by", {}),
+    "aggregatePartialWindows": ("partial", PARTIAL),
+    "aggregateIncompleteWindows": ("partial", PARTIAL),
+    "aggregateEvictedPartitions": ("evicted_partitions", {True: "emit", False: "drop"}),
 }
-"""SPL's names of parameters, ours, and our value for SPL's true."""
+"""SPL's names of parameters, ours, and our values for SPL's true and false."""
 
 
 class Aggregate(Operator):
@@ -87,21 +89,22 @@ class Aggregate(Operator):
         name: str | None = None,
         **more: Any,
     ) -> None:
-        given = {"by": by, "group_by": group_by, "partial": partial}
+        given: dict[str, Any] = {"by": by, "group_by": group_by, "partial": partial}
         given |= {"evicted_partitions": evicted_partitions}
-        _check_words(given | {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit})
-        given |= _aliases(more)
+        others = {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit, "name": name}
+        _check_words(given | others)
+        _take_aliases(given, more)
         spec = _window(window, given["by"], order_by)
         self.group_by = _columns(given["group_by"])
         self.partial = given["partial"] or getattr(spec, "partial", None) or "skip"
         self.evicted_partitions = given["evicted_partitions"]
         self.flush_at_end, self.having = flush_at_end, having
         self._only_changes = emit == "changed"
-        self._every_row = self.group_by is None and having is None and emit == "always"
+        self._one_row = self.group_by is None and having is None and emit == "always"
         super().__init__(spec, name=name)
         _check_options(spec, given["partial"], self.evicted_partitions, flush_at_end, emit)
         self._check_size(spec)
-        self.outputs = Outputs({**(outputs or {}), **more}, spec.by, self.group_by, having)
+        self.outputs = Outputs(merged(outputs, more), spec.by, self.group_by, having)
         self._plan = self._planned()
         self._last: dict[Any, dict[Any, dict[str, Any]]] = {}
         self._register(spec)
@@ -154,16 +157,17 @@ class Aggregate(Operator):
         return self._plan
 
     def on_open(self) -> None:
-        """The window says how it is read."""
+        """The window says how it is read: straight into a row, if a firing is one."""
         (window,) = self.containers
         assert window is not None
-        self._full = window._reader(partial=self.partial == "emit")
-        self._any = window._reader(partial=True)
+        use = self.outputs.make if self._one_row else self._rows
+        self._full = window._reader(use, partial=self.partial == "emit")
+        self._any = window._reader(use, partial=True)
 
     def _triggered(self, window: Window[Any, Any], key: Any) -> None:
         found = self._full(key)
         if found is not None:
-            self._send(key, *found)
+            self._send(found)
             self._puncts[0]()
         elif isinstance(window.spec.evict, Time) or self.partial == "emit":
             self._puncts[0]()  # fires, and is empty
@@ -172,37 +176,39 @@ class Aggregate(Operator):
         """Send what a subwindow holds, full or not, and a punctuation."""
         found = self._any(key)
         if found is not None:
-            self._send(key, *found)
+            self._send(found)
         self._puncts[0]()
 
-    def _send(self, key: Any, n: int, summary: Any) -> None:
-        """The rows of one firing."""
-        send = self._outputs[0]
-        if self._every_row:
-            send(self.outputs.make(key, None, n, summary))
+    def _send(self, found: Any) -> None:
+        """The row of a firing, or its rows."""
+        if self._one_row:
+            self._outputs[0](found)
             return
-        rows: Iterable[dict[str, Any]]
-        if self.group_by is None:
-            row = self.outputs.row(key, None, n, summary)
-            rows = () if row is None else (row,)
-        else:
-            rows = self.outputs.rows(key, n, summary)
-        for row in self._changed(key, rows) if self._only_changes else rows:
-            send(row)
+        for row in found:
+            self._outputs[0](row)
+
+    def _rows(self, key: Any, n: int, summary: Any) -> Iterable[dict[str, Any]]:
+        """The rows of one firing."""
+        groups = [GroupValues(None, n, summary)] if self.group_by is None else summary
+        rows = self.outputs.rows(key, n, groups)
+        return self._changed(key, rows) if self._only_changes else rows
 
     def _changed(self, key: Any, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        last = self._last.setdefault(_one(key), {})
+        last = self._last.setdefault(one_key(key), {})
         for row in rows:
-            group = tuple(_one(row[name]) for name in self.outputs.keys)
+            group = self._group(row)
             if not _same(last.get(group), row):
-                last[group] = row
+                last[group] = {name: _own(value) for name, value in row.items()}
                 yield row
+
+    def _group(self, row: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple([one_key(row[name]) for name in self.outputs.keys])
 
     def _evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
         for key in dict.fromkeys(keys):
             if self.evicted_partitions == "emit" and window.size(key):
                 self._fire(window, key)
-            self._last.pop(_one(key), None)
+            self._last.pop(one_key(key), None)
 
     def on_finish(self) -> None:
         """What a tumbling window holds comes out if that was asked for."""
@@ -219,11 +225,7 @@ class Aggregate(Operator):
 
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
-        names = self.outputs.keys
-        self._last = {
-            _one(key): {tuple(_one(row[name]) for name in names): row for row in rows}
-            for key, rows in state
-        }
+        self._last = {one_key(key): {self._group(row): row for row in rows} for key, rows in state}
 
     # -- words ------------------------------------------------------------------------------------
 
@@ -241,37 +243,48 @@ class Aggregate(Operator):
         (window,) = self.containers
         if isinstance(window, SlidingWindow):
             yield "partial", f"{self.partial}: windows that have never been full"
-        sliced = isinstance(window, SlidingWindow) and window._slices is not None
-        ways = ["running summary" if self.group_by is None else "running summary per group"]
-        algorithms = ways * len(self._plan.folds)
-        if sliced:
-            algorithms = ["slices in two stacks"] * len(self._plan.folds)
-        elif isinstance(window, SlidingWindow):
-            algorithms = describe(self._plan)
-        shown = dict(zip(self.outputs.recipes, algorithms, strict=True))
+        shown = dict(zip(self.outputs.recipes, self._algorithms(), strict=True))
         for name, expression in self.outputs.expressions.items():
-            leaves = dict.fromkeys(map(repr, expression.leaves()))
-            ways = {leaf: shown.get(leaf, "size of the window or its groups") for leaf in leaves}
-            if repr(expression) in ways:
-                yield "column", f"{name} = {expression!r}: {ways[repr(expression)]}"
+            leaves = self.outputs.parts(expression)
+            ways = {which: shown.get(which, "size of the window or its groups") for which in leaves}
+            if isinstance(expression, Agg):
+                yield "column", f"{name} = {expression!r}: {ways[expression.identity]}"
             else:
                 yield "column", f"{name} = {expression!r}"
-                yield from (("", f"  {leaf}: {way}") for leaf, way in ways.items())
+                yield from (("", f"  {leaf!r}: {ways[which]}") for which, leaf in leaves.items())
+
+    def _algorithms(self) -> list[str]:
+        """How the functions are kept up to date, in the order of the plan."""
+        (window,) = self.containers
+        if isinstance(window, SlidingWindow) and window._slices is None:
+            return describe(self._plan)
+        running = "running summary" if self.group_by is None else "running summary per group"
+        way = "slices in two stacks" if isinstance(window, SlidingWindow) else running
+        return [way] * len(self._plan.folds)
 
 
-def _aliases(more: dict[str, Any]) -> dict[str, Any]:
-    """SPL's names among the keywords, as ours; they are taken out."""
-    found = {}
-    for alias, (ours, for_true) in ALIASES.items():
-        if alias in more and not isinstance(more[alias], Expr):
-            value = more.pop(alias)
-            found[ours] = for_true if value is True else value
-    return {name: value for name, value in found.items() if value is not False}
+def _take_aliases(given: dict[str, Any], more: dict[str, Any]) -> None:
+    """Move what came under SPL's names from the keywords to our parameters."""
+    for alias, (ours, words) in ALIASES.items():
+        if alias not in more or isinstance(more[alias], Expr):
+            continue
+        value = more.pop(alias)
+        value = words.get(value, value) if isinstance(value, bool) else value
+        if given[ours] not in (None, "drop", value):
+            msg = (
+                f"Aggregate({alias}={value!r}): the same as {ours}, which is {given[ours]!r}. Say "
+                f"it once."
+            )
+            raise ModelError(msg)
+        given[ours] = value
 
 
 def _check_words(given: dict[str, Any]) -> None:
-    """Refuse an output whose name is that of a parameter."""
+    """Refuse an output whose name is that of a parameter, and expressions for plain columns."""
     for name, value in given.items():
+        if isinstance(value, Col):
+            fix = f"Write {name}={quoted(value.name)}."
+            raise ModelError(f"Aggregate({name}={value!r}): {name} names a column. {fix}")
         if isinstance(value, Expr):
             msg = (
                 f"Aggregate({name}={value!r}): {name} is a parameter. To call an output so, pass "
@@ -357,9 +370,9 @@ def _check_options(
         raise ModelError(msg)
 
 
-def _one(key: Any) -> Any:
-    """A key that a dict finds again, which NaN is not."""
-    return "nan" if key != key else key
+def _own(value: Any) -> Any:
+    """A value that stays as it is, whatever becomes of the row that was sent."""
+    return value.copy() if isinstance(value, list) else value
 
 
 def _same(before: dict[str, Any] | None, row: dict[str, Any]) -> bool:

@@ -6,12 +6,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from operators.agg import Agg
+from operators.agg import count_all, count_by_group, count_groups
 from operators.expressions import Col, Expr, RowExpr, plain
 from operators.groups import GroupValues
-from windowlib.errors import ModelError
+from operators.making import Agg
+from windowlib.errors import ModelError, suggestion
 from windowlib.policies import Attribute
 from windowlib.summarizers import Recipe
+
+PARAMETERS = (
+    "by",
+    "group_by",
+    "partial",
+    "evicted_partitions",
+    "flush_at_end",
+    "order_by",
+    "having",
+    "emit",
+    "name",
+)
 
 
 def key_names(by: Any, word: str = "key") -> list[str]:
@@ -30,9 +43,8 @@ def key_names(by: Any, word: str = "key") -> list[str]:
 class Outputs:
     """The columns of an aggregation: which summaries they need, and how rows are made of them.
 
-    A row is made of a partition key, a group, the size `n` of the subwindow, the values of the
-    summaries and, where there are groups, the sizes of all of them. `make` does that, whatever the
-    condition says.
+    `make` writes a row down: of a partition key, the size of the subwindow, the values of the
+    summaries and, where there are groups, the group and the sizes of all of them.
     """
 
     def __init__(
@@ -46,6 +58,7 @@ class Outputs:
             msg = "Aggregate(...): no output. Name at least one, such as n=agg.count()."
             raise ModelError(msg)
         keys = [*_key_texts(by, "key"), *_key_texts(group_by, "group")]
+        _check_keys(by, group_by)
         self.keys = [name for name, _ in keys]
         for name, value in outputs.items():
             _check_output(name, value, self.keys)
@@ -54,40 +67,39 @@ class Outputs:
         self.having = having
         condition = [having] if isinstance(having, Expr) else []
         leaves = [leaf for e in [*outputs.values(), *condition] for leaf in e.leaves()]
-        self.aggregates: dict[str, Agg] = {repr(leaf): leaf for leaf in leaves}
-        self.recipes: dict[str, Recipe] = {
-            text: each.recipe for text, each in self.aggregates.items() if each.recipe is not None
+        self.aggregates: dict[Any, Agg] = {leaf.identity: leaf for leaf in leaves}
+        self.recipes: dict[Any, Recipe] = {
+            which: each.recipe for which, each in self.aggregates.items() if each.recipe is not None
         }
         places = [*self.recipes, *WHOLE]
-        self._place = {leaf: places.index(repr(leaf)) for leaf in leaves}
+        self._place = {leaf: places.index(leaf.identity) for leaf in leaves}
         self._grouped = group_by is not None
         self.make = self._compiled(keys)
 
     def reads(self) -> Iterator[tuple[Attribute, str]]:
         """The columns that the functions read, each with the function."""
-        for text, each in self.aggregates.items():
+        for each in self.aggregates.values():
             for column in each.columns:
-                yield from ((name, text) for name in _names(column))
+                yield from ((name, each.shown) for name in _names(column))
+
+    def parts(self, expression: Expr) -> dict[Any, Agg]:
+        """The different aggregates in one of the expressions."""
+        found = [leaf for leaf in expression.leaves() if isinstance(leaf, Agg)]
+        return {leaf.identity: leaf for leaf in found}
 
     def rows(self, key: Any, n: int, groups: Sequence[GroupValues]) -> Iterator[dict[str, Any]]:
         """The rows of one firing: one for each group that the condition lets through."""
         sizes = [group.n for group in groups]
         for group in groups:
-            row = self.row(key, group.key, n, group.values, sizes)
-            if row is not None:
+            row = self.make(key, n, group.values, group.key, sizes)
+            if self._passes(row, n, group.values, sizes):
                 yield row
 
-    def row(
-        self, key: Any, group: Any, n: int, values: list[Any], sizes: list[int] | None = None
-    ) -> dict[str, Any] | None:
-        """The row of one group, None if the condition does not let it through."""
-        row: dict[str, Any] = self.make(key, group, n, values, sizes)
+    def _passes(self, row: dict[str, Any], n: int, values: list[Any], sizes: list[int]) -> bool:
         having = self.having
-        if having is None:
-            return row
         if isinstance(having, Expr):
-            return row if self._evaluated(having, n, values, sizes) else None
-        return row if having(row) else None
+            return bool(self._evaluated(having, n, values, sizes))
+        return having is None or bool(having(row))
 
     def _compiled(self, keys: list[tuple[str, str]]) -> Callable[..., dict[str, Any]]:
         """A function that writes the row down; what a null stops is done the slow way."""
@@ -99,7 +111,7 @@ class Outputs:
             text = expression.text(self._text) if inline else f"slow{i}(n, v, sizes)"
             parts.append((name, text))
         lines = [
-            "def make(key, group, n, v, sizes=None):",
+            "def make(key, n, v, group=None, sizes=None):",
             f"    try: return {_dict(parts)}",
             f"    except (TypeError, ArithmeticError): return slow({_dict(keys)}, n, v, sizes)",
         ]
@@ -109,13 +121,14 @@ class Outputs:
 
     def _text(self, leaf: Expr) -> str:
         place = self._place[leaf]
-        whole = ("n", "len(sizes)", "sizes") if self._grouped else ("n", "1", "[n]")
+        # The sizes of the groups are one list for all rows of a firing: each row gets its own.
+        whole = ("n", "len(sizes)", "[*sizes]") if self._grouped else ("n", "1", "[n]")
         first = len(self.recipes)
         return f"v[{place}]" if place < first else whole[place - first]
 
     def _evaluated(self, expression: Expr, n: int, values: list[Any], sizes: Any) -> Any:
         sizes = [n] if sizes is None else sizes
-        found = [*values, n, len(sizes), sizes]
+        found = [*values, n, len(sizes), [*sizes]]
         return expression.evaluate(lambda leaf: found[self._place[leaf]])
 
     def _slow_row(self, row: dict[str, Any], n: int, values: Any, sizes: Any) -> dict[str, Any]:
@@ -124,7 +137,7 @@ class Outputs:
         return row
 
 
-WHOLE = ("agg.count_all()", "agg.count_groups()", "agg.count_by_group()")
+WHOLE = (count_all().identity, count_groups().identity, count_by_group().identity)
 """Aggregates of a whole subwindow, in the order of their places after the summaries."""
 
 
@@ -148,6 +161,40 @@ def _names(column: Attribute) -> Iterator[str]:
                 yield leaf.name
     elif isinstance(column, str):
         yield column
+
+
+def merged(outputs: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The outputs of a dict and those of keywords together."""
+    if outputs is None:
+        return dict(more)
+    if not isinstance(outputs, Mapping):
+        msg = (
+            f"Aggregate(window, {outputs!r}): outputs are columns by name. Write n={outputs!r}, or "
+            f"a dict."
+        )
+        raise ModelError(msg)
+    for name in outputs:
+        if not isinstance(name, str):
+            msg = f"Aggregate({{{name!r}: ...}}): a column has a name. Use a str, such as 'n'."
+            raise ModelError(msg)
+        if name in more:
+            msg = f"Aggregate({name}=...): given twice, in the dict and as a keyword. Drop one."
+            raise ModelError(msg)
+    return {**outputs, **more}
+
+
+def _check_keys(by: Any, group_by: Any) -> None:
+    """Refuse two different keys under one name."""
+    named: dict[str, Any] = {}
+    for keys, word in ((by, "key"), (group_by, "group")):
+        parts = keys if isinstance(keys, tuple) else (keys,)
+        for name, part in zip(key_names(keys, word), parts, strict=False):
+            if named.setdefault(name, part) is not part and named[name] != part:
+                msg = (
+                    f"Aggregate(by={by!r}, group_by={group_by!r}): two keys would be called "
+                    f"{name!r}. Name columns instead of callables and indexes."
+                )
+                raise ModelError(msg)
 
 
 def _check_output(name: str, value: Any, keys: list[str]) -> None:
@@ -174,7 +221,8 @@ def _refuse_output(name: str, value: Any) -> NoReturn:
     if callable(value) and getattr(value, "__module__", "") == "operators.agg":
         shown = f"agg.{value.__name__}"
         fix = f"Call it: {shown}()." if value.__name__ == "count" else f'Call it: {shown}("x").'
-    raise ModelError(f"Aggregate({name}={shown}): not an aggregate. {fix}")
+    near = suggestion(name, PARAMETERS)
+    raise ModelError(f"Aggregate({name}={shown}): not an aggregate. {fix}{near}")
 
 
 def _check_having(having: Any) -> None:

@@ -2,7 +2,7 @@
 
 `col("price") * col("qty")` is computed from a row and may stand wherever a column name may.
 `agg.sum("notional") / agg.sum("qty")` is computed from the results of a window. A null operand
-gives null, and so does a division by zero.
+gives null, and so does a division by zero; but false & null is false, and true | null is true.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "&": lambda a, b: a and b,
     "|": lambda a, b: a or b,
 }
+DECIDES: dict[str, bool] = {"&": False, "|": True}
+"""The truth of one operand that decides the result, whatever the other."""
 
 
 INLINE = frozenset(["+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">="])
@@ -98,8 +100,11 @@ class Expr:
     def __pow__(self, other: Any) -> Expr:
         return Binary("**", self, other)
 
+    def __rpow__(self, other: Any) -> Expr:
+        return Binary("**", other, self)
+
     def __neg__(self) -> Expr:
-        return Binary("-", 0, self)
+        return Negative(self)
 
     def __lt__(self, other: Any) -> Expr:
         return Binary("<", self, other)
@@ -148,7 +153,9 @@ class Binary(Expr):
             for operand in (self.left, self.right)
         )
         if left is None or right is None:
-            return None
+            decides = DECIDES.get(self.sign)
+            known = [each for each in (left, right) if each is not None and bool(each) is decides]
+            return known[0] if known else None
         try:
             return SIGNS[self.sign](left, right)
         except ZeroDivisionError:
@@ -161,13 +168,40 @@ class Binary(Expr):
         """The operands' texts with the sign between them."""
         sign = {"&": "and", "|": "or"}.get(self.sign, self.sign)
         shown = (
-            operand.text(text_of) if isinstance(operand, Expr) else repr(operand)
+            operand.text(text_of) if isinstance(operand, Expr) else f"({operand!r})"
             for operand in (self.left, self.right)
         )
         return f"({f' {sign} '.join(shown)})"
 
     def __repr__(self) -> str:
         return f"({self.left!r} {self.sign} {self.right!r})"
+
+
+class Negative(Expr):
+    """An operand with the other sign."""
+
+    def __init__(self, operand: Expr) -> None:
+        self.operand = operand
+
+    def leaves(self) -> Iterator[Expr]:
+        """The leaves of the operand."""
+        return self.operand.leaves()
+
+    def evaluate(self, value_of: Callable[[Expr], Any]) -> Any:
+        """Null if the operand is."""
+        value = self.operand.evaluate(value_of)
+        try:
+            return None if value is None else -value
+        except TypeError as error:
+            msg = f"{self!r}: -{value!r} has no value ({error}). Use a number."
+            raise SchemaError(msg) from error
+
+    def text(self, text_of: Callable[[Expr], str]) -> str:
+        """The operand's text after the sign."""
+        return f"(-{self.operand.text(text_of)})"
+
+    def __repr__(self) -> str:
+        return f"(-{self.operand!r})"
 
 
 class Col(Expr):
@@ -184,7 +218,7 @@ class Col(Expr):
         return Col, (self.name,)
 
     def __repr__(self) -> str:
-        return f'col("{self.name}")' if isinstance(self.name, str) else f"col({self.name})"
+        return f"col({quoted(self.name)})"
 
 
 def col(name: str | int) -> Expr:
@@ -228,8 +262,16 @@ class RowExpr:
         return repr(self.expression)
 
 
+def quoted(value: object) -> str:
+    """A value as one writes it: text in double quotes, where that needs no escapes."""
+    simple = isinstance(value, str) and value.isprintable() and not {'"', "\\"} & set(value)
+    return f'"{value}"' if simple else repr(value)
+
+
 def plain(operand: Any) -> bool:
     """Whether source text says the same: signs that refuse nulls, and constants with a literal."""
+    if isinstance(operand, Negative):
+        return plain(operand.operand)
     if isinstance(operand, Binary):
         return operand.sign in INLINE and plain(operand.left) and plain(operand.right)
     literal = isinstance(operand, int | str) or (

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from operators.functions.ordering import hashable
+from windowlib.attributes import one_key
 from windowlib.incremental import Incremental
 from windowlib.subwindow import Subwindow
 from windowlib.summarizers import Plan, Ready, Recipe
@@ -67,10 +68,9 @@ class GroupedReady(Ready):
     def insert(self, tuple_: Any) -> None:
         """Fold a tuple into the summary of its group."""
         group = self.grouped.group_of(tuple_)
-        ready = self.groups.get(group)
-        if ready is None:
-            ready = self.groups[group] = self.grouped.each()
+        ready = self.groups.get(group) or self.grouped.each()
         ready.insert(tuple_)
+        self.groups[group] = ready  # not before: the tuple may be refused
 
     def value(self) -> list[GroupValues]:
         """The groups with their values."""
@@ -84,7 +84,7 @@ class GroupedReady(Ready):
         """Take back what `snapshot` gave."""
         self.groups = {}
         for group, saved in state:
-            ready = self.groups[hashable(self.grouped.shown, group)] = self.grouped.each()
+            ready = self.groups[one_key(group)] = self.grouped.each()
             ready.restore(saved)
 
 

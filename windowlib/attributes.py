@@ -113,6 +113,17 @@ def _short(row: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def one_key(key: Any) -> Any:
+    """A key in which every NaN is the same object, so that a dict finds it again.
+
+    >>> one_key((1, float("nan"))) == one_key((1, float("nan")))
+    True
+    """
+    if type(key) is tuple:
+        return tuple([NAN if part != part else part for part in key])
+    return NAN if key != key else key
+
+
 def key_getter(by: Attribute | tuple[Attribute, ...], owner: str) -> Callable[[Any], Any]:
     """Reads a partition key: one attribute, or several as a tuple."""
     if not isinstance(by, tuple):

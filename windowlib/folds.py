@@ -25,6 +25,14 @@ SHORT = 128
 # Below and above every number. They are told from a real infinity by identity.
 LOWEST, HIGHEST = float("-inf"), float("inf")
 
+
+class _Zero(int):
+    """A zero whose sum with any number is a plain number."""
+
+
+ZERO = _Zero()
+"""The sum of nothing, told by identity from a sum that happens to be 0."""
+
 State = tuple[Any, ...]
 
 
@@ -149,11 +157,11 @@ class SumFold(Fold):
 
     def __init__(self, short: bool) -> None:
         if short:
-            self.empty = (0, 0)
+            self.empty = (ZERO, 0)
             self.compute, self.store, self.inplace = "_0 = {0} + x", "{0} = _0", "{0} += x"
             self.read, self.merged = "{0}", ("{a0} + {b0}", "0")
         else:
-            self.empty = (0, 0, 0)
+            self.empty = (ZERO, 0, 0)
             self.compute = (
                 "_0 = {0}; _1 = _0 + x; "
                 f"_2 = {{2}} + ((_0 - _1) + x if {_larger('_0', 'x')} else (x - _1) + _0)"
@@ -177,14 +185,19 @@ class SumFold(Fold):
             _refuse(self.name, x, f"a {type(x).__name__} cannot be added up")
         try:
             after = total + x
-        except TypeError:
-            if total != 0 or not isinstance(total, int):
+        except (TypeError, ArithmeticError):  # or a whole number too large for a float
+            if total is not ZERO:
                 _refuse(self.name, x, f"it cannot be added to {total!r}")
             return x, nulls, *self._zero(x, carry)
-        if carry:
+        return after, nulls, *(self._error(each, total, x, after) for each in carry)
+
+    def _error(self, carry: Any, total: Any, x: Any, after: Any) -> Any:
+        """The compensation with the rounding error of `total + x` added to it."""
+        try:
             larger = abs(total) >= abs(x)
-            carry = [carry[0] + ((total - after) + x if larger else (x - after) + total)]
-        return after, nulls, *carry
+            return carry + ((total - after) + x if larger else (x - after) + total)
+        except ArithmeticError:  # decimals that are infinite or NaN: nothing to compensate
+            return carry
 
     def _zero(self, x: Any, carry: list[Any]) -> list[Any]:
         """Compensation for a type that adds to itself but not to 0, such as timedelta."""
@@ -205,7 +218,7 @@ class SumFold(Fold):
 
     def merge(self, a: State, b: State) -> State:
         """The later total is one more value, its nulls and its compensation come on top."""
-        if not b[0] and isinstance(b[0], int):  # nothing but nulls, in the zero of another type
+        if b[0] is ZERO:  # nothing but nulls
             return a[0], a[1] + b[1], *a[2:]
         total, nulls, *carry = self.step(a, b[0])
         return total, nulls + b[1], *(x + y for x, y in zip(carry, b[2:], strict=True))
@@ -244,13 +257,12 @@ class VarianceFold(Fold):
             return state
         try:
             away = x - mean
-        except TypeError:
-            if count or not isinstance(x, Decimal):
+            after = mean + away / (count + 1)
+            return count + 1, after, squares + away * (x - after)
+        except (TypeError, ArithmeticError):  # or a whole number too large for a float
+            if count or not isinstance(x, Decimal) or not x.is_finite():
                 _refuse(self.name, x, "it is no number like the others")
             return 1, x, x - x  # does not mix with floats
-        count += 1
-        mean = mean + away / count
-        return count, mean, squares + away * (x - mean)
 
     def value(self, n: int, state: State) -> Any:
         """Squared distances over count − ddof; None if there are too few values."""
@@ -271,6 +283,8 @@ def _less(name: str, a: Any, b: Any, *, best: Any) -> bool:
         return bool(a < b)
     except TypeError:
         _refuse(name, b if a is best else a, f"it cannot be compared with {best!r}")
+    except ArithmeticError:  # a decimal that is NaN, and not less than anything
+        return False
 
 
 class MaxFold(Fold):

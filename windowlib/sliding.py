@@ -30,6 +30,7 @@ from windowlib.window import NO_KEY, Engine, Window
 
 T = TypeVar("T")
 K = TypeVar("K")
+U = TypeVar("U")
 
 
 class SlidingWindow(Window[T, K]):
@@ -284,30 +285,30 @@ class SlidingWindow(Window[T, K]):
             summary.insert(tuple_)
         return summary
 
-    def _reader(self, partial: bool) -> Callable[[Any], tuple[int, Any] | None]:
-        """A function from a key to its size and summary, None if it is empty or never was full.
+    def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
+        """A function from a key to `use(key, size, summary)`, None if empty or never full.
 
         All that a trigger asks in one call, for operators that do so very often.
         """
         subs, plan, evict, slices = self._subs, self._factory, self._evict, self._slices
         assert isinstance(plan, Plan)
 
-        def closed(key: Any) -> tuple[int, Any] | None:
-            s = subs.get(key)
+        def closed(key: Any) -> U | None:
+            s: Any = subs.get(key)
             if s is None:
                 return None
             if s.taken >= limit:
-                return limit, s.value()  # type: ignore[attr-defined]
-            return (s.taken, s.value()) if partial else None  # type: ignore[attr-defined]
+                return use(key, limit, s.value())
+            return use(key, s.taken, s.value()) if partial else None
 
-        def kept(key: Any) -> tuple[int, Any] | None:
+        def kept(key: Any) -> U | None:
             s = subs.get(key)
             if s is None or not s.data:
                 return None
             size = len(s.data)
             if not partial and (size < limit if limit else not s.full):
                 return None
-            return size, self._up_to_date(plan, s).value()
+            return use(key, size, self._up_to_date(plan, s).value())
 
         limit = evict.size if isinstance(evict, Count) else 0
         partial = partial or isinstance(evict, Time)  # such windows count as full from the start

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from windowlib.access import NAN_KEY
+from windowlib.attributes import one_key
 from windowlib.errors import StateVersionError
 from windowlib.subwindow import UNSET, Subwindow
 
@@ -43,7 +43,7 @@ def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
         clock = (state["start"], state["now"], state["tick"], state["left"])
         named = {s.key: s for s in parts}
         used = () if window._pe is None else state["lru"]
-        lru = [named[NAN_KEY if key != key else key] for key in used]
+        lru = [named[one_key(key)] for key in used]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         msg = f"restore(state): the snapshot is damaged ({error!r}). Take it from snapshot() whole."
         raise StateVersionError(msg) from error
@@ -101,8 +101,7 @@ def _part(window: Window[Any, Any], s: Subwindow) -> dict[str, Any]:
 
 
 def _restored(window: Window[Any, Any], part: Mapping[str, Any]) -> Subwindow:
-    key = part["key"]
-    s = window._make(NAN_KEY if key != key else key)
+    s = window._make(one_key(part["key"]))
     s.taken = part["taken"]
     for name in ("count", "stamp", "full", "rough", "returning", "n"):
         if name in s.fields:

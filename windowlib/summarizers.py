@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import builtins
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -96,14 +96,12 @@ class Ready(Summarizer[Any]):
 
     def insert(self, tuple_: Any) -> None:
         """Fold one tuple into every state, or into none if a fold refuses its value."""
+        folds, states = self.plan.folds, list(self.states)
         values = [None if get is None else get(tuple_) for get in self.plan.getters]
-        folded = list(zip(self.plan.folds, self.states, values, strict=True))
-        states = [fold.step(state, x) if fold.pure else state for fold, state, x in folded]
-        for fold, state, x in folded:
+        for fold, state, x in zip(folds, states, values, strict=True):
             fold.check(state, x)
-        for i, (fold, state, x) in enumerate(folded):
-            if not fold.pure:
-                states[i] = fold.step(state, x)
+        for i in self.plan.order:
+            states[i] = folds[i].step(states[i], values[i])
         self.states = states
         self.n += 1
 
@@ -175,10 +173,10 @@ class Plan:
     merged by their `hot` places alone.
     """
 
-    __slots__ = ("_program", "argument", "folds", "getters", "names", "odd", "recipes")
+    __slots__ = ("_program", "argument", "folds", "getters", "names", "odd", "order", "recipes")
 
     def __init__(
-        self, recipes: Mapping[str, Recipe] | Recipe, *, short: bool, named: bool = True
+        self, recipes: Mapping[Any, Recipe] | Recipe, *, short: bool, named: bool = True
     ) -> None:
         self.argument = recipes
         self.odd = False
@@ -190,6 +188,7 @@ class Plan:
             None if recipe.attribute is None else Getter(recipe.attribute, repr(recipe))
             for recipe in self.recipes
         )
+        self.order = _careful(self.folds)
 
     def __call__(self) -> Ready:
         """A new, empty summary."""
@@ -238,6 +237,7 @@ class Plan:
         numbers = list(numbers)
         part.folds = tuple(self.folds[i] for i in numbers)
         part.getters = tuple(self.getters[i] for i in numbers)
+        part.order = _careful(part.folds)
         return part
 
     def program(self, sample: Any) -> Program:
@@ -285,6 +285,15 @@ class Plan:
         if self.names == ():
             return ", ".join(map(repr, self.recipes))
         return repr(self.argument)
+
+
+def _careful(folds: Sequence[Fold]) -> list[int]:
+    """The order in which folds step, so that none has changed a state if another refuses a value.
+
+    First those that leave their state as it is, then a user's own, which may raise, and last those
+    whose `check` has said that they will not.
+    """
+    return sorted(range(len(folds)), key=lambda i: (not folds[i].pure, folds[i].textual))
 
 
 def _shown(attribute: Attribute) -> str:

@@ -36,9 +36,9 @@ class Custom(Fold):
         return (self.add(self.init() if state[0] is NOTHING else state[0], x),)
 
     def value(self, n: int, state: State) -> Any:
-        """The author's result of the state."""
+        """The author's result of the state; a copy of it, because `step` may change it later."""
         last = self.init() if state[0] is NOTHING else state[0]
-        return last if self.result is None else self.result(last)
+        return copy.deepcopy(last) if self.result is None else self.result(last)
 
     def merge(self, a: State, b: State) -> State:
         """The author's merge."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import cmp_to_key
-from typing import Any
+from typing import Any, ClassVar
 
 from operators.functions.ordering import NOTHING, above
 from windowlib.folds import Fifo, Fold, State
@@ -14,8 +14,12 @@ from windowlib.folds import Fifo, Fold, State
 class Extreme(Fold):
     """Base: compares values in the direction it was made for; `better` is strict."""
 
+    names: ClassVar[tuple[str, str]]
+    """What it is called for the smallest, and for the largest."""
+
     def __init__(self, largest: bool) -> None:
         self.largest = largest
+        self.name = self.names[largest]  # type: ignore[misc]
 
     def better(self, a: Any, b: Any) -> bool:
         """Whether `a` beats `b`."""
@@ -25,7 +29,7 @@ class Extreme(Fold):
 class ExtremeCount(Extreme):
     """How many values equal the smallest, or the largest."""
 
-    name = "min_count or max_count"
+    names = ("min_count", "max_count")
     empty = (NOTHING, 0)
 
     def step(self, state: State, x: Any) -> State:
@@ -51,7 +55,7 @@ class ArgExtreme(Extreme):
     Takes pairs: the value, and what it is judged by.
     """
 
-    name = "arg_min or arg_max"
+    names = ("arg_min", "arg_max")
     empty: State = (NOTHING, None)
     commutative = False
 
@@ -78,7 +82,7 @@ class ArgExtreme(Extreme):
 class CollectArgExtreme(ArgExtreme):
     """All values that go with the smallest, or the largest."""
 
-    name = "collect_arg_min or collect_arg_max"
+    names = ("collect_arg_min", "collect_arg_max")
     empty: State = (NOTHING, ())
 
     def step(self, state: State, x: Any) -> State:
@@ -152,7 +156,7 @@ class Top(Extreme):
     Takes pairs: the value, and what it is judged by.
     """
 
-    name = "top"
+    names = ("top", "top")
     empty = ((),)
     commutative = False
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, NoReturn
 
 from windowlib.errors import SchemaError
 from windowlib.folds import Fold, State
 
 
+class _Lists:
+    """Adds to nothing and compares with nothing, so that the text for plain values raises."""
+
+    def __repr__(self) -> str:
+        return "LISTS"
+
+
+LISTS: Final = _Lists()
+"""Stands in the first place of the state if lists have come."""
+
+
 class OrLists(Fold):
     """A fold of plain values that takes lists as well, one or the other in a window.
 
-    Lists have a state per element, in one place more than the fold has.
+    Lists have a state per element, in one place more than the fold has: how many lists, and the
+    states.
     """
 
     def __init__(self, fold: Fold) -> None:
@@ -25,42 +37,50 @@ class OrLists(Fold):
 
     def step(self, state: State, x: Any) -> State:
         """Fold a value, or each element of a list."""
-        *plain, lists = state
-        if x is not None and isinstance(x, list | tuple) != (lists is not None):
-            if lists is not None or tuple(plain) != tuple(self.fold.empty):
-                msg = (
-                    f"{self.name} of {x!r}: a window holds lists or plain values, not both. Use "
-                    f"one type for the column."
-                )
-                raise SchemaError(msg)
-            lists = (0, tuple(self.fold.empty for _ in x))
         if not isinstance(x, list | tuple):
-            return (*self.fold.step(tuple(plain), x), lists)
-        count, states = lists
-        return (*plain, (count + 1, self._each(states, x)))
+            if state[0] is not LISTS:
+                return (*self.fold.step(state[:-1], x), None)
+            return state if x is None else self._mixed(x)
+        if state[0] is not LISTS:
+            if state[0] is not self.fold.empty[0]:
+                self._mixed(x)
+            state = self._of_lists(0, tuple(self.fold.empty for _ in x))
+        count, states = state[-1]
+        self._check_length(len(states), x)
+        stepped = (self.fold.step(each, e) for each, e in zip(states, x, strict=True))
+        return self._of_lists(count + 1, tuple(stepped))
 
-    def _each(self, states: tuple[State, ...], x: Any) -> tuple[State, ...]:
-        if len(states) != len(x):
+    def _of_lists(self, count: int, states: tuple[State, ...]) -> State:
+        return (LISTS, *self.fold.empty[1:], (count, states))
+
+    def _mixed(self, x: Any) -> NoReturn:
+        msg = (
+            f"{self.name} of {x!r}: a window holds lists or plain values, not both. Use one type "
+            f"for the column."
+        )
+        raise SchemaError(msg)
+
+    def _check_length(self, length: int, x: Any) -> None:
+        if length != len(x):
             msg = (
-                f"{self.name} of {x!r}: a list of {len(x)} among lists of {len(states)}. Lists "
-                f"are taken element by element, so give all the same length."
+                f"{self.name} of {x!r}: a list of {len(x)} among lists of {length}. Lists are "
+                f"taken element by element, so give all the same length."
             )
             raise SchemaError(msg)
-        return tuple(self.fold.step(state, e) for state, e in zip(states, x, strict=True))
 
     def value(self, n: int, state: State) -> Any:
         """The value, or a list of them."""
-        *plain, lists = state
-        if lists is None:
-            return self.fold.value(n, tuple(plain))
-        count, states = lists
+        if state[0] is not LISTS:
+            return self.fold.value(n, state[:-1])
+        count, states = state[-1]
         return [self.fold.value(count, each) for each in states]
 
     def save(self, state: State) -> list[Any]:
-        """The plain places, and those of each element."""
-        *plain, lists = state
-        elements = None if lists is None else [lists[0], [self.fold.save(e) for e in lists[1]]]
-        return [self.fold.save(tuple(plain)), elements]
+        """The places of plain values, or those of each element."""
+        if state[0] is not LISTS:
+            return [self.fold.save(state[:-1]), None]
+        count, states = state[-1]
+        return [None, [count, [self.fold.save(each) for each in states]]]
 
     def load(self, saved: list[Any]) -> State:
         """What `save` got."""
@@ -68,15 +88,18 @@ class OrLists(Fold):
         if elements is None:
             return (*self.fold.load(plain), None)
         count, states = elements
-        return (*self.fold.load(plain), (count, tuple(map(self.fold.load, states))))
+        return self._of_lists(count, tuple(map(self.fold.load, states)))
 
     def merge(self, a: State, b: State) -> State:
-        """Values with values, elements with elements."""
-        plain = self.fold.merge(a[:-1], b[:-1])
-        if a[-1] is None or b[-1] is None:
-            return (*plain, b[-1] if a[-1] is None else a[-1])
+        """Values with values, elements with elements; nulls go with either."""
+        if a[0] is not LISTS and b[0] is not LISTS:
+            return (*self.fold.merge(a[:-1], b[:-1]), None)
+        for one, other in ((a, b), (b, a)):
+            if one[0] is self.fold.empty[0]:
+                return other
+        if a[0] is not b[0]:
+            self._mixed(self.value(1, a if a[0] is LISTS else b))
         (before, states), (after, more) = a[-1], b[-1]
-        if len(states) != len(more):
-            self._each(states, more)
+        self._check_length(len(states), [self.fold.value(after, each) for each in more])
         merged = tuple(self.fold.merge(x, y) for x, y in zip(states, more, strict=True))
-        return (*plain, (before + after, merged))
+        return self._of_lists(before + after, merged)

@@ -74,8 +74,8 @@ class Covariance(Fold):
     def step(self, state: State, x: Any) -> State:
         """Move the means a little and add the products of distances."""
         try:
-            a, b = (None if each is None else float(each) for each in x)
-        except (TypeError, ValueError):
+            a, b = (None if each is None else float(each + 0) for each in x)
+        except (TypeError, OverflowError):  # text is no number, even if it could be read as one
             msg = f"{self.name} of {x!r}: not two numbers. Use columns of numbers."
             raise SchemaError(msg) from None
         if a is None or b is None:
@@ -90,8 +90,15 @@ class Covariance(Fold):
         return n, mean_a, mean_b, together, squares_a, squares_b
 
     def value(self, n: int, state: State) -> float | None:
-        """Products over count − ddof; None if there are too few."""
-        return state[3] / (state[0] - self.ddof) if state[0] > self.ddof else None
+        """Products over count − ddof; None if there are too few, NaN where a mean is infinite."""
+        if state[0] <= self.ddof:
+            return None
+        return self.products(state) / (state[0] - self.ddof)
+
+    def products(self, state: State) -> float:
+        """The sum of products of distances; distances from an infinite mean say nothing."""
+        together: float = state[3]
+        return together if math.isfinite(state[1] + state[2]) else math.nan
 
     def merge(self, a: State, b: State) -> State:
         """Chan's form: the products of both, plus those of the means' distances."""
@@ -119,4 +126,4 @@ class Correlation(Covariance):
         if state[0] < 2:
             return None
         scale = math.sqrt(state[4]) * math.sqrt(state[5])
-        return state[3] / scale if scale else math.nan
+        return self.products(state) / scale if scale else math.nan

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from operators.functions.ends import Listed
 from windowlib.errors import SchemaError
-from windowlib.folds import Fifo
+from windowlib.folds import Fifo, State
 
 NAN = float("nan")
 
 
 class Quantile(Listed):
-    """The q-quantile; between two values as `method` says, straight between them by default."""
+    """The q-quantile; between two values as `method` says, straight between them by default.
+
+    The fraction is what is written: 0.07 of the way from place 0 to place 100 is place 7.
+    """
 
     name = "quantile"
+    compute = "_0 = F.ready({0}, x)"
 
     def __init__(self, q: float, method: str) -> None:
-        self.q, self.method = q, method
+        self.share, self.method = Fraction(str(q)), method
+
+    def ready(self, values: list[Any] | None, x: Any) -> list[Any]:
+        """The values, after a look at whether `x` can be sorted in: nothing has changed if not."""
+        if values and x is not None:
+            self.order(x, values[0])
+        return [] if values is None else values
+
+    def order(self, x: Any, other: Any) -> None:
+        """Refuse a value that has no order with another."""
+        try:
+            _ = x == x and other == other and x < other  # only to see whether it can be done
+        except TypeError as error:
+            msg = f"quantile of {x!r}: {error}. Use one type for the column."
+            raise SchemaError(msg) from None
+
+    def check(self, state: State, x: Any) -> None:
+        """Refuse what cannot be sorted in."""
+        self.ready(state[0], x)
 
     def result(self, values: Any) -> Any:
         """Sort the values and take one, or something between two."""
@@ -37,32 +61,34 @@ class Quantile(Listed):
         size = len(numbers) + nans
         if not size:
             return None
-        place = self.q * (size - 1)
-        low = int(place)
-        part = place - low
-        if self.method == "nearest":
-            low, part = round(place), 0.0
-        if self.method == "higher" and part:
-            low, part = low + 1, 0.0
+        place = self.share * (size - 1)
+        low = math.ceil(place) if self.method == "higher" else math.floor(place)
+        low = round(place) if self.method == "nearest" else low
         below = numbers[low] if low < len(numbers) else NAN
-        if not part or self.method == "lower":
-            return float(below) if self.method == "linear" and type(below) is int else below
+        if self.method != "linear":
+            return below
         above = numbers[low + 1] if low + 1 < len(numbers) else NAN
-        return self._between(below, above, part)
+        return self._between(below, above, place - low)
 
-    def _between(self, below: Any, above: Any, part: float) -> Any:
+    def _between(self, below: Any, above: Any, part: Fraction) -> Any:
+        if not part or below == above:  # an infinity has no distance from itself
+            return below / 1 if type(below) is int else below
+        if above != above:
+            return NAN
         if isinstance(below, Decimal) and isinstance(above, Decimal):
-            return below + (above - below) * Decimal(part)
+            return below + (above - below) * part.numerator / part.denominator
         try:
-            if below == above:  # an infinity has no distance from itself
-                return float(below) if type(below) is int else below
-            return below + (above - below) * part
+            between = below + (above - below) * float(part)
         except TypeError:
             msg = (
                 f"quantile of {below!r}: there is nothing between {below!r} and {above!r}. "
                 f'Say method="lower", "higher" or "nearest".'
             )
             raise SchemaError(msg) from None
+        if isinstance(between, float) and not math.isfinite(between):
+            # The distance was infinite, or too large; the weighted ends may not be.
+            return below * (1 - float(part)) + above * float(part)
+        return between
 
     def sliding(self) -> Fifo:
         """The values, sorted."""
