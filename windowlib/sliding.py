@@ -308,7 +308,10 @@ class SlidingWindow(Window[T, K]):
             size = len(s.data)
             if not partial and (size < limit if limit else not s.full):
                 return None
-            return use(key, size, self._up_to_date(plan, s).value())
+            if s.summary is None:
+                s.summary = plan.incremental()
+            s.summary.sync(s)
+            return use(key, size, s.summary.value())
 
         limit = evict.size if isinstance(evict, Count) else 0
         partial = partial or isinstance(evict, Time)  # such windows count as full from the start

@@ -203,6 +203,18 @@ def values_reader(plan: Plan) -> Callable[[int, Row], list[Any]]:
     return _function("n, row", [*unpack, *_value_lines(plan, names)], _calls(plan))
 
 
+def pair_reader(plan: Plan) -> Callable[[int, Row, Row], list[Any]]:
+    """A function from a number of tuples and two rows, the earlier first, to their values."""
+    every = range(plan.places)
+    names = [place(i) for i in every]
+    a, b = (_row(_runs(run, every)) for run in "ab")
+    lines = [
+        f"if plan.odd: {_row(names)} = merge(a, b)",
+        f"else: {a} = a; {b} = b; {_read_joined(plan, every)}",
+    ]
+    return _function("n, a, b", [*lines, *_value_lines(plan, names)], _calls(plan))
+
+
 def slot_reader(plan: Plan) -> Callable[[Subwindow], Any]:
     """A function from a subwindow to the value of the summaries in its slots."""
     names = [f"s.{place(i)}" for i in range(plan.places)]
@@ -212,24 +224,28 @@ def slot_reader(plan: Plan) -> Callable[[Subwindow], Any]:
 def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
     """A function from a subwindow to the value of all its closed slices."""
     names = [place(i) for i in range(plan.places)]
-    every, hot = _row(names), _row([names[i] for i in plan.hot])
+    hot, back = _row([names[i] for i in plan.hot]), _slots(plan, plan.hot)[1]
     a, b = (_row(_runs(run, plan.hot)) for run in "ab")
-    back, all_back = _slots(plan, plan.hot)[1], _slots(plan, range(plan.places))[1]
-    merged = _merged(plan)
-    quick = merged is not None and _quick(plan, [f"({text})" for text in merged])
     lines = [
         "n = s.taken",
         f"if n > {size}: n = {size}",
         "a = s.front",
         "if plan.odd:",
-        f"    b = {all_back}",
-        f"    {every} = b if not a else merge(a[-1], b) if s.recent else whole(a[-1])",
+        f"    b = {_slots(plan, range(plan.places))[1]}",
+        f"    {_row(names)} = b if not a else merge(a[-1], b) if s.recent else whole(a[-1])",
         f"elif not a: {hot} = {back}",
         f"elif not s.recent: {hot} = a[-1]",
-        f"else: {a} = a[-1]; {b} = {back}; "
-        + (f"return {quick}" if quick else f"{hot} = {_joined(plan, plan.hot)}"),
+        f"else: {a} = a[-1]; {b} = {back}; {_read_joined(plan, plan.hot)}",
     ]
     return _function("s", [*lines, *_value_lines(plan, names)], _calls(plan))
+
+
+def _read_joined(plan: Plan, kept: Iterable[int]) -> str:
+    """Source that merges a0, … and b0, … and returns the value, or names what is to be read."""
+    merged = _merged(plan)
+    if merged is None:
+        return f"{_row([place(i) for i in kept])} = {_joined(plan, kept)}"
+    return f"return {_quick(plan, [f'({text})' for text in merged])}"
 
 
 def _value_lines(plan: Plan, names: list[str]) -> list[str]:
