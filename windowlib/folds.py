@@ -146,7 +146,7 @@ def _refuse(name: str, x: Any, why: str) -> NoReturn:
 
 def _larger(a: str, b: str) -> str:
     """Text for abs(a) >= abs(b): comparisons cost less than two calls."""
-    return f"{b} <= {a} >= -{b} or {b} >= {a} <= -{b}"
+    return f"{a} >= {b} and {a} >= -{b} or {a} <= {b} and {a} <= -{b}"
 
 
 class SumFold(Fold):
