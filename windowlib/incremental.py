@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from windowlib.engine.ready import Row, folder, pair_reader, values_reader
+from windowlib.engine.ready import Row, folder, pair_reader, row_reader
 from windowlib.folds import Fifo, Fold
 from windowlib.subwindow import Subwindow
 
@@ -47,11 +47,11 @@ class Program:
         part = plan.part(self.stacked)
         self.start: Row = part.start
         self.run, self.suffixes = folder(part, sample)
-        self.read, self.read_pair = values_reader(part), pair_reader(part)
+        self.read, self.read_pair = row_reader(part), pair_reader(part)
         again = plan.part(self.recomputed)
         self.again_start: Row = again.start
         self.run_again, _ = folder(again, sample)
-        self.read_again = values_reader(again)
+        self.read_again = row_reader(again)
 
     def completed(self, values: list[Any], fifos: list[Fifo], tuples: Any) -> list[Any]:
         """All values in the order of the plan, given those of the stacks."""

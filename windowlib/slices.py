@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from windowlib.engine.ready import Row, padder, slice_reader
+from windowlib.engine.ready import Row
+from windowlib.engine.sliced import Unmerged, padder, slice_reader
 from windowlib.errors import AccessError
 from windowlib.subwindow import Subwindow, place, subwindow_class
 from windowlib.summarizers import Plan
@@ -71,7 +72,7 @@ class Slices:
     def save(self, s: Subwindow) -> Any:
         """Closed slices, and the state of the open one, as plain data."""
         front, recent = ([self._save(row) for row in stack] for stack in (s.front, s.recent))
-        back = self.plan.encode(getattr(s, name) for name in self._back) if s.recent else None
+        back = self._save(tuple(getattr(s, name) for name in self._back)) if s.recent else None
         return [[front, recent, back], self.plan.load(s).snapshot(), self.plan.odd]
 
     def load(self, s: Subwindow, state: Any) -> None:
@@ -80,16 +81,20 @@ class Slices:
         self.plan.odd = self.plan.odd or odd
         s.front, s.recent = ([self._load(row) for row in stack] for stack in (front, recent))
         if back is not None:
-            for name, value in zip(self._back, self.plan.decode(back), strict=True):
+            for name, value in zip(self._back, self._whole(self._load(back)), strict=True):
                 setattr(s, name, value)
         ready = self.plan()
         ready.restore(open_slice)
         self.plan.store(s, ready)
 
-    def _save(self, row: Row) -> list[Any]:
+    def _save(self, row: Row) -> Any:
+        if row and isinstance(row[0], Unmerged):
+            return row[0].message
         return self.plan.encode(self._whole(row))
 
-    def _load(self, saved: list[Any]) -> Row:
+    def _load(self, saved: Any) -> Row:
+        if isinstance(saved, str):
+            return (Unmerged(saved),) * self.plan.places
         row = self.plan.decode(saved)
         return tuple(row if self.plan.odd else [row[i] for i in self._hot])
 

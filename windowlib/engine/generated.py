@@ -20,7 +20,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from windowlib.access import DEFAULT_KEY
-from windowlib.engine.ready import close_lines, update_lines
+from windowlib.engine.ready import update_lines
 from windowlib.engine.rules import (
     check_delta,
     evict_where,
@@ -30,6 +30,7 @@ from windowlib.engine.rules import (
     reject_key,
     strange_form,
 )
+from windowlib.engine.sliced import close_lines
 from windowlib.order import Step, steps
 from windowlib.policies import Count, Delta, Either, PartitionAge, PartitionCount, Time
 from windowlib.sliding import SlidingWindow
