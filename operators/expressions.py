@@ -158,9 +158,10 @@ class Binary(Expr):
             return known[0] if known else None
         try:
             return SIGNS[self.sign](left, right)
-        except ZeroDivisionError:
-            return None
         except (TypeError, ArithmeticError) as error:
+            # Decimals have another error for the remainder of a division by zero.
+            if isinstance(error, ZeroDivisionError) or (self.sign == "%" and right == 0):
+                return None
             msg = f"{self!r}: {left!r} {self.sign} {right!r} has no value ({error})."
             raise SchemaError(f"{msg} Use operands of types that mix.") from error
 

@@ -47,9 +47,14 @@ PARTITIONINGS: dict[str, dict[str, Any]] = {
     "partition count": {"by": "k", "forget": PartitionCount(2)},
     "tuple count": {"by": "k", "forget": TupleCount(7)},
 }
-TUMBLING = {"count": Count(4), "delta": Delta("ts", 5), "time": Time("3s"), "punct": Punct()}
-EVICTIONS = {"count": Count(5), "delta": Delta("ts", 6), "time": Time("4s")}
-TRIGGERS = {"count": Count(2), "delta": Delta("ts", 3), "time": Time("3s")}
+TUMBLING: dict[str, Any] = {
+    "count": Count(4),
+    "delta": Delta("ts", 5),
+    "time": Time("3s"),
+    "punct": Punct(),
+}
+EVICTIONS: dict[str, Any] = {"count": Count(5), "delta": Delta("ts", 6), "time": Time("4s")}
+TRIGGERS: dict[str, Any] = {"count": Count(2), "delta": Delta("ts", 3), "time": Time("3s")}
 
 
 def configurations() -> dict[str, Tumbling | Sliding]:

@@ -506,7 +506,8 @@ def test_the_names_of_spl_work_too():
         items = a_stream(15)
         assert str(output(ours, items)) == str(output(theirs, items))
         more = {word: False, "aggregateEvictedPartitions": False}
-        plain = Aggregate(Sliding(Count(3), partial="emit"), n=agg.count(), **{word: False})
+        off: dict[str, Any] = {word: False}
+        plain = Aggregate(Sliding(Count(3), partial="emit"), n=agg.count(), **off)
         assert [3, 3] == [row["n"] for row in rows_of(plain, [{}] * 4)]
         assert "skip" == Aggregate(window, n=agg.count(), **more).partial
 

@@ -91,9 +91,8 @@ class Covariance(Fold):
 
     def value(self, n: int, state: State) -> float | None:
         """Products over count − ddof; None if there are too few, NaN where a mean is infinite."""
-        if state[0] <= self.ddof:
-            return None
-        return self.products(state) / (state[0] - self.ddof)
+        count: int = state[0]
+        return self.products(state) / (count - self.ddof) if count > self.ddof else None
 
     def products(self, state: State) -> float:
         """The sum of products of distances; distances from an infinite mean say nothing."""
