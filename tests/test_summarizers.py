@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
 from windowlib import (
@@ -31,6 +31,7 @@ from windowlib import (
     WindowEvents,
     summarizers,
 )
+from windowlib.folds import _larger
 
 ENGINES = ("generated", "reference")
 engines = pytest.mark.parametrize("engine", ENGINES)
@@ -457,6 +458,19 @@ FUNCTIONS = [
     summarizers.sum("x", compensated=True),
     summarizers.variance("y"),
 ]
+
+
+@given(st.floats() | st.integers(), st.floats() | st.integers())
+def test_the_text_compares_sizes_as_abs_does(a, b):
+    larger = eval(f"bool({_larger('a', 'b', 'total')})", {"a": a, "b": b, "total": added(a, b)})
+    assert (abs(a) >= abs(b)) == larger
+
+
+def added(a, b):
+    try:
+        return a + b
+    except OverflowError:  # which ends the text before it compares
+        reject()
 
 
 @given(

@@ -144,9 +144,9 @@ def _refuse(name: str, x: Any, why: str) -> NoReturn:
     raise SchemaError(msg)
 
 
-def _larger(a: str, b: str) -> str:
-    """Text for abs(a) >= abs(b): comparisons cost less than two calls."""
-    return f"{a} >= {b} and {a} >= -{b} or {a} <= {b} and {a} <= -{b}"
+def _larger(a: str, b: str, total: str) -> str:
+    """Text for abs(a) >= abs(b), without a call, and shortest for two positive numbers."""
+    return f"{a} >= {b} and ({total} >= {a} or {a} >= -{b}) or {a} <= {b} and {a} <= -{b}"
 
 
 class SumFold(Fold):
@@ -164,7 +164,7 @@ class SumFold(Fold):
             self.empty = (ZERO, 0, 0)
             self.compute = (
                 "_0 = {0}; _1 = _0 + x; "
-                f"_2 = {{2}} + ((_0 - _1) + x if {_larger('_0', 'x')} else (x - _1) + _0)"
+                f"_2 = {{2}} + ((_0 - _1) + x if {_larger('_0', 'x', '_1')} else (x - _1) + _0)"
             )
             self.store = "{0} = _1; {2} = _2"
             # Where the total is infinite the compensation is not a number.
@@ -173,7 +173,7 @@ class SumFold(Fold):
                 "({m} := {a0} + {b0})",
                 "0",
                 "{a2} + {b2} + (({a0} - {m}) + {b0} "
-                f"if {_larger('{a0}', '{b0}')} else ({{b0}} - {{m}}) + {{a0}})",
+                f"if {_larger('{a0}', '{b0}', '{m}')} else ({{b0}} - {{m}}) + {{a0}})",
             )
 
     def step(self, state: State, x: Any) -> State:
