@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from operators.columns import check_callable, many_rows, shown
+from operators.keys import key_names
 from windowlib.errors import ModelError
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
@@ -62,7 +63,7 @@ class Batch(Operator):
             check_callable(function, f"Batch(function={function!r})", "function=send_rows")
         self.function, self.flush_at_end = function, flush_at_end
         spec = Tumbling(policy, by=by, forget=forget)
-        self._keys = _key_names(spec)
+        self._keys = key_names(spec.by)
         self._columns = (rows, n)
         names = [*self._keys, rows, n]
         twice = next((each for each in names if names.count(each) > 1), None)
@@ -109,14 +110,3 @@ class Batch(Operator):
         owner = f"{self.name}(function={shown(self.function)})"
         for row in many_rows(self.function(rows), owner, rows):
             self._outputs[0](row)
-
-
-def _key_names(spec: Tumbling) -> list[str]:
-    """What the columns of a key are called: by their names, or "key" if they have none."""
-    if spec.by is None:
-        return []
-    parts = spec.by if isinstance(spec.by, tuple) else (spec.by,)
-    unnamed = ["key"] if len(parts) == 1 else [f"key{i}" for i in range(len(parts))]
-    return [
-        part if isinstance(part, str) else other for part, other in zip(parts, unnamed, strict=True)
-    ]

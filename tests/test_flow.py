@@ -309,7 +309,7 @@ def test_a_batch_by_key_starts_with_the_key():
     computed = out(Batch(Count(2), by=lambda t: t["b"] > 1), rows)
     assert [{"key": True, "rows": rows, "n": 2}, P] == computed
     mixed = out(Batch(Count(2), by=("b", lambda t: 7)), rows)
-    assert [{"b": 2, "key1": 7, "rows": rows, "n": 2}, P] == mixed
+    assert [{"b": 2, "key_2": 7, "rows": rows, "n": 2}, P] == mixed
     index = out(Batch(Count(2), by=0), [(5, 1), (5, 2)])
     assert [{"key": 5, "rows": [(5, 1), (5, 2)], "n": 2}, P] == index
 
