@@ -16,7 +16,7 @@ from operators.aggregate_checks import (
 )
 from operators.compile import Outputs, merged
 from operators.expressions import Expr
-from operators.groups import GroupedPlan
+from operators.groups import GroupedPlan, GroupValues
 from operators.late import Latest
 from operators.making import Agg
 from operators.windows import window_of
@@ -110,6 +110,7 @@ class Aggregate(Operator):
         self.evicted_partitions = given["evicted_partitions"]
         self.flush_at_end, self.having = flush_at_end, having
         self._only_changes = emit == "changed"
+        self._one_row = self.group_by is None and having is None and emit == "always"
         self.late = late
         if late == "port":
             self.model = LATE_MODEL
@@ -158,11 +159,12 @@ class Aggregate(Operator):
         return self._plan
 
     def on_open(self) -> None:
-        """The window says how it is read."""
+        """The window says how it is read: straight into a row, if a firing is one."""
         (window,) = self.containers
         assert window is not None
-        self._full = window._reader(partial=self.partial == "emit")
-        self._any = window._reader(partial=True)
+        use = self.outputs.make if self._one_row else self._rows
+        self._full = window._reader(use, partial=self.partial == "emit")
+        self._any = window._reader(use, partial=True)
 
     def _in_order(self, tuple_: Any, port: int) -> None:
         """Take a row, unless it is late."""
@@ -180,7 +182,7 @@ class Aggregate(Operator):
     def _triggered(self, window: Window[Any, Any], key: Any) -> None:
         found = self._full(key)
         if found is not None:
-            self._send(key, *found)
+            self._send(found)
             self._puncts[0]()
         elif isinstance(window.spec.evict, Time) or self.partial == "emit":
             self._puncts[0]()  # fires, and is empty
@@ -189,21 +191,22 @@ class Aggregate(Operator):
         """Send what a subwindow holds, full or not, and a punctuation."""
         found = self._any(key)
         if found is not None:
-            self._send(key, *found)
+            self._send(found)
         self._puncts[0]()
 
-    def _send(self, key: Any, n: int, summary: Any) -> None:
+    def _send(self, found: Any) -> None:
+        """The row of a firing, or its rows."""
+        if self._one_row:
+            self._outputs[0](found)
+            return
+        for row in found:
+            self._outputs[0](row)
+
+    def _rows(self, key: Any, n: int, summary: Any) -> Iterable[dict[str, Any]]:
         """The rows of one firing."""
-        if self.group_by is None:
-            row = self.outputs.row(key, None, [*summary, n, 1, [n]])
-            rows: Iterable[dict[str, Any]] = () if row is None else (row,)
-        else:
-            rows = self.outputs.rows(key, summary, n)
-        if self._only_changes:
-            rows = self._changed(key, rows)
-        send = self._outputs[0]
-        for row in rows:
-            send(row)
+        groups = [GroupValues(None, n, summary)] if self.group_by is None else summary
+        rows = self.outputs.rows(key, n, groups)
+        return self._changed(key, rows) if self._only_changes else rows
 
     def _changed(self, key: Any, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         last = self._last.setdefault(one_key(key), {})

@@ -31,8 +31,8 @@ PARAMETERS = (
 class Outputs:
     """The columns of an aggregation: which summaries they need, and how rows are made of them.
 
-    The values of one group are a list: those of the summaries, then the size of the subwindow,
-    the number of groups and the list of their sizes.
+    `make` writes a row down: of a partition key, the size of the subwindow, the values of the
+    summaries and, where there are groups, the group and the sizes of all of them.
     """
 
     def __init__(
@@ -61,7 +61,8 @@ class Outputs:
         }
         places = [*self.recipes, *WHOLE]
         self._place = {leaf: places.index(leaf.identity) for leaf in leaves}
-        self._make = self._compiled(keys)
+        self._grouped = group_by is not None
+        self.make = self._compiled(keys)
 
     def reads(self) -> Iterator[tuple[Attribute, str]]:
         """The columns that the functions read, each with the function."""
@@ -74,51 +75,54 @@ class Outputs:
         found = [leaf for leaf in expression.leaves() if isinstance(leaf, Agg)]
         return {leaf.identity: leaf for leaf in found}
 
-    def rows(self, key: Any, groups: Sequence[GroupValues], n: int) -> Iterator[dict[str, Any]]:
+    def rows(self, key: Any, n: int, groups: Sequence[GroupValues]) -> Iterator[dict[str, Any]]:
         """The rows of one firing: one for each group that the condition lets through."""
         sizes = [group.n for group in groups]
-        whole = [n, len(sizes), sizes]
         for group in groups:
-            row = self.row(key, group.key, group.values + whole)
-            if row is not None:
+            row = self.make(key, n, group.values, group.key, sizes)
+            if self._passes(row, n, group.values, sizes):
                 yield row
 
-    def row(self, key: Any, group: Any, values: list[Any]) -> dict[str, Any] | None:
-        """The row of one group, None if the condition does not let it through."""
-        try:
-            row = self._make(key, group, values)
-        except (TypeError, ArithmeticError):  # a null, or a division by zero
-            row = self._slow_row(key, group, values)
+    def _passes(self, row: dict[str, Any], n: int, values: list[Any], sizes: list[int]) -> bool:
         having = self.having
-        if having is None:
-            return row
-        true = self._evaluated(having, values) if isinstance(having, Expr) else having(row)
-        return row if true else None
+        if isinstance(having, Expr):
+            return bool(self._evaluated(having, n, values, sizes))
+        return having is None or bool(having(row))
 
     def _compiled(self, keys: list[tuple[str, str]]) -> Callable[..., dict[str, Any]]:
-        """A function that writes the row down, for operands that are not null."""
-        self._keys = _function("key, group", keys, {})
-        names: dict[str, Any] = {}
+        """A function that writes the row down; what a null stops is done the slow way."""
+        names: dict[str, Any] = {"slow": self._slow_row}
         parts = list(keys)
         for i, (name, expression) in enumerate(self.expressions.items()):
-            text = f"slow{i}(v)"
             names[f"slow{i}"] = partial(self._evaluated, expression)
-            if plain(expression):
-                text = expression.text(self._text)
+            inline = plain(expression)
+            text = expression.text(self._text) if inline else f"slow{i}(n, v, sizes)"
             parts.append((name, text))
-        return _function("key, group, v", parts, names)
+        lines = [
+            "def make(key, n, v, group=None, sizes=None):",
+            f"    try: return {_dict(parts)}",
+            f"    except (TypeError, ArithmeticError): return slow({_dict(keys)}, n, v, sizes)",
+        ]
+        exec("\n".join(lines), names)
+        make: Callable[..., dict[str, Any]] = names["make"]
+        return make
 
     def _text(self, leaf: Expr) -> str:
         place = self._place[leaf]
         # The sizes of the groups are one list for all rows of a firing: each row gets its own.
-        return f"v[{place}]" if place < len(self.recipes) + 2 else f"[*v[{place}]]"
+        whole = ("n", "len(sizes)", "[*sizes]") if self._grouped else ("n", "1", "[n]")
+        first = len(self.recipes)
+        return f"v[{place}]" if place < first else whole[place - first]
 
-    def _evaluated(self, expression: Expr, values: list[Any]) -> Any:
-        return expression.evaluate(lambda leaf: values[self._place[leaf]])
+    def _evaluated(self, expression: Expr, n: int, values: list[Any], sizes: Any) -> Any:
+        sizes = [n] if sizes is None else sizes
+        found = [*values, n, len(sizes), [*sizes]]
+        return expression.evaluate(lambda leaf: found[self._place[leaf]])
 
-    def _slow_row(self, key: Any, group: Any, values: list[Any]) -> dict[str, Any]:
-        row = self._keys(key, group)
-        return row | {name: self._evaluated(e, values) for name, e in self.expressions.items()}
+    def _slow_row(self, row: dict[str, Any], n: int, values: Any, sizes: Any) -> dict[str, Any]:
+        for name, expression in self.expressions.items():
+            row[name] = self._evaluated(expression, n, values, sizes)
+        return row
 
 
 WHOLE = (count_all().identity, count_groups().identity, count_by_group().identity)
@@ -133,12 +137,8 @@ def _key_texts(by: Any, variable: str) -> list[tuple[str, str]]:
     return [(name, f"{variable}[{i}]") for i, name in enumerate(names)]
 
 
-def _function(
-    arguments: str, parts: list[tuple[str, str]], names: dict[str, Any]
-) -> Callable[..., dict[str, Any]]:
-    body = ", ".join(f"{name!r}: {text}" for name, text in parts)
-    made: Callable[..., dict[str, Any]] = eval(f"lambda {arguments}: {{{body}}}", names)
-    return made
+def _dict(parts: list[tuple[str, str]]) -> str:
+    return f"{{{', '.join(f'{name!r}: {text}' for name, text in parts)}}}"
 
 
 def _names(column: Attribute) -> Iterator[str]:

@@ -4,6 +4,7 @@
 import random
 from contextlib import suppress
 from datetime import timedelta
+from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -880,3 +881,12 @@ def test_a_summarizer_that_failed_to_open_opens_again(engine, events):
     window.insert({"x": 22})
     assert 43 == window.summary().value()
     assert ["open"] * 3 == calls
+
+
+@engines
+def test_a_tuple_without_a_key_is_not_taken_for_one_of_the_key_before(engine):
+    window: Any = TumblingWindow(Tumbling(Delta("ts", 5), by=lambda row: row["k"]), engine=engine)
+    with pytest.raises(KeyError) as failure:  # not that 2 seconds do not mix with 1.0
+        window.insert_many([{"k": "a", "ts": 1.0}, {"ts": Decimal(2)}])
+    assert ["in TumblingWindow 'tumbling, delta(ts, 5), partitioned'"] == failure.value.__notes__
+    assert [1] == [window.size(key) for key in window]

@@ -7,6 +7,7 @@ The oracle computes every summary afresh from the tuples that the window would h
 import functools
 import gc
 import math
+import pickle
 import statistics
 import weakref
 from datetime import date, timedelta
@@ -27,6 +28,7 @@ from windowlib import (
     Delta,
     PartitionAge,
     PartitionCount,
+    SchemaError,
     Sliding,
     Summarizer,
     Time,
@@ -312,6 +314,117 @@ def test_a_null_in_one_partition_leaves_the_others_right():
     b = [{"sum": 10, "low": 10, "mean": 10.0}] * 2
     got = {key: [v for k, _, v in window.events.emitted if k == key] for key in "ab"}
     assert {"a": a, "b": b} == got
+
+
+# -- slices of different types -------------------------------------------------------------------
+
+
+class Careful(WindowEvents[Any, Any]):
+    """Emits every window that is processed, or that its values do not mix."""
+
+    def on_trigger(self, window, key):
+        try:
+            self.emit((key, repr(window.summary(key).value())))
+        except SchemaError:
+            self.emit((key, "refused"))
+
+
+TYPES: dict[str, list[Any]] = {
+    "ints": [1, -2, 3],
+    "floats": [0.5, -1.0, INF],
+    "decimals": [Decimal("0.5"), Decimal(2)],
+    "nulls": [None],
+    "some": [None, 4],
+    "spans": [timedelta(1), timedelta(hours=-3)],
+    "words": ["a", "b"],
+}
+FAMILIES = [
+    (("ints", "floats", "decimals", "nulls", "some"), ("n", "sum", "mean", "low", "high")),
+    (("ints", "nulls", "some", "words"), ("n", "low", "high")),
+    (("ints", "nulls", "spans"), ("sum", "mean", "n")),
+]
+LONG = {
+    "sum": summarizers.sum("x", compensated=True),
+    "mean": summarizers.mean("x", compensated=True),
+}
+
+
+@st.composite
+def slices_of_kinds(draw):
+    """Windows of a few periods, and periods of two partitions, each of values of one kind."""
+    kinds, names = draw(st.sampled_from(FAMILIES))
+    ready = READY | LONG if draw(st.booleans()) else READY
+    chosen = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    m = draw(st.integers(1, 3))
+    rows = []
+    for _ in range(draw(st.integers(1, 9))):
+        key, kind = draw(st.sampled_from("ab")), draw(st.sampled_from(kinds))
+        values = draw(st.lists(st.sampled_from(TYPES[kind]), min_size=m, max_size=m))
+        rows += [{"k": key, "x": x} for x in values]
+    return draw(st.integers(1, 4)) * m, m, {name: ready[name] for name in chosen}, rows
+
+
+@settings(max_examples=300)
+@given(slices_of_kinds(), st.integers(0, 30))
+def test_slices_that_do_not_mix_are_refused_while_they_are_in_one_window(drawn, cut):
+    """As if the tuples were read one by one, and with a snapshot taken anywhere."""
+    n, m, summaries, rows = drawn
+    spec = Sliding(Count(n), every=Count(m), by="k")
+    tuples = build(spec, events=Careful(), summarizer=summaries, engine="reference")
+    slices = build(spec, events=Careful(), summarizer=summaries)
+    for i, row in enumerate(rows):
+        if i == cut:
+            state = pickle.loads(pickle.dumps(slices.snapshot()))
+            slices = build(spec, events=slices.events, summarizer=summaries)
+            slices.restore(state)
+        tuples.insert(row)
+        slices.insert(row)
+        slices._check()
+    assert tuples.events.emitted == slices.events.emitted
+
+
+@settings(max_examples=300)
+@given(slices_of_kinds(), st.integers(1, 12), st.integers(1, 3))
+def test_tuples_that_do_not_mix_are_refused_while_they_are_in_one_window(drawn, n, m):
+    """Summaries that are kept up to date say what reading every tuple says."""
+    _, _, summaries, rows = drawn
+    spec = Sliding(Delta("i", n), every=Count(m), by="k")
+    one_by_one = build(spec, events=Careful(), summarizer=summaries, engine="reference")
+    up_to_date = build(spec, events=Careful(), summarizer=summaries)
+    for window in (one_by_one, up_to_date):
+        window.insert_many({"i": i, **row} for i, row in enumerate(rows))
+    assert one_by_one.events.emitted == up_to_date.events.emitted
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sum", "sum of 7: it cannot be added to datetime.timedelta(days=2). "),
+        ("high", "max of 4: it cannot be compared with datetime.timedelta(days=1). "),
+        ("spread", "values that do not mix: unsupported operand type(s) for -: "),
+    ],
+)
+def test_a_window_that_cannot_be_merged_says_so_until_it_can(name, text):
+    class Read(WindowEvents[Any, Any]):
+        def on_trigger(self, window, key):
+            try:
+                self.emit(window.summary(key).value())
+            except SchemaError as error:
+                self.emit(str(error))
+
+    def made():
+        return build(Sliding(Count(6), every=Count(2)), events=Read(), summarizer=READY[name])
+
+    first = Decimal(1) if name == "spread" else timedelta(1)
+    window = made()
+    window.insert_many([{"x": first}] * 2 + [{"x": x} for x in (3, 4)])
+    assert window.events.emitted[-1].startswith(text)
+    again = made()
+    again.restore(pickle.loads(pickle.dumps(window.snapshot())))
+    again.insert_many([{"x": 5}] * 2)
+    assert again.events.emitted[-1].startswith(text)
+    again.insert_many([{"x": 6}] * 2)
+    same({name: ORACLES[name]([3, 4, 5, 5, 6, 6])}, {name: again.events.emitted[-1]})
 
 
 def test_a_partition_that_age_evicted_starts_with_an_empty_slice():

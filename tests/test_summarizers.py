@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
 from windowlib import (
@@ -31,6 +31,7 @@ from windowlib import (
     WindowEvents,
     summarizers,
 )
+from windowlib.folds import _larger
 
 ENGINES = ("generated", "reference")
 engines = pytest.mark.parametrize("engine", ENGINES)
@@ -440,6 +441,58 @@ def test_a_tuple_that_cannot_be_summarised_leaves_every_state_as_it_was(engine):
     window.punctuate()
     (summary,) = window.events.emitted
     assert [2, 10, 1.0, 4, 6] == [summary[k] for k in ("count", "sum", "variance", "min", "max")]
+
+
+MIXED = st.sampled_from(
+    [
+        *(1, -2, 0.5, True, None, "five", b"5", [1], Decimal("1.5"), Fraction(1, 3), 10**400),
+        *(timedelta(1), date(2024, 1, 1), math.inf, -math.inf, math.nan),
+    ]
+)
+FUNCTIONS = [
+    *(
+        getattr(summarizers, name)(column)
+        for name in ("sum", "mean", "min", "max")
+        for column in "xy"
+    ),
+    summarizers.sum("x", compensated=True),
+    summarizers.variance("y"),
+]
+
+
+@given(st.floats() | st.integers(), st.floats() | st.integers())
+def test_the_text_compares_sizes_as_abs_does(a, b):
+    larger = eval(f"bool({_larger('a', 'b', 'total')})", {"a": a, "b": b, "total": added(a, b)})
+    assert (abs(a) >= abs(b)) == larger
+
+
+def added(a, b):
+    try:
+        return a + b
+    except OverflowError:  # which ends the text before it compares
+        reject()
+
+
+@given(
+    functions=st.lists(st.sampled_from(FUNCTIONS), min_size=1, max_size=4),
+    rows=st.lists(st.fixed_dictionaries({"x": MIXED, "y": MIXED}), max_size=6),
+)
+@example([FUNCTIONS[6], FUNCTIONS[1]], [{"x": 1, "y": 2}, {"x": 9, "y": "five"}])
+@example([FUNCTIONS[0], FUNCTIONS[6]], [{"x": Decimal("1.5"), "y": 0}, {"x": 9.5, "y": 0}])
+def test_a_tuple_enters_every_state_or_none(functions, rows):
+    chosen = {str(i): function for i, function in enumerate(functions)}
+    generated, reference = windows = [tumbling(Count(9), chosen, engine) for engine in ENGINES]
+    for row in rows:
+        before = repr(generated.snapshot()["parts"])
+        refusals = []
+        for window in windows:
+            try:
+                window.insert(row)
+            except Exception as error:
+                refusals.append(str(error))
+        assert len(refusals) in (0, 2)
+        assert same(reference.snapshot()["parts"], generated.snapshot()["parts"])
+        assert not refusals or before == repr(generated.snapshot()["parts"])
 
 
 @engines

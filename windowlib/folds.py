@@ -51,13 +51,13 @@ class Fold:
     textual: bool = True  # whether the generated insert may contain it
     compute: str = ""
     store: str = ""
-    inplace: str = ""  # compute and store in one, where a repetition does no harm
-    idempotent: bool = False  # taking a value twice changes nothing
+    inplace: str = ""  # compute and store in one; it raises before it stores
     # As text again, for as long as no tuple needed `step`: the result, and the places of two runs
     # together, where `a0`, … are the places of the earlier run and `b0`, … of the later.
     # `m` is a local name of the fold's own.
     read: str = ""
     merged: tuple[str, ...] = ()
+    cold: tuple[int, ...] = ()  # places that only `step` changes, and `read` does not mention
 
     def step(self, state: State, x: Any) -> State:
         """The state after one more value; nulls are skipped."""
@@ -144,10 +144,16 @@ def _refuse(name: str, x: Any, why: str) -> NoReturn:
     raise SchemaError(msg)
 
 
+def _larger(a: str, b: str, total: str) -> str:
+    """Text for abs(a) >= abs(b), without a call, and shortest for two positive numbers."""
+    return f"{a} >= {b} and ({total} >= {a} or {a} >= -{b}) or {a} <= {b} and {a} <= -{b}"
+
+
 class SumFold(Fold):
     """State: total, how many nulls, and the compensation unless the run is short."""
 
     name = "sum"
+    cold = (1,)
 
     def __init__(self, short: bool) -> None:
         if short:
@@ -158,7 +164,7 @@ class SumFold(Fold):
             self.empty = (ZERO, 0, 0)
             self.compute = (
                 "_0 = {0}; _1 = _0 + x; "
-                "_2 = {2} + ((_0 - _1) + x if abs(_0) >= abs(x) else (x - _1) + _0)"
+                f"_2 = {{2}} + ((_0 - _1) + x if {_larger('_0', 'x', '_1')} else (x - _1) + _0)"
             )
             self.store = "{0} = _1; {2} = _2"
             # Where the total is infinite the compensation is not a number.
@@ -166,8 +172,8 @@ class SumFold(Fold):
             self.merged = (
                 "({m} := {a0} + {b0})",
                 "0",
-                "{a2} + {b2} + (({a0} - {m}) + {b0} if abs({a0}) >= abs({b0}) "
-                "else ({b0} - {m}) + {a0})",
+                "{a2} + {b2} + (({a0} - {m}) + {b0} "
+                f"if {_larger('{a0}', '{b0}', '{m}')} else ({{b0}} - {{m}}) + {{a0}})",
             )
 
     def step(self, state: State, x: Any) -> State:
@@ -286,7 +292,6 @@ class MaxFold(Fold):
 
     name = "max"
     empty = (LOWEST,)
-    idempotent = True
     compute = "_0 = x < {0}"
     store = "if not _0 and {0} == {0}: {0} = x"  # NaN is not less, and then stays
     inplace = "if not x < {0} and {0} == {0}: {0} = x"
@@ -313,7 +318,6 @@ class MinFold(Fold):
 
     name = "min"
     empty = (HIGHEST,)
-    idempotent = True
     compute = "_0 = x > {0}"
     store = "if not _0 and (x == x or {0} is HIGHEST): {0} = x"  # NaN is not greater, nor less
     inplace = "if not x > {0} and (x == x or {0} is HIGHEST): {0} = x"

@@ -19,10 +19,10 @@ overlap of two reads is small or the tuples did not leave in the order in which 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from windowlib.engine.ready import Row, folder, merger, values_reader
+from windowlib.engine.ready import Row, folder, pair_reader, row_reader
 from windowlib.folds import Fifo, Fold
 from windowlib.subwindow import Subwindow
 
@@ -43,27 +43,25 @@ class Program:
         self.stacked = [i for i in numbers if fifos[i] is None and _stackable(plan.folds[i])]
         self.queued = [i for i in numbers if fifos[i] is not None]
         self.recomputed = [i for i in numbers if i not in self.stacked and i not in self.queued]
+        self.only_stacks = len(self.stacked) == len(numbers)
         part = plan.part(self.stacked)
         self.start: Row = part.start
         self.run, self.suffixes = folder(part, sample)
-        self.merge = merger(part)
-        self.read = values_reader(part)
+        self.read, self.read_pair = row_reader(part), pair_reader(part)
         again = plan.part(self.recomputed)
         self.again_start: Row = again.start
         self.run_again, _ = folder(again, sample)
-        self.read_again = values_reader(again)
+        self.read_again = row_reader(again)
 
-    def values(self, n: int, row: Row, fifos: list[Fifo], tuples: Any) -> list[Any]:
-        """All values, in the order of the plan."""
-        if len(self.stacked) == len(self.plan.folds):
-            return self.read(n, row)
+    def completed(self, values: list[Any], fifos: list[Fifo], tuples: Any) -> list[Any]:
+        """All values in the order of the plan, given those of the stacks."""
         found: list[Any] = [None] * len(self.plan.folds)
-        for i, value in zip(self.stacked, self.read(n, row), strict=True):
+        for i, value in zip(self.stacked, values, strict=True):
             found[i] = value
         for i, fifo in zip(self.queued, fifos, strict=True):
             found[i] = fifo.value()
         if self.recomputed:
-            again = self.read_again(n, self.run_again(tuples, self.again_start))
+            again = self.read_again(len(tuples), self.run_again(tuples, self.again_start))
             for i, value in zip(self.recomputed, again, strict=True):
                 found[i] = value
         return found
@@ -72,10 +70,22 @@ class Program:
 class Incremental:
     """The summary of one subwindow; `sync` before `value`."""
 
-    __slots__ = ("back", "born", "boundary", "fifos", "front", "hi", "lo", "plan", "tuples")
+    __slots__ = (
+        "back",
+        "born",
+        "boundary",
+        "fifos",
+        "front",
+        "hi",
+        "lo",
+        "plan",
+        "program",
+        "tuples",
+    )
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.program: Program | None = None
         self.born = -1
         self.lo = self.hi = self.boundary = 0
         self.front: list[Row] = []
@@ -86,16 +96,18 @@ class Incremental:
     def sync(self, s: Subwindow) -> None:
         """Take in what has come since the last time, and let go what has left."""
         self.tuples = tuples = s.data
-        program = self.plan.program(tuples[-1])
+        program = self.program
+        if program is None:
+            program = self.program = self.plan.program(tuples[-1])
         hi, size = s.taken, len(tuples)
-        new, born = hi - self.hi, self.born
+        new, lo, born = hi - self.hi, hi - size, self.born
         self.born = -1  # half done, should a value be refused: the next time builds it anew
         if s.born != born or new * 2 >= size or s.rough:
             self._rebuild(program, s)
-        elif new or size != self.hi - self.lo:
-            fresh = [tuples[-i] for i in range(new, 0, -1)]
-            self._slide(program, fresh, hi - size)
-        self.born, self.lo, self.hi = s.born, hi - size, hi
+        elif new or lo != self.lo:
+            fresh = (tuples[-1],) if new == 1 else [tuples[-i] for i in range(new, 0, -1)]
+            self._slide(program, fresh, lo)
+        self.born, self.lo, self.hi = s.born, lo, hi
 
     def _rebuild(self, program: Program, s: Subwindow) -> None:
         self.front, self.boundary = [], s.taken - len(s.data)
@@ -108,36 +120,40 @@ class Incremental:
             self.fifos.append(fifo)
             _push(fifo, getters[i], s.data)
 
-    def _slide(self, program: Program, fresh: list[Any], lo: int) -> None:
+    def _slide(self, program: Program, fresh: Sequence[Any], lo: int) -> None:
         gone = lo - self.lo
-        for i, fifo in zip(program.queued, self.fifos, strict=True):
-            if gone:
-                fifo.pop(gone)
-            _push(fifo, self.plan.getters[i], fresh)
-        if not program.stacked:
-            return
+        if not program.only_stacks:
+            for i, fifo in zip(program.queued, self.fifos, strict=True):
+                if gone:
+                    fifo.pop(gone)
+                _push(fifo, self.plan.getters[i], fresh)
+            if not program.stacked:
+                return
         if lo > self.boundary:  # a tuple of the back has left: flip
             self.front = program.suffixes(reversed(self.tuples))
             self.back, self.boundary = None, self.hi + len(fresh)
             return
         if gone:
-            del self.front[len(self.front) - gone :]
+            del self.front[-gone:]
         if fresh:
             self.back = program.run(fresh, program.start if self.back is None else self.back)
 
     def values(self) -> list[Any]:
         """The values, in the order of the plan."""
-        program = self.plan.program(self.tuples[-1])
-        back = self.back
-        if not self.front:
-            row = program.start if back is None else back
+        program, front, back, n = self.program, self.front, self.back, len(self.tuples)
+        assert program is not None
+        if front and back is not None:
+            values = program.read_pair(n, front[-1], back)
         else:
-            row = self.front[-1] if back is None else program.merge(self.front[-1], back)
-        return program.values(len(self.tuples), row, self.fifos, self.tuples)
+            values = program.read(n, front[-1] if front else back or program.start)
+        if program.only_stacks:
+            return values
+        return program.completed(values, self.fifos, self.tuples)
 
     def value(self) -> Any:
         """The value, or a dict of them if the window was given a dict."""
-        return self.plan.named(self.values())
+        values = self.values()
+        return values if self.plan.names == () else self.plan.named(values)
 
 
 def _push(fifo: Fifo, get: Callable[[Any], Any] | None, tuples: Any) -> None:

@@ -9,17 +9,19 @@ With n a multiple of m there is one slice a period.
     window at f:        b   c   d   e   f              the last 5 slices
 
 Their rows of summary state are kept in two stacks: `front` holds, for each older slice, the merged
-row of it and all that follow it there; `back` is the merged row of the newer ones. A window is then
-one merge, whatever its length, and a slice that leaves is a pop: nothing is subtracted.
+row of it and all that follow it there; `recent` holds the rows of the newer ones, which are also
+merged into slots of the subwindow, the back. A window is then one merge of the top of the front and
+the back, whatever its length, and a slice that leaves is a pop: nothing is subtracted.
 """
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from windowlib.engine.ready import slice_reader
+from windowlib.engine.ready import Row
+from windowlib.engine.sliced import Unmerged, padder, slice_reader
 from windowlib.errors import AccessError
-from windowlib.subwindow import Subwindow, subwindow_class
+from windowlib.subwindow import Subwindow, place, subwindow_class
 from windowlib.summarizers import Plan
 
 
@@ -37,8 +39,11 @@ class Slices:
         self.tail = size % every  # tuples between the cut and the end of a period
         periods = size // every
         self.kept = 2 * periods + 1 if self.tail else periods
-        fields = ("back", "count", "front", "full", "n", "recent", "stamp")
-        self._sub = subwindow_class(fields, plan.start, slice_reader(plan, size))
+        fields = ("count", "front", "full", "n", "recent", "stamp")
+        # Twice the places: of the open slice, and of the recent ones together.
+        self._sub = subwindow_class(fields, plan.start * 2, slice_reader(plan, size))
+        self._back = [place(plan.places + i) for i in range(plan.places)]
+        self._hot, self._whole = plan.hot, padder(plan)
 
     def make(self, key: Any) -> Subwindow:
         """A subwindow without a slice."""
@@ -66,23 +71,32 @@ class Slices:
 
     def save(self, s: Subwindow) -> Any:
         """Closed slices, and the state of the open one, as plain data."""
-        encode = self.plan.encode
-        front, recent = ([encode(row) for row in stack] for stack in (s.front, s.recent))
-        back = None if s.back is None else encode(s.back)
+        front, recent = ([self._save(row) for row in stack] for stack in (s.front, s.recent))
+        back = self._save(tuple(getattr(s, name) for name in self._back)) if s.recent else None
         return [[front, recent, back], self.plan.load(s).snapshot(), self.plan.odd]
 
     def load(self, s: Subwindow, state: Any) -> None:
         """Put back what `save` gave."""
         (front, recent, back), open_slice, odd = state
-        s.front, s.recent = ([self._row(row) for row in stack] for stack in (front, recent))
-        s.back = None if back is None else self._row(back)
+        self.plan.odd = self.plan.odd or odd
+        s.front, s.recent = ([self._load(row) for row in stack] for stack in (front, recent))
+        if back is not None:
+            for name, value in zip(self._back, self._whole(self._load(back)), strict=True):
+                setattr(s, name, value)
         ready = self.plan()
         ready.restore(open_slice)
         self.plan.store(s, ready)
-        self.plan.odd = self.plan.odd or odd
 
-    def _row(self, encoded: list[Any]) -> tuple[Any, ...]:
-        return tuple(self.plan.decode(encoded))
+    def _save(self, row: Row) -> Any:
+        if row and isinstance(row[0], Unmerged):
+            return row[0].message
+        return self.plan.encode(self._whole(row))
+
+    def _load(self, saved: Any) -> Row:
+        if isinstance(saved, str):
+            return (Unmerged(saved),) * self.plan.places
+        row = self.plan.decode(saved)
+        return tuple(row if self.plan.odd else [row[i] for i in self._hot])
 
     def refuse(self, key: Any) -> NoReturn:
         """The summary was asked for at another time."""

@@ -30,6 +30,7 @@ from windowlib.window import NO_KEY, Engine, Window
 
 T = TypeVar("T")
 K = TypeVar("K")
+U = TypeVar("U")
 
 
 class SlidingWindow(Window[T, K]):
@@ -269,7 +270,7 @@ class SlidingWindow(Window[T, K]):
 
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
         """A summary of the tuples of a partition; `.value()` reads it."""
-        s = self._find(key)
+        s = self._subs.get(key) or self._find(key)
         if self._slices is not None:
             if s is not None and s.count and not s.n:  # a trigger is running
                 return s
@@ -284,28 +285,33 @@ class SlidingWindow(Window[T, K]):
             summary.insert(tuple_)
         return summary
 
-    def _reader(self, partial: bool) -> Callable[[Any], tuple[int, Any] | None]:
-        """A function from a key to its size and summary, None if it is empty or never was full.
+    def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
+        """A function from a key to `use(key, size, summary)`, None if empty or never full.
 
         All that a trigger asks in one call, for operators that do so very often.
         """
         subs, plan, evict, slices = self._subs, self._factory, self._evict, self._slices
         assert isinstance(plan, Plan)
 
-        def closed(key: Any) -> tuple[int, Any] | None:
-            s = subs.get(key)
-            if s is None or (s.taken < limit and not partial):
+        def closed(key: Any) -> U | None:
+            s: Any = subs.get(key)
+            if s is None:
                 return None
-            return min(s.taken, limit), s.value()  # type: ignore[attr-defined]
+            if s.taken >= limit:
+                return use(key, limit, s.value())
+            return use(key, s.taken, s.value()) if partial else None
 
-        def kept(key: Any) -> tuple[int, Any] | None:
+        def kept(key: Any) -> U | None:
             s = subs.get(key)
             if s is None or not s.data:
                 return None
             size = len(s.data)
             if not partial and (size < limit if limit else not s.full):
                 return None
-            return size, self._up_to_date(plan, s).value()
+            if s.summary is None:
+                s.summary = plan.incremental()
+            s.summary.sync(s)
+            return use(key, size, s.summary.value())
 
         limit = evict.size if isinstance(evict, Count) else 0
         partial = partial or isinstance(evict, Time)  # such windows count as full from the start

@@ -21,7 +21,6 @@ UNSET: Final = _Unset()
 _NO_STAMPS: deque[int] = deque(maxlen=0)
 
 FIELDS: dict[str, Any] = {
-    "back": None,  # slices: the merged row of the recent ones
     "count": 0,  # tuples since the last count trigger
     "data": (),  # the tuples, oldest first: a list (tumbling) or a deque (sliding)
     "front": (),  # slices: merged rows of the older ones, a stack
@@ -62,7 +61,6 @@ class Subwindow:
         born: int  # creation number, which is the storage order
         key: Any
         taken: int  # tuples taken: all of them (sliding), those flushed so far (tumbling)
-        back: Any
         count: int
         data: Any
         front: Any

@@ -169,7 +169,8 @@ class Plan:
     """The ready-made summarizers of a window, as a factory of `Ready` objects.
 
     `odd` turns true with the first tuple that the generated insert left to `Ready`: a null, or a
-    type with arithmetic of its own. Until then results are read by shorter code.
+    type with arithmetic of its own. Until then results are read by shorter code, and slices are
+    merged by their `hot` places alone.
     """
 
     __slots__ = ("_program", "argument", "folds", "getters", "names", "odd", "order", "recipes")
@@ -202,6 +203,16 @@ class Plan:
     def places(self) -> int:
         """How many places of state the folds need together."""
         return len(self.start)
+
+    @property
+    def hot(self) -> list[int]:
+        """The places that change while no tuple is odd, if all folds have text to merge them."""
+        numbers, hot = iter(range(self.places)), []
+        for fold in self.folds:
+            own = [next(numbers) for _ in fold.empty]
+            hot += [i for j, i in enumerate(own) if j not in fold.cold]
+        textual = all(len(fold.merged) == len(fold.empty) for fold in self.folds)
+        return hot if textual else list(range(self.places))
 
     @property
     def slots(self) -> bool:

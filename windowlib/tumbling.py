@@ -22,6 +22,7 @@ from windowlib.window import Engine, Mark, Window
 
 T = TypeVar("T")
 K = TypeVar("K")
+U = TypeVar("U")
 
 
 class TumblingWindow(Window[T, K]):
@@ -250,12 +251,16 @@ class TumblingWindow(Window[T, K]):
         summary = None if s is None else s.summary
         return self._factory() if summary is None and isinstance(self._factory, Plan) else summary
 
-    def _reader(self, partial: bool) -> Callable[[Any], tuple[int, Any] | None]:
-        """A function from a key to its size and summary, None if it is empty."""
+    def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
+        """A function from a key to `use(key, size, summary)`, None if it is empty."""
+        subs, slots = self._subs, self._plan is not None
 
-        def read(key: Any) -> tuple[int, Any] | None:
-            size = self.size(key)
-            return (size, self.summary(key).value()) if size else None
+        def read(key: Any) -> U | None:
+            s = subs.get(key)
+            if s is None or not s.n:
+                return None
+            summary: Any = s if slots else s.summary
+            return use(key, s.n, summary.value())
 
         return read
 

@@ -38,6 +38,7 @@ from windowlib.summarizers import Plan, Recipe, Summarizer, SummarizerArgument, 
 
 T = TypeVar("T")
 K = TypeVar("K")
+U = TypeVar("U")
 Engine = Literal["generated", "reference"]
 Mark = Literal["window", "final", "other"]
 
@@ -270,8 +271,8 @@ class Window(Access[T, K]):
         """Put back what `_save_summary` gave."""
         raise NotImplementedError
 
-    def _reader(self, partial: bool) -> Callable[[Any], tuple[int, Any] | None]:
-        """A function from a key to its size and summary, None if there is nothing to process."""
+    def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
+        """A function from a key to `use(key, size, summary)`, None if there is nothing."""
         raise NotImplementedError
 
     def _was_full(self, s: Subwindow) -> bool:

@@ -31,7 +31,7 @@ class OrLists(Fold):
         self.name = fold.name  # type: ignore[misc]
         self.empty = (*fold.empty, None)
         self.compute, self.store, self.inplace = fold.compute, fold.store, fold.inplace
-        self.idempotent = fold.idempotent
+        self.cold = (*fold.cold, len(fold.empty))
         self.read = fold.read
         self.merged = (*fold.merged, "None") if fold.merged else ()
 

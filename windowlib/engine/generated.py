@@ -20,7 +20,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from windowlib.access import DEFAULT_KEY
-from windowlib.engine.ready import close_lines, update_lines
+from windowlib.engine.ready import update_lines
 from windowlib.engine.rules import (
     check_delta,
     evict_where,
@@ -30,6 +30,7 @@ from windowlib.engine.rules import (
     reject_key,
     strange_form,
 )
+from windowlib.engine.sliced import close_lines
 from windowlib.order import Step, steps
 from windowlib.policies import Count, Delta, Either, PartitionAge, PartitionCount, Time
 from windowlib.sliding import SlidingWindow
@@ -104,21 +105,17 @@ class _Writer:
     def source(self) -> str:
         """The whole text: both functions."""
         body = self._guarded()
-        one = ["def insert(t, /, key=default):", *indent(body)]
-        many = [
-            "def insert_many(tuples, keys=None):",
-            "    for t, key in pairs(tuples, keys):",
-            *indent(body, 2),
-        ]
+        one = ["def insert(t, /, key=default):"]
+        many = ["def insert_many(tuples, keys=None):", "    for t, key in pairs(tuples, keys):"]
         if self.spec.by is not KEY:  # no keys to pair up: a plain loop
+            one += ["    if key is not default: reject(f'insert(key={key!r})')"]
             many = [
                 "def insert_many(tuples, keys=None):",
                 "    if keys is not None: reject('insert_many(keys=...)')",
+                "    key = default",
                 "    for t in tuples:",
-                "        key = default",
-                *indent(body, 2),
             ]
-        return "\n".join([*one, "", *many]) + "\n"
+        return "\n".join([*one, *indent(body), "", *many, *indent(body, 2)]) + "\n"
 
     def _guarded(self) -> list[str]:
         body = list(self._body()) or ["pass"]
@@ -149,18 +146,17 @@ class _Writer:
             yield from self._tumble(steps(self.spec))
 
     def _key_lines(self) -> Lines:
-        if self.spec.by is KEY:
-            return
-        yield "if key is not default: reject(f'insert(key={key!r})')"
-        if self.w._key_of is None:
+        if self.spec.by is KEY or self.w._key_of is None:
             return
         self.names["key_of"] = self.w._key_of
         inline = getattr(self.w._key_of, "inline", lambda *_: None)("t", self.sample)
+        # While it is not known, `key` must not be that of the tuple before.
         if inline is None:
+            yield "key = default"
             yield "key = key_of(t)"
         else:
             yield f"try: key = {inline}"
-            yield "except Exception: key = key_of(t)"
+            yield "except Exception: key = default; key = key_of(t)"
 
     def _value_lines(self) -> Lines:
         """Read the delta attributes; NaN would never fire and never be noticed."""
