@@ -24,12 +24,15 @@ Setup = Callable[[], Callable[[], Any]]
 class Measure(NamedTuple):
     name: str
     ratio: float
-    target: float
+    target: float | None
+    """What it has to reach; None: it is only reported."""
     higher_is_better: bool
     note: str = ""
 
     @property
     def met(self) -> bool:
+        if self.target is None:
+            return True
         return self.ratio >= self.target if self.higher_is_better else self.ratio <= self.target
 
 
@@ -56,6 +59,18 @@ def ratio(times: Mapping[str, list[float]], name: str, to: str) -> float:
     return statistics.median(a / b for a, b in pairs)
 
 
+def at_least(
+    target: float | None, name: str, candidate: str, to: str, times: Mapping[str, list[float]]
+) -> Measure:
+    return Measure(name, ratio(times, candidate, to), target, higher_is_better=True)
+
+
+def at_most(
+    target: float | None, name: str, candidate: str, to: str, times: Mapping[str, list[float]]
+) -> Measure:
+    return Measure(name, ratio(times, candidate, to), target, higher_is_better=False)
+
+
 def report(name: str, measures: list[Measure]) -> None:
     """Print a table and write bench/out/NAME.json."""
     width = max(len(m.name) for m in measures)
@@ -63,7 +78,8 @@ def report(name: str, measures: list[Measure]) -> None:
     for m in measures:
         sign = "≥" if m.higher_is_better else "≤"
         verdict = "met" if m.met else "MISSED"
-        print(f"{m.name:{width}}  {m.ratio:6.2f}  {sign} {m.target:<5g} {verdict:6}  {m.note}")
+        wanted = "" if m.target is None else f"{sign} {m.target:<5g} {verdict:6}"
+        print(f"{m.name:{width}}  {m.ratio:6.2f}  {wanted:14}  {m.note}".rstrip())
     OUT.mkdir(exist_ok=True)
     rows = [
         {

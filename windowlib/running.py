@@ -61,7 +61,8 @@ class Running:
             for port, spec in enumerate(op.windows)
         )
         self._live = [container for container in op.containers if container is not None]
-        self._plain = op._plain
+        # Where rows go straight into the windows, they do so without asking the operator.
+        self._direct = op.containers if op._plain else (None,) * len(self.model.inputs)
         op.on_open()
 
     def _container(self, spec: Spec, port: int, start: Instant) -> Window[Any, Any]:
@@ -86,8 +87,12 @@ class Running:
         """Take one row."""
         if port not in self._taking:
             self._refuse("insert(row)", port)
+        window = self._direct[port]
         try:
-            self.operator.on_tuple(row, port)
+            if window is not None:
+                window.insert(row)
+            else:
+                self.operator.on_tuple(row, port)
         except Exception as error:
             self._note(error, f"row {row!r}")
             raise
@@ -96,9 +101,9 @@ class Running:
         """Take rows in order: the same as `insert` for each, only faster."""
         if port not in self._taking:
             self._refuse("insert_many(rows)", port)
-        container = self.operator.containers[port] if self._plain else None
-        if container is not None:
-            container.insert_many(rows)
+        window = self._direct[port]
+        if window is not None:
+            window.insert_many(rows)
         else:
             for row in rows:
                 self.insert(row, port)

@@ -166,7 +166,7 @@ class Window(Access[T, K]):
             tuple_: any object; policies read their attributes from it.
             key: the partition, for windows made with `by=KEY` or straight from policies.
         """
-        insert, _ = self._build(tuple_)
+        insert, _ = self._built or self._build(tuple_)
         if key is NO_KEY:
             insert(tuple_)
         else:

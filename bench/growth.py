@@ -1,0 +1,157 @@
+"""W7 and W8: what a row costs Join and Sort as the window grows tenfold, and against code by hand.
+
+Windows are full before the clock starts, so that every timed row evicts another.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+from bench import by_hand
+from bench.harness import Measure, Setup, alternate, at_most
+from operators import Join, Sort
+from windowlib import Count, Sliding
+
+Row = dict[str, Any]
+SIZES = (100, 1_000, 10_000)
+KEYS = 10_000
+TIMED = 40_000
+ROUNDS = 9
+
+
+def measures(prefix: str, setups: dict[str, Setup], target: float | None) -> Iterator[Measure]:
+    """Candidates are called "ours 100", "by hand 100", and so on."""
+    times = alternate(setups, rounds=ROUNDS)
+    for small, large in pairwise(SIZES):
+        name = f"{prefix}, per row: window of {large:,} / {small:,}"
+        yield at_most(target, name, f"ours {large}", f"ours {small}", times)
+        name = f"{prefix} by hand: {large:,} / {small:,}"
+        yield at_most(None, name, f"by hand {large}", f"by hand {small}", times)
+    for n in SIZES:
+        yield at_most(None, f"{prefix} {n:,} / by hand", f"ours {n}", f"by hand {n}", times)
+
+
+def candidates(
+    ours: Callable[[int], Setup], hand: Callable[[int], Setup], check: Callable[[Any], bool]
+) -> dict[str, Setup]:
+    """By name, once both have given the same."""
+    found: dict[str, Setup] = {}
+    for n in SIZES:
+        expected, got = hand(n)()(), ours(n)()()
+        assert expected == got, f"results differ from those by hand for a window of {n}"
+        assert check(got)
+        found |= {f"ours {n}": ours(n), f"by hand {n}": hand(n)}
+    return found
+
+
+# -- Join -----------------------------------------------------------------------------------------
+
+
+def sides(n: int, keys: int) -> tuple[list[Row], list[Row]]:
+    """Rows for the left and the right in turn: those that fill the windows, and those timed."""
+    rng = random.Random(7)
+    rows = [{"id": rng.randrange(keys), "xy"[i % 2]: i} for i in range(2 * n + TIMED)]
+    return rows[: 2 * n], rows[2 * n :]
+
+
+def drive(insert: Callable[[Row, int], None], rows: list[Row]) -> None:
+    turns = iter(rows)
+    for left, right in zip(turns, turns, strict=True):
+        insert(left, 0)
+        insert(right, 1)
+
+
+def join(keys: Callable[[int], int]) -> tuple[Callable[[int], Setup], Callable[[int], Setup]]:
+    data = {n: sides(n, keys(n)) for n in SIZES}
+
+    def timed(insert: Callable[[Row, int], None], n: int, out: list[Row]) -> Callable[[], Any]:
+        before, rows = data[n]
+        drive(insert, before)
+        out.clear()
+
+        def run() -> list[Row]:
+            drive(insert, rows)
+            return out
+
+        return run
+
+    def ours(n: int) -> Setup:
+        window = Sliding(Count(n))
+        op = Join(left=window, right=window, on="id")
+
+        def setup() -> Callable[[], Any]:
+            running, out = op.open(), list[Row]()
+            running.connect(0, out.append)
+            return timed(running.insert, n, out)
+
+        return setup
+
+    def hand(n: int) -> Setup:
+        def setup() -> Callable[[], Any]:
+            out: list[Row] = []
+            return timed(by_hand.join(n, out.append), n, out)
+
+        return setup
+
+    return ours, hand
+
+
+def joins() -> Iterator[Measure]:
+    """With the same keys a larger window has more matches; with more keys, only more rows."""
+    setups = candidates(*join(lambda n: KEYS), check=bool)
+    yield from measures("W7 Join, 10,000 keys", setups, 1.5)
+    setups = candidates(*join(lambda n: 10 * n), check=bool)
+    yield from measures("W7 Join, 0.1 matches a row", setups, 1.5)
+
+
+# -- Sort -----------------------------------------------------------------------------------------
+
+
+def disordered(n: int) -> tuple[list[Row], list[Row]]:
+    """Rows that fewer than n greater ones precede."""
+    rng = random.Random(7)
+    rows = [{"ts": i + rng.random() * n, "x": i} for i in range(n + TIMED)]
+    return rows[:n], rows[n:]
+
+
+def sorts() -> Iterator[Measure]:
+    data = {n: disordered(n) for n in SIZES}
+
+    def timed(insert: Callable[[Row], None], n: int, out: list[Row]) -> Callable[[], Any]:
+        before, rows = data[n]
+        for row in before:
+            insert(row)
+
+        def run() -> list[Row]:
+            for row in rows:
+                insert(row)
+            return out
+
+        return run
+
+    def ours(n: int) -> Setup:
+        op = Sort("ts", window=Sliding(Count(n)))
+
+        def setup() -> Callable[[], Any]:
+            running, out = op.open(), list[Row]()
+            running.connect(0, out.append)
+            return timed(running.insert, n, out)
+
+        return setup
+
+    def hand(n: int) -> Setup:
+        def setup() -> Callable[[], Any]:
+            out: list[Row] = []
+            return timed(by_hand.sort(n, out.append), n, out)
+
+        return setup
+
+    setups = candidates(ours, hand, check=in_order)
+    yield from measures("W8 Sort", setups, 1.5)
+
+
+def in_order(rows: list[Row]) -> bool:
+    return rows == sorted(rows, key=lambda row: row["ts"])
