@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: env test lint demo bench clean
+.PHONY: env test lint demo bench soak clean
 
 env: $(STAMP)
 
@@ -27,6 +27,9 @@ demo: env
 
 bench: env
 	$(BIN)/python -m bench core
+
+soak: env
+	$(BIN)/python -m tests.soak.drift
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info bench/out
