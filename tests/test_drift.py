@@ -1,6 +1,5 @@
 """Sums, means and variances that slide never drift, whatever comes and leaves."""
 
-
 import math
 import operator
 import random
