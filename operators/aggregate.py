@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
+from operators.aggregate_checks import (
+    check_late,
+    check_options,
+    check_size,
+    check_words,
+    columns,
+    take_aliases,
+    window_of,
+)
 from operators.compile import Outputs, merged
-from operators.expressions import Col, Expr, quoted
+from operators.expressions import Expr
 from operators.groups import GroupedPlan
+from operators.late import Latest
 from operators.making import Agg
 from windowlib.attributes import key_getter, one_key
-from windowlib.errors import ModelError
 from windowlib.incremental import describe
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
-from windowlib.policies import Attribute, Count, Delta, Time
+from windowlib.policies import Attribute, Delta, Time
 from windowlib.sliding import SlidingWindow
-from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
-from windowlib.spl import parse
+from windowlib.spec import By, Sliding, Spec, Tumbling
 from windowlib.summarizers import Plan
 from windowlib.window import Window
 
-PARTIAL = {True: "emit", False: "skip"}
-ALIASES: dict[str, tuple[str, dict[bool, str]]] = {
-    "partitionBy": ("by", {}),
-    "groupBy": ("group_by", {}),
-    "aggregatePartialWindows": ("partial", PARTIAL),
-    "aggregateIncompleteWindows": ("partial", PARTIAL),
-    "aggregateEvictedPartitions": ("evicted_partitions", {True: "emit", False: "drop"}),
-}
-"""SPL's names of parameters, ours, and our values for SPL's true and false."""
+LATE_MODEL = OperatorModel(
+    ports_out=["out", "late"],
+    windows=[Tumbling, Sliding],
+    punctuation_in="window_bound",
+    punctuation_out=["generating", "free"],
+)
 
 
 class Aggregate(Operator):
@@ -55,6 +59,8 @@ class Aggregate(Operator):
             it is not true are left out.
         emit: "always", or "changed" for only those rows that differ from the last one of the same
             partition and group.
+        late: what becomes of a row whose delta attribute goes back within its partition: "keep"
+            it, as SPL does; "error"; or "port", which sends it to an output named late.
 
     >>> from operators import agg
     >>> from windowlib import Count, Sliding, replay
@@ -86,45 +92,36 @@ class Aggregate(Operator):
         order_by: By | Sequence[str] | None = None,
         having: Expr | Callable[[Any], Any] | None = None,
         emit: Literal["always", "changed"] = "always",
+        late: Literal["keep", "error", "port"] = "keep",
         name: str | None = None,
         **more: Any,
     ) -> None:
         given: dict[str, Any] = {"by": by, "group_by": group_by, "partial": partial}
         given |= {"evicted_partitions": evicted_partitions}
         others = {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit, "name": name}
-        _check_words(given | others)
-        _take_aliases(given, more)
-        spec = _window(window, given["by"], order_by)
-        self.group_by = _columns(given["group_by"])
+        others["late"] = late
+        check_words(given | others)
+        take_aliases(given, more)
+        spec = window_of(window, given["by"], order_by)
+        self.group_by = columns(given["group_by"])
         self.partial = given["partial"] or getattr(spec, "partial", None) or "skip"
         self.evicted_partitions = given["evicted_partitions"]
         self.flush_at_end, self.having = flush_at_end, having
         self._only_changes = emit == "changed"
+        self.late = late
+        if late == "port":
+            self.model = LATE_MODEL
         super().__init__(spec, name=name)
-        _check_options(spec, given["partial"], self.evicted_partitions, flush_at_end, emit)
-        self._check_size(spec)
+        check_options(spec, given["partial"], self.evicted_partitions, flush_at_end, emit)
+        check_late(spec, late)
+        check_size(spec)
         self.outputs = Outputs(merged(outputs, more), spec.by, self.group_by, having)
         self._plan = self._planned()
         self._last: dict[Any, dict[Any, dict[str, Any]]] = {}
+        self._latest = Latest(spec)
         self._register(spec)
 
     # -- building ---------------------------------------------------------------------------------
-
-    def _check_size(self, spec: Spec) -> None:
-        if isinstance(spec.evict, Count) and not spec.evict.size:
-            kind = type(spec).__name__
-            msg = (
-                f"Aggregate does not support {kind}(Count(0)): a window of size 0 keeps nothing to "
-                f'aggregate. Only Join accepts it (a one-sided join). Use Count(1) for "the latest '
-                f'tuple".'
-            )
-            raise ModelError(msg)
-        if isinstance(spec, Sliding) and isinstance(spec.every, Count) and not spec.every.size:
-            msg = (
-                f"Aggregate does not support {spec!r}: a trigger of 0 never fires, so nothing "
-                f"would come out. Use every=Count(1) or more."
-            )
-            raise ModelError(msg)
 
     def _planned(self) -> Plan:
         recipes = self.outputs.recipes
@@ -143,8 +140,11 @@ class Aggregate(Operator):
         else:
             self._set("before_flush", self._fire)
             self._set("on_empty_punctuation", lambda window: self.emit_punct())
-        if spec.forget is not None and (self.evicted_partitions == "emit" or self._only_changes):
+        watched = self.evicted_partitions == "emit" or self._only_changes or self.late != "keep"
+        if spec.forget is not None and watched:
             self._set("on_partitions_evicted", self._evicted)
+        if self.late != "keep":
+            self._set("on_tuple", self._in_order)
 
     def _set(self, event: str, handler: Callable[..., None]) -> None:
         self.__dict__[event] = handler
@@ -161,6 +161,19 @@ class Aggregate(Operator):
         assert window is not None
         self._full = window._reader(partial=self.partial == "emit")
         self._any = window._reader(partial=True)
+
+    def _in_order(self, tuple_: Any, port: int) -> None:
+        """Take a row, unless it is late."""
+        (window,) = self.containers
+        assert window is not None
+        key, values = self._latest.read(tuple_)
+        if not self._latest.behind(key, values):
+            window.insert(tuple_)
+            self._latest.note(key, values)
+        elif self.late == "port":
+            self._outputs[1](tuple_)
+        else:
+            raise self._latest.error(key, values, window.seen + 1)
 
     def _triggered(self, window: Window[Any, Any], key: Any) -> None:
         found = self._full(key)
@@ -206,6 +219,7 @@ class Aggregate(Operator):
             if self.evicted_partitions == "emit" and window.size(key):
                 self._fire(window, key)
             self._last.pop(one_key(key), None)
+            self._latest.forget(key)
 
     def on_finish(self) -> None:
         """What a tumbling window holds comes out if that was asked for."""
@@ -217,12 +231,16 @@ class Aggregate(Operator):
                     self._fire(window, key)
 
     def snapshot(self) -> Any:
-        """The last rows, if only changes come out."""
-        return [[key, list(rows.values())] for key, rows in self._last.items()]
+        """The last rows, if only changes come out; the latest values, if late rows do not go in."""
+        last = [[key, list(rows.values())] for key, rows in self._last.items()]
+        return {"last": last, "latest": self._latest.snapshot()}
 
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
-        self._last = {one_key(key): {self._group(row): row for row in rows} for key, rows in state}
+        self._last = {
+            one_key(key): {self._group(row): row for row in rows} for key, rows in state["last"]
+        }
+        self._latest.restore(state["latest"])
 
     # -- words ------------------------------------------------------------------------------------
 
@@ -258,113 +276,6 @@ class Aggregate(Operator):
         running = "running summary" if self.group_by is None else "running summary per group"
         way = "slices in two stacks" if isinstance(window, SlidingWindow) else running
         return [way] * len(self._plan.folds)
-
-
-def _take_aliases(given: dict[str, Any], more: dict[str, Any]) -> None:
-    """Move what came under SPL's names from the keywords to our parameters."""
-    for alias, (ours, words) in ALIASES.items():
-        if alias not in more or isinstance(more[alias], Expr):
-            continue
-        value = more.pop(alias)
-        value = words.get(value, value) if isinstance(value, bool) else value
-        if given[ours] not in (None, "drop", value):
-            msg = (
-                f"Aggregate({alias}={value!r}): the same as {ours}, which is {given[ours]!r}. Say "
-                f"it once."
-            )
-            raise ModelError(msg)
-        given[ours] = value
-
-
-def _check_words(given: dict[str, Any]) -> None:
-    """Refuse an output whose name is that of a parameter, and expressions for plain columns."""
-    for name, value in given.items():
-        if isinstance(value, Col):
-            fix = f"Write {name}={quoted(value.name)}."
-            raise ModelError(f"Aggregate({name}={value!r}): {name} names a column. {fix}")
-        if isinstance(value, Expr):
-            msg = (
-                f"Aggregate({name}={value!r}): {name} is a parameter. To call an output so, pass "
-                f'the outputs as a dict: Aggregate(window, {{"{name}": ...}}).'
-            )
-            raise ModelError(msg)
-
-
-def _window(window: Spec | str, by: Any, order_by: Any) -> Spec:
-    """The window with what the operator adds to it."""
-    if isinstance(window, str):
-        spec = parse(window, by=by)
-    elif isinstance(window, Tumbling | Sliding):
-        spec = window if by is None else _partitioned(window, by)
-    else:
-        msg = (
-            f"Aggregate({window!r}): not a window. Pass a specification first, such as "
-            f"Tumbling(Count(10))."
-        )
-        raise ModelError(msg)
-    if spec.by is KEY:
-        msg = (
-            "Aggregate(by=KEY): an operator reads its keys from the rows. Name the columns, such "
-            'as by="symbol".'
-        )
-        raise ModelError(msg)
-    return spec if order_by is None else replace(spec, order_by=order_by)
-
-
-def _partitioned(window: Spec, by: Any) -> Spec:
-    spec = replace(window, by=by) if window.by is None or window.by is KEY else window
-    if spec is window and window.by != (tuple(by) if isinstance(by, list) else by):
-        msg = (
-            f"Aggregate(by={by!r}): the window says by={window.by!r}. Say it once, or twice the "
-            f"same."
-        )
-        raise ModelError(msg)
-    return spec
-
-
-def _columns(group_by: Any) -> Any:
-    if group_by is None:
-        return None
-    parts = tuple(group_by) if isinstance(group_by, list | tuple) else (group_by,)
-    named = all(isinstance(p, str | int) or callable(p) for p in parts)
-    if not parts or not named or any(isinstance(p, bool) for p in parts):
-        msg = f'Aggregate(group_by={group_by!r}): name columns, such as group_by="side".'
-        raise ModelError(msg)
-    return parts if isinstance(group_by, list | tuple) else group_by
-
-
-def _check_options(
-    spec: Spec, partial: Any, evicted_partitions: Any, flush_at_end: bool, emit: Any
-) -> None:
-    sliding = isinstance(spec, Sliding)
-    choices = {
-        "partial": (partial, (None, "skip", "emit")),
-        "evicted_partitions": (evicted_partitions, ("drop", "emit")),
-        "emit": (emit, ("always", "changed")),
-        "flush_at_end": (flush_at_end, (True, False)),
-    }
-    for name, (value, known) in choices.items():
-        if not any(value is each or value == each for each in known):
-            words = " or ".join(repr(each) for each in known if each is not None)
-            raise ModelError(f"Aggregate({name}={value!r}): unknown. Use {words}.")
-    if partial is not None and not sliding:
-        msg = (
-            f"Aggregate(partial={partial!r}): a tumbling window is processed when it is full. "
-            f"Drop `partial=`, or say flush_at_end=True to see the last one."
-        )
-        raise ModelError(msg)
-    if flush_at_end and sliding:
-        msg = (
-            "Aggregate(flush_at_end=True): a sliding window is processed at its triggers, and has "
-            'nothing left at the end. Drop it, or say partial="emit".'
-        )
-        raise ModelError(msg)
-    if evicted_partitions == "emit" and spec.forget is None:
-        msg = (
-            'Aggregate(evicted_partitions="emit"): the window evicts no partitions. Add forget=, '
-            "such as forget=PartitionAge('1h'), or drop it."
-        )
-        raise ModelError(msg)
 
 
 def _own(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from operators.agg import count_all, count_by_group, count_groups
 from operators.expressions import Col, Expr, RowExpr, plain
 from operators.groups import GroupValues
+from operators.keys import key_names
 from operators.making import Agg
 from windowlib.errors import ModelError, suggestion
 from windowlib.policies import Attribute
@@ -25,19 +26,6 @@ PARAMETERS = (
     "emit",
     "name",
 )
-
-
-def key_names(by: Any, word: str = "key") -> list[str]:
-    """The names of key columns in output rows: their own, or `key` for what has none.
-
-    >>> key_names("symbol"), key_names(("src", 1)), key_names(None)
-    (['symbol'], ['src', 'key_2'], [])
-    """
-    if by is None:
-        return []
-    if not isinstance(by, tuple):
-        return [by if isinstance(by, str) else word]
-    return [part if isinstance(part, str) else f"{word}_{i}" for i, part in enumerate(by, 1)]
 
 
 class Outputs:

@@ -22,6 +22,10 @@ class SchemaError(WindowlibError, ValueError):
     """A tuple lacks an attribute, or the attribute's type does not fit its use."""
 
 
+class DeltaOrderError(SchemaError):
+    """A delta attribute that goes back, where that was to be an error."""
+
+
 class PartitionError(WindowlibError, ValueError):
     """A partition key that is missing, not wanted, or unknown."""
 

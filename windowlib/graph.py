@@ -6,6 +6,7 @@ punctuations gets them from exactly one stream that carries them. It is itself a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from windowlib.model import OperatorModel
 from windowlib.operator import Operator
 from windowlib.policies import Attribute
 from windowlib.running import Running
+from windowlib.spec import By
 
 Feed = str | Sequence[str]
 Node = tuple[Any, ...]
@@ -86,14 +88,22 @@ class Graph(Operator):
                 f"Name one stream per port, or a list of them to merge."
             )
             raise ModelError(msg)
-        return [
-            [self._stream(node, name) for name in ([feed] if isinstance(feed, str) else feed)]
-            for feed in feeds
-        ]
+        return [self._merged(node, [feed] if isinstance(feed, str) else feed) for feed in feeds]
+
+    def _merged(self, node: str, feed: Sequence[str]) -> list[Stream]:
+        if not isinstance(feed, list | tuple) or not feed:
+            msg = (
+                f"Graph({node}=...): {feed!r} is no stream. Name one stream per port, or a list of "
+                f"them to merge."
+            )
+            raise ModelError(msg)
+        return [self._stream(node, name) for name in feed]
 
     def _stream(self, reader: str, name: str) -> Stream:
         if name in self.inputs:
             return Stream(None, self.inputs.index(name))
+        if name in self.operators:
+            return Stream(name, self.operators[name].model.output(0, name))
         node, _, port = str(name).partition(".")
         if node not in self.operators:
             known = [*self.inputs, *self.operators]
@@ -102,13 +112,12 @@ class Graph(Operator):
                 f"{suggestion(name, known)}"
             )
             raise ModelError(msg)
-        number = self.operators[node].model.output(port, node) if port else 0
-        return Stream(node, number)
+        return Stream(node, self.operators[node].model.output(port, node))
 
     def _check_inputs(self) -> None:
         for name in self.inputs:
-            if name in self.operators:
-                msg = f"Graph(inputs=[{name!r}], {name}=...): one name for two streams. Rename one."
+            if name in self.operators or self.inputs.count(name) > 1:
+                msg = f"Graph(inputs={self.inputs}): {name!r} names two streams. Rename one."
                 raise ModelError(msg)
         read = {stream for _, _, stream in self._edges()}
         for port, name in enumerate(self.inputs):
@@ -238,11 +247,20 @@ class Graph(Operator):
 
     # -- as an operator ---------------------------------------------------------------------------
 
+    def _check_ports(self) -> None:
+        """Whether every input is read was checked when the streams were connected."""
+
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The columns that the operators at an input read."""
         for node, number, stream in self._edges():
             if stream == Stream(None, port):
                 yield from self.operators[node].reads(number)
+
+    @property
+    def order_by(self) -> By | None:
+        """What the operator asks for that alone reads the only input."""
+        readers = [node for node, _, stream in self._edges() if stream.node is None]
+        return self.operators[readers[0]].order_by if len(readers) == 1 else None
 
     def describe(self) -> dict[str, str]:
         """The operators' descriptions, and what they read."""
@@ -281,26 +299,27 @@ def chain(operators: Sequence[Operator]) -> Graph:
     names: dict[str, Node] = {}
     before = "input"
     for operator in operators:
-        for each in _links(operator):
+        for wanted, each in _links(operator):
             if len(each.model.inputs) != 1:
                 msg = (
                     f"then({each.name}): it has {len(each.model.inputs)} inputs, and a chain has "
                     f"one. Connect it in a Graph."
                 )
                 raise ModelError(msg)
-            name = _fresh(each.name, names)
+            name = _fresh(wanted, names)
             names[name] = (each, before)
             before = name
     return Graph(inputs="input", **names)  # type: ignore[arg-type]  # no node is called name
 
 
-def _links(operator: Operator) -> Iterable[Operator]:
-    linear = isinstance(operator, Graph) and _is_chain(operator)
-    return operator.operators.values() if isinstance(operator, Graph) and linear else [operator]
+def _links(operator: Operator) -> Iterable[tuple[str, Operator]]:
+    if isinstance(operator, Graph) and _is_chain(operator):
+        return operator.operators.items()
+    return [(operator.name, operator)]
 
 
 def _is_chain(graph: Graph) -> bool:
-    if graph.inputs != ("input",):
+    if graph.inputs != ("input",) or graph.sinks != graph._sinks(None):
         return False
     expected: list[Any] = [Stream(None, 0), *(Stream(node, 0) for node in graph.operators)]
     return all(
@@ -309,7 +328,8 @@ def _is_chain(graph: Graph) -> bool:
 
 
 def _fresh(name: str, taken: Mapping[str, Any]) -> str:
-    name = name if name.isidentifier() and name not in RESERVED else f"{name}_"
+    name = re.sub(r"\W", "_", name)  # a dot would name a port
+    name = f"{name}_" if name in RESERVED else name
     number = 2
     found = name
     while found in taken:

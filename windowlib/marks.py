@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from windowlib.durations import Instant, as_duration, as_instant, micros
@@ -56,8 +55,8 @@ def advance(to: Instant | str) -> Mark:
     >>> advance(10).moment(now=4_000_000), advance("10s").moment(now=4_000_000)
     (10000000, 14000000)
     """
-    if not isinstance(to, str | datetime):
-        as_instant(to)  # refuses what is no point in time, here where it was written
+    # Refuse what is no time here, where it was written.
+    _ = as_duration(to, argument="advance") if isinstance(to, str) else as_instant(to)
     return Mark(to)
 
 

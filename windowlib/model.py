@@ -105,6 +105,12 @@ class OperatorModel:
         modes_in = _modes("punctuation_in", punctuation_in, len(names_in), get_args(InputMode))
         modes_out = _modes("punctuation_out", punctuation_out, len(names_out), get_args(OutputMode))
         follows = [preserves] * len(names_out) if isinstance(preserves, int) else list(preserves)
+        if len(follows) != len(names_out):
+            msg = (
+                f"OperatorModel(preserves={preserves!r}): {len(names_out)} output ports. Give one "
+                f"input port, or one an output."
+            )
+            raise ModelError(msg)
         for mode, port in zip(modes_out, follows, strict=True):
             if mode == "preserving" and port not in range(len(names_in)):
                 msg = (
@@ -150,8 +156,14 @@ class OperatorModel:
 
 def _names(kind: str, ports: int | Sequence[str]) -> list[str]:
     if isinstance(ports, int):
-        return [kind] if ports == 1 else [f"{kind}{i}" for i in range(ports)]
-    names = [ports] if isinstance(ports, str) else list(ports)
+        names = [kind] if ports == 1 else [f"{kind}{i}" for i in range(ports)]
+    else:
+        names = [ports] if isinstance(ports, str) else list(ports)
+    least = 1 if kind == "in" else 0
+    wrong = isinstance(ports, int) and (isinstance(ports, bool) or ports < 0)
+    if wrong or len(names) < least or not all(isinstance(name, str) and name for name in names):
+        msg = f"OperatorModel(ports_{kind}={ports!r}): give a number from {least} on, or names."
+        raise ModelError(msg)
     if len(set(names)) < len(names):
         raise ModelError(f"OperatorModel(ports_{kind}={ports!r}): a name is given twice.")
     return names

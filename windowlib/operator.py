@@ -6,7 +6,10 @@ more and gives the copy its windows; the copy is what runs, and what your handle
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from windowlib.durations import Instant
@@ -14,7 +17,7 @@ from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
 from windowlib.events import WindowEvents
 from windowlib.model import OperatorModel
 from windowlib.policies import Attribute, Delta, Punct, attribute_text
-from windowlib.spec import KEY, Sliding, Spec, Tumbling
+from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
 from windowlib.spl import parse
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ class Operator(WindowEvents[Any, Any]):
     output: ClassVar[str | None] = None
     """The columns of the output rows, such as "symbol string, peak double", for hosts that ask."""
 
-    hooks = ("on_open", "on_tuple", "on_punctuation", "on_finish")
+    hooks = ("on_open", "on_tuple", "on_punctuation", "on_advance", "on_finish")
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     _outputs: tuple[Emit, ...] = ()
     _puncts: tuple[Callable[[], None], ...] = ()
@@ -62,16 +65,50 @@ class Operator(WindowEvents[Any, Any]):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:  # noqa: D102
         self = super().__new__(cls)
-        self._arguments = args, kwargs
+        self._arguments = _own(args), _own(kwargs)
         return self
 
     def __init__(self, *windows: Spec | str | None, name: str | None = None) -> None:
         self.windows: tuple[Spec | None, ...] = tuple(map(_spec, windows))
         self.name = type(self).__name__ if name is None else name
+        if not isinstance(self.name, str) or not self.name:
+            kind = type(self).__name__
+            raise ModelError(f'{kind}(name={name!r}): not a name. Use a text, as name="prices".')
         if not self.windows and not any(port.windows for port in self.model.inputs):
             self.windows = (None,) * len(self.model.inputs)
         reason = next((why for w in self.windows if w and (why := self.unsupported(w))), "")
         self.model.check(type(self).__name__, self.windows, reason)
+        self._check_ports()
+
+    def _check_ports(self) -> None:
+        """Refuse ports whose rows would get lost, or could never go in."""
+        if not self._plain:
+            return
+        kind = type(self).__name__
+        for port, spec in zip(self.model.inputs, self.windows, strict=True):
+            if spec is None:
+                msg = (
+                    f"{kind}(): nothing takes the rows of input {port.name!r}. Give it a window, "
+                    f"or override on_tuple."
+                )
+                raise ModelError(msg)
+            if spec.by is KEY:
+                msg = (
+                    f"{kind}({spec!r}): nothing gives its window a key. Name the column, "
+                    f'by="symbol", or override on_tuple to insert rows with a key.'
+                )
+                raise ModelError(msg)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether rows go straight into the windows."""
+        return getattr(self.on_tuple, "__func__", None) is Operator.on_tuple
+
+    @property
+    def order_by(self) -> By | None:
+        """The columns that order the rows of one batch of input, if it says any."""
+        spec = self.windows[0] if len(self.windows) == 1 else None
+        return None if spec is None else spec.order_by
 
     # -- what a subclass may override, besides the handlers ---------------------------------------
 
@@ -82,6 +119,13 @@ class Operator(WindowEvents[Any, Any]):
     def summarizer(self, port: int) -> SummarizerArgument | None:
         """What the window of a port keeps instead of its tuples; None: the tuples."""
         return None
+
+    def container(self, port: int) -> Callable[..., Window[Any, Any]]:
+        """What makes the window of a port; an operator may bring a container of its own."""
+        from windowlib.sliding import SlidingWindow
+        from windowlib.tumbling import TumblingWindow
+
+        return SlidingWindow if isinstance(self.windows[port], Sliding) else TumblingWindow
 
     def on_open(self) -> None:
         """The operator starts: `containers` are there, nothing has come in."""
@@ -97,6 +141,15 @@ class Operator(WindowEvents[Any, Any]):
         container = self.containers[port]
         if container is not None and isinstance(container.spec.evict, Punct):
             container.punctuate()
+
+    def forward(self, port: int) -> None:
+        """Pass a punctuation on to the outputs that preserve those of a port; after the above."""
+        for number, output in enumerate(self.model.outputs):
+            if output.preserves == port:
+                self._puncts[number]()
+
+    def on_advance(self) -> None:
+        """The clock has moved, and what was due at this instant has happened in every window."""
 
     def on_finish(self) -> None:
         """All inputs have ended; by default this closes windows that wait for a punctuation."""
@@ -153,6 +206,7 @@ class Operator(WindowEvents[Any, Any]):
         raise SchemaError(f"{shown}: a row and fields at once. Give one of them.")
 
     def _closed(self) -> NoReturn:
+        self.model.output(0, self.name)  # or there is no output at all, which is said here
         msg = f"{self.name}.emit(...): it is not running. Use replay(op, rows), or op.open()."
         raise OperatorError(msg)
 
@@ -186,10 +240,27 @@ class Operator(WindowEvents[Any, Any]):
 
     def describe(self) -> dict[str, str]:
         """Whatever changes the operator's meaning, in words that are the same in every process."""
+        text = {"operator": type(self).__name__}
+        for name, value in self._parameters().items():
+            if isinstance(value, Tumbling | Sliding):  # field by field, so that one can be named
+                text |= {f"{name}.{field}": shown for field, shown in value.describe().items()}
+            elif name != "name":
+                text[name] = stable_text(value)
+        return text
+
+    def _parameters(self) -> dict[str, Any]:
+        """What it was built with, by name, except what it would be without being said."""
         args, kwargs = self._arguments
-        shown = {str(i): value for i, value in enumerate(args)} | kwargs
-        shown.pop("name", None)
-        return {"operator": type(self).__name__} | {k: stable_text(v) for k, v in shown.items()}
+        signature = inspect.signature(type(self).__init__)
+        _, *given = signature.bind(self, *args, **kwargs).arguments.items()
+        found: dict[str, Any] = {}
+        for name, value in given:
+            parameter = signature.parameters[name]
+            if parameter.kind is parameter.VAR_KEYWORD:
+                found |= value
+            elif parameter.default is parameter.empty or repr(value) != repr(parameter.default):
+                found[name] = value
+        return found
 
     def check_columns(self, columns: Sequence[str], port: int = 0) -> None:
         """Refuse input rows that lack a column which this operator reads."""
@@ -211,10 +282,11 @@ class Operator(WindowEvents[Any, Any]):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return repr(self) == repr(other)
+        # By their texts, because the values of parameters may have an == of their own.
+        return repr(self._parameters()) == repr(other._parameters())
 
     def __hash__(self) -> int:
-        return hash((type(self), repr(self)))
+        return hash((type(self), repr(self._parameters())))
 
     def __repr__(self) -> str:
         args, kwargs = self._arguments
@@ -224,6 +296,15 @@ class Operator(WindowEvents[Any, Any]):
 
 def _rebuild(kind: type[Operator], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operator:
     return kind(*args, **kwargs)
+
+
+def _own(value: Any) -> Any:
+    """A copy of the lists and dicts in it, so that changing the caller's changes no operator."""
+    if type(value) is dict:
+        return {name: _own(each) for name, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_own, value))
+    return set(value) if type(value) is set else value
 
 
 def _spec(window: Spec | str | None) -> Spec | None:
@@ -239,10 +320,17 @@ def stable_text(value: object) -> str:
     """A value as text that is the same in every process: no addresses, no order of a set."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{k!r}: {stable_text(v)}' for k, v in value.items())}}}"
-    if isinstance(value, list | tuple):
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(stable_text, value)))}}}"
+    if isinstance(value, list) or type(value) is tuple:
         return f"({', '.join(map(stable_text, value))})"
     if isinstance(value, Tumbling | Sliding):
         return ", ".join(f"{name}={text}" for name, text in value.describe().items())
-    if callable(value) and not isinstance(value, Operator):
+    if isinstance(value, Operator):
+        return ", ".join(f"{name}={text}" for name, text in value.describe().items())
+    if isinstance(value, partial):
+        parts = [value.func, *value.args, *value.keywords.items()]
+        return f"partial({', '.join(map(stable_text, parts))})"
+    if isinstance(value, type) or hasattr(value, "__qualname__"):  # a function
         return f"<{attribute_text(value)}>"
-    return repr(value)
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))

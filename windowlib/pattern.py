@@ -55,7 +55,7 @@ def pattern(kind: str, most: int, wanted: object) -> Pattern:
 
 def _usable(wanted: object) -> bool:
     kinds = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
-    return wanted is ... or all(hasattr(kind, "kind") for kind in kinds)
+    return wanted is ... or all(k in get_args(Policy) or isinstance(k, Policy) for k in kinds)
 
 
 def _fits(policy: Policy, wanted: Wanted) -> bool:

@@ -12,12 +12,15 @@ from __future__ import annotations
 import heapq
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
-from windowlib.attributes import Getter, column_names
+from windowlib.attributes import Getter, column_names, key_getter
 from windowlib.durations import Instant, as_instant
-from windowlib.errors import OperatorError, SchemaError, WindowlibWarning
+from windowlib.errors import ClockError, OperatorError, SchemaError, WindowlibWarning
 from windowlib.marks import Mark, Restart, Tagged, punct
 from windowlib.operator import Operator
 from windowlib.policies import Attribute
@@ -109,7 +112,7 @@ class Replay(Iterator[Any]):
         running: Running | None = None
         failure: Exception | None = None
         try:
-            for chunk in _chunks(rows):
+            for chunk in self._chunks(rows):
                 running = running or self._opened(chunk)
                 running = self._take(running, chunk)
                 yield from self._drained()
@@ -122,6 +125,19 @@ class Replay(Iterator[Any]):
         if failure is not None:
             raise failure
 
+    def _chunks(self, rows: Iterable[Any]) -> Iterator[list[Any]]:
+        """The input in pieces; the first has a row if it takes one to say when to start."""
+        waiting: list[Any] = []
+        known = self._times is None or self._start is not None
+        for chunk in _chunks(rows):
+            waiting += chunk
+            known = known or any(map(_is_row, chunk))
+            if known:
+                yield waiting
+                waiting = []
+        if waiting:
+            yield waiting
+
     def _drained(self) -> Iterator[Item]:
         done, self._out[:] = list(self._out), []
         return iter(done)
@@ -130,8 +146,20 @@ class Replay(Iterator[Any]):
         start = self._start
         if start is None and self._times is not None:
             first = next((_row(item) for item in chunk if _is_row(item)), None)
-            start = 0 if first is None else self._times(first)
+            start = None if first is None else timedelta(microseconds=self._arrival(first))
         return self._connected(self.operator.open(0 if start is None else start))
+
+    def _arrival(self, row: Any) -> int:
+        assert self._times is not None
+        value = self._times(row)
+        try:
+            return as_instant(value)
+        except ClockError:
+            msg = (
+                f"{self._times.owner}: the value {value!r} is no point in time. Use a column with "
+                f"seconds as numbers, or with datetimes."
+            )
+            raise ClockError(msg) from None
 
     def _connected(self, running: Running) -> Running:
         for name in self._names:
@@ -146,11 +174,11 @@ class Replay(Iterator[Any]):
             running.insert_many(chunk, port)
             return running
         for item in chunk:
-            if isinstance(item, Restart):
+            if isinstance(_row(item), Restart):
                 running = self._restarted(running)
-            elif isinstance(item, Mark) and item.at is not None:
+            elif _moves(item):
                 self._moved = True
-                running.advance_micros(item.moment(running._now))
+                running.advance_micros(_row(item).moment(running._now))
             else:
                 self._take_one(running, item)
         return running
@@ -163,16 +191,16 @@ class Replay(Iterator[Any]):
         self._check(row, port)
         if self._times is not None:
             self._moved = True
-            running.advance_micros(as_instant(self._times(row)))
+            running.advance_micros(self._arrival(row))
         running.insert(row, port)
 
     def _port(self, running: Running, item: Any) -> int:
         if isinstance(item, Tagged):
             return running.model.input(item.port, self.operator.name)
-        if len(running.model.inputs) > 1 and not isinstance(item, Mark):
+        if len(running.model.inputs) > 1:
             names = [port.name for port in running.model.inputs]
             msg = (
-                f"replay({self.operator.name}, rows): it has {len(names)} inputs, and the row "
+                f"replay({self.operator.name}, rows): it has {len(names)} inputs, and "
                 f"{item!r} does not say which it is for. Write to({names[0]!r}, row), or give one "
                 f'iterable per input and merge="ts".'
             )
@@ -194,7 +222,7 @@ class Replay(Iterator[Any]):
         return fresh
 
     def _warn(self, running: Running) -> None:
-        if running.timed and not self._moved:
+        if running.timed and self._checked and not self._moved:
             msg = (
                 f"replay({self.operator.name}, ...): it has a time policy, and nothing moved the "
                 f'clock. Pass times="ts", or put advance(...) among the rows.'
@@ -212,6 +240,11 @@ def _is_row(item: Any) -> bool:
     return not isinstance(_row(item), Mark | Restart)
 
 
+def _moves(item: Any) -> bool:
+    mark = _row(item)  # the clock is everybody's, so a tag is of no matter
+    return isinstance(mark, Mark) and mark.at is not None
+
+
 def _row(item: Any) -> Any:
     return item.row if isinstance(item, Tagged) else item
 
@@ -225,7 +258,7 @@ def _joined(
     """One iterable of rows, tagged with their ports if there are several inputs."""
     ports = operator.model.inputs
     if len(inputs) == 1:
-        return inputs[0]
+        return _ordered(operator, inputs[0])
     if len(inputs) != len(ports):
         names = ", ".join(port.name for port in ports)
         msg = (
@@ -240,24 +273,79 @@ def _joined(
         )
         raise OperatorError(msg)
     get = Getter(merge, f"merge={merge!r}")
-    tagged = [_tagged(port.name, rows) for port, rows in zip(ports, inputs, strict=True)]
-    return heapq.merge(*tagged, key=lambda item: get(item.row))
+    keyed = [_keyed(port.name, rows, get) for port, rows in zip(ports, inputs, strict=True)]
+    return (item for _, item in heapq.merge(*keyed, key=itemgetter(0)))
 
 
-def _tagged(port: str, rows: Iterable[Any]) -> Iterator[Tagged]:
-    return (Tagged(port, row) for chunk in _chunks(rows) for row in chunk)
+def _ordered(operator: Operator, rows: Iterable[Any]) -> Iterable[Any]:
+    """A list or a table in the order that the window asks for; marks stay where they are."""
+    by, bounded = operator.order_by, isinstance(rows, Sequence) or hasattr(rows, "to_pylist")
+    if by is None or not bounded:
+        return rows
+    get = key_getter(by if isinstance(by, tuple) else (by,), f"order_by={by!r}")  # type: ignore[arg-type]
+    return list(_sorted_runs(rows, get, f"order_by={by!r}"))
+
+
+def _sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> Iterator[Any]:
+    items = (item for chunk in _chunks(rows) for item in chunk)
+    for is_row, group in groupby(items, key=_is_row):
+        run = list(group)
+        try:
+            yield from sorted(run, key=lambda row: list(map(_rank, get(row)))) if is_row else run
+        except TypeError as error:
+            msg = f"{owner}: the values cannot be compared ({error}). Use columns of one type each."
+            raise SchemaError(msg) from None
+
+
+def _rank(value: Any) -> tuple[Any, ...]:
+    """What a value is ordered by: nulls first, NaN last."""
+    number = value is not None and value == value
+    return value is not None, value != value, value if number else 0
+
+
+def _keyed(port: str, rows: Iterable[Any], get: Getter) -> Iterator[tuple[Any, Any]]:
+    """The rows for a port with what they are merged by; a mark stays behind the row before it."""
+    last: Any = _First()
+    for item in (item for chunk in _chunks(rows) for item in chunk):
+        if isinstance(item, Restart):
+            yield last, item
+            continue
+        if not isinstance(item, Mark):
+            key = get(item)
+            if key < last:
+                msg = (
+                    f"replay(..., {get.owner}): the rows for {port!r} are not in order, {key!r} "
+                    f"comes after {last!r}. Sort them first."
+                )
+                raise SchemaError(msg)
+            last = key
+        yield last, Tagged(port, item)
+
+
+class _First:
+    """Comes before every value."""
+
+    def __lt__(self, other: object) -> bool:
+        return not isinstance(other, _First)
+
+    def __gt__(self, other: object) -> bool:
+        return False
 
 
 def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
     """Lists of rows: as large as can be had without waiting for the next."""
-    if hasattr(rows, "to_dict") and not hasattr(rows, "to_pylist"):
-        kind = type(rows).__name__
-        msg = f"replay(op, {kind}): a {kind} is no list of rows. Pass pa.Table.from_pandas(df)."
-        raise SchemaError(msg)
+    kind = type(rows).__name__
     if hasattr(rows, "to_pylist"):
         rows = _slices(rows)
+    elif hasattr(rows, "to_dict"):
+        msg = f"replay(op, {kind}): a {kind} is no list of rows. Pass pa.Table.from_pandas(df)."
+        raise SchemaError(msg)
+    elif isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
+        msg = f"replay(op, {rows!r}): a {kind} is no list of rows. Pass a list, as [row]."
+        raise SchemaError(msg)
     elif isinstance(rows, Sequence):
-        yield from _flat(rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK))
+        source = iter(rows)
+        yield from _flat(iter(lambda: list(islice(source, CHUNK)), []))
         return
     yield from _flat([row] for row in rows)
 

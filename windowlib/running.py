@@ -7,14 +7,14 @@ Between two calls nothing is under way, so a snapshot may be taken there.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from windowlib.durations import Instant, as_instant
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
-from windowlib.sliding import SlidingWindow
-from windowlib.spec import Sliding, Spec
-from windowlib.tumbling import TumblingWindow
+from windowlib.failure import raise_first
+from windowlib.spec import Spec
 from windowlib.window import Window
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Running:
         self.definition = operator
         self.operator = op = operator._rebuilt()
         self._now = as_instant(start, argument="start")
-        self._ended: set[int] = set()
         self.model = op.model
+        self._ended: set[int] = set()
         ports = len(self.model.outputs)
         self._rows: list[Row] = [_nowhere] * ports
         self._marks: list[Punct] = [_nowhere] * ports
@@ -60,12 +60,12 @@ class Running:
             for port, spec in enumerate(op.windows)
         )
         self._live = [container for container in op.containers if container is not None]
-        self._plain = type(op).on_tuple is _default_on_tuple()
+        self._plain = op._plain
         op.on_open()
 
     def _container(self, spec: Spec, port: int, start: Instant) -> Window[Any, Any]:
-        make = SlidingWindow if isinstance(spec, Sliding) else TumblingWindow
         op = self.operator
+        make = op.container(port)
         return make(spec, events=op, summarizer=op.summarizer(port), start=start)
 
     def connect(
@@ -83,55 +83,81 @@ class Running:
 
     def insert(self, row: Any, port: int = 0) -> None:
         """Take one row."""
-        self._open("insert(row)")
+        if port not in self._taking:
+            self._refuse("insert(row)", port)
         try:
             self.operator.on_tuple(row, port)
         except Exception as error:
-            self._note(error, row)
+            self._note(error, f"row {row!r}")
             raise
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
         """Take rows in order: the same as `insert` for each, only faster."""
+        if port not in self._taking:
+            self._refuse("insert_many(rows)", port)
         container = self.operator.containers[port] if self._plain else None
-        if container is None:
+        if container is not None:
+            container.insert_many(rows)
+        else:
             for row in rows:
                 self.insert(row, port)
-        else:
-            self._open("insert_many(rows)")
-            container.insert_many(rows)
-
-    def _note(self, error: Exception, row: Any) -> None:
-        """Windows say where a handler failed; anything else is said here."""
-        told = any(note.startswith("in ") for note in getattr(error, "__notes__", ()))
-        if not told and not isinstance(error, WindowlibError):
-            error.add_note(f"in {self.operator.name}, row {row!r}")
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation; outputs that preserve this port's pass it on."""
-        self._open("punctuate()")
-        self.operator.on_punctuation(port)
-        for number, output in enumerate(self.model.outputs):
-            if output.preserves == port:
-                self._marks[number]()
+        if port not in self._taking:
+            self._refuse("punctuate()", port)
+        try:
+            self.operator.on_punctuation(port)
+            self.operator.forward(port)
+        except Exception as error:
+            self._note(error, "at a punctuation")
+            raise
 
     def finish(self, port: int | None = None) -> None:
         """The input of a port ends, or of all; when the last has ended, so does the output."""
-        ports = range(len(self.model.inputs))
-        if self._over():
+        if not self._end(port) or self._taking:
             return
-        self._ended |= set(ports) if port is None else {port}
-        if self._over():
-            self.operator.on_finish()
-            for final in self._finals:
+        failures: list[Exception] = []
+        with kept(failures):  # whatever fails, those who read the output learn of its end
+            try:
+                self.operator.on_finish()
+            except Exception as error:
+                self._note(error, "at the end of its input")
+                raise
+        for final in self._finals:
+            with kept(failures):
                 final()
+        raise_first(failures)
 
-    def _over(self) -> bool:
-        return len(self._ended) == len(self.model.inputs)
+    def _end(self, port: int | None) -> list[int]:
+        """Take no more input at a port, or at all; which ports that changes."""
+        ports = range(len(self.model.inputs))
+        if port is not None and port not in ports:
+            self._refuse("finish()", port)
+        ending = [each for each in ports if port in (None, each) and each in self._taking]
+        self._ended |= set(ending)
+        return ending
 
-    def _open(self, call: str) -> None:
-        if self._ended and self._over():
-            msg = f"{self.operator.name}.{call}: its input has ended. Open the operator anew."
-            raise OperatorError(msg)
+    @property
+    def _ended(self) -> set[int]:
+        return set(range(len(self.model.inputs))) - self._taking
+
+    @_ended.setter
+    def _ended(self, ports: Iterable[int]) -> None:
+        self._taking = set(range(len(self.model.inputs))) - set(ports)
+
+    def _refuse(self, call: str, port: int) -> NoReturn:
+        """Input at a port that takes none: there is no such port, or its input is over."""
+        name = self.model.inputs[self.model.input(port, self.operator.name)].name
+        of = f" of {name!r}" if len(self.model.inputs) > 1 else ""
+        msg = f"{self.operator.name}.{call}: its input{of} has ended. Open the operator anew."
+        raise OperatorError(msg)
+
+    def _note(self, error: Exception, where: str) -> None:
+        """Windows say where a handler failed; anything else is said here."""
+        told = any(note.startswith("in ") for note in getattr(error, "__notes__", ()))
+        if not told and not isinstance(error, WindowlibError):
+            error.add_note(f"in {self.operator.name}, {where}")
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -147,8 +173,13 @@ class Running:
 
     def due(self) -> int | None:
         """When it next has to act by itself, in microseconds, or None."""
-        times = [due for window in self._live if (due := window._due()) is not None]
+        times = [due for window in self._awake if (due := window._due()) is not None]
         return min(times, default=None)
+
+    @property
+    def _awake(self) -> list[Window[Any, Any]]:
+        """The windows that still act: after the end of the input, none does."""
+        return self._live if self._taking else []
 
     def advance(self, now: Instant) -> None:
         """Move the clock; whatever is due in any window happens at its own time, in order."""
@@ -160,15 +191,27 @@ class Running:
             shown = f"advance({now / 1e6:g})"
             msg = f"{shown}: time went back from {self.now:g}. An operator's clock only moves on."
             raise ClockError(msg)
+        failures: list[Exception] = []
         while (due := self.due()) is not None and due <= now:
-            self._move(max(due, self._now))
-        self._move(now)
+            self._tell(max(due, self._now))
+            self._act(failures)
+        self._tell(now)
+        self._act(failures)
+        raise_first(failures)
 
-    def _move(self, now: int) -> None:
+    def _tell(self, now: int) -> None:
+        """Set all clocks, before anything happens: what is sent at a time arrives at that time."""
         self._now = now
         for window in self._live:
-            with window.locked():
-                window._advance(now)
+            window._now = now
+
+    def _act(self, failures: list[Exception]) -> None:
+        """Do what is due now, if anything is."""
+        for window in self._awake:
+            with kept(failures), window.locked():
+                window._advance(self._now)
+        with kept(failures):
+            self.operator.on_advance()
 
     # -- state ------------------------------------------------------------------------------------
 
@@ -190,12 +233,38 @@ class Running:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take back the state of a running operator that was built the same way."""
+        """Take back the state of a running operator that was built the same way.
+
+        Nothing changes if the state does not fit.
+        """
         check_state(state, self.definition.describe())
+        before = self.snapshot()
+        try:
+            self._put(state)
+        except Exception as error:
+            self._put(before)
+            if isinstance(error, WindowlibError):
+                raise
+            msg = (
+                f"restore(state): {self.operator.name} cannot read the snapshot ({error!r}). Take "
+                f"it from snapshot() whole."
+            )
+            raise StateVersionError(msg) from error
+
+    def _put(self, state: Mapping[str, Any]) -> None:
         for window, saved in zip(self._live, state["windows"], strict=True):
             window.restore(saved)
         self._now, self._ended = state["now"], set(state["ended"])
         self.operator.restore(copy.deepcopy(state["state"]))
+
+
+@contextmanager
+def kept(failures: list[Exception]) -> Iterator[None]:
+    """Keep an exception for later, so that one failure does not cost the others their turn."""
+    try:
+        yield
+    except Exception as error:
+        failures.append(error)
 
 
 def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
@@ -209,6 +278,8 @@ def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
         )
         raise StateVersionError(msg)
     was = state["operator"]
+    if not isinstance(was, Mapping):
+        raise StateVersionError("restore(state): this is not a snapshot of an operator.")
     for name in {**was, **now}:
         if was.get(name) != now.get(name):
             msg = (
@@ -216,9 +287,3 @@ def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
                 f"operator says {name}={now.get(name)}. Build it as it was, or start afresh."
             )
             raise StateVersionError(msg)
-
-
-def _default_on_tuple() -> Any:
-    from windowlib.operator import Operator
-
-    return Operator.on_tuple

@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any
 
 from windowlib.durations import Instant, as_instant
+from windowlib.failure import raise_first
 from windowlib.graph import Graph, Stream
-from windowlib.running import VERSION, Running, _nowhere, check_state
+from windowlib.running import VERSION, Running, _nowhere, kept
 
 
 class RunningGraph(Running):
@@ -48,14 +49,15 @@ class RunningGraph(Running):
             if read == stream:
                 to = self.nodes[node]
                 rows.append(to.insert if port == 0 else partial(_insert, to, port))
-                marks.append(partial(to.punctuate, port))
+                if len(graph.feeds[node][port]) == 1:  # merged streams are not punctuated
+                    marks.append(partial(to.punctuate, port))
                 ends.append(partial(self._end_feed, node, port))
         for number, sink in enumerate(graph.sinks.values()):
             if sink == stream:
                 rows.append(self._rows[number])
                 marks.append(self._marks[number])
                 ends.append(self._finals[number])
-        return _each_row(rows), _each(marks), _each(ends)
+        return _each(rows), _each(marks), _each(ends)
 
     def _end_feed(self, node: str, port: int) -> None:
         """One of the streams that a port reads has ended; the port ends with the last."""
@@ -67,27 +69,31 @@ class RunningGraph(Running):
 
     def insert(self, row: Any, port: int = 0) -> None:
         """Take one row, through the whole graph."""
-        self._open("insert(row)")
+        if port not in self._taking:
+            self._refuse("insert(row)", port)
         self._entries[port][0](row)
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
         """Take rows in order."""
-        self._open("insert_many(rows)")
+        if port not in self._taking:
+            self._refuse("insert_many(rows)", port)
         insert = self._entries[port][0]
         for row in rows:
             insert(row)
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation."""
-        self._open("punctuate()")
+        if port not in self._taking:
+            self._refuse("punctuate()", port)
         self._entries[port][1]()
 
     def finish(self, port: int | None = None) -> None:
         """The input of a port ends, or of all."""
-        for number in range(len(self.model.inputs)) if port is None else [port]:
-            if number not in self._ended:
-                self._ended.add(number)
-                self._entries[number][2]()
+        failures: list[Exception] = []
+        for ending in self._end(port):
+            with kept(failures):
+                self._entries[ending][2]()
+        raise_first(failures)
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -101,10 +107,14 @@ class RunningGraph(Running):
         times = [due for node in self.nodes.values() if (due := node.due()) is not None]
         return min(times, default=None)
 
-    def _move(self, now: int) -> None:
+    def _tell(self, now: int) -> None:
         self._now = now
+        for node in self.nodes.values():
+            node._tell(now)
+
+    def _act(self, failures: list[Exception]) -> None:
         for node in self.nodes.values():  # upstream first, so that what it emits finds the others
-            node.advance_micros(now)
+            node._act(failures)
 
     # -- state ------------------------------------------------------------------------------------
 
@@ -120,11 +130,9 @@ class RunningGraph(Running):
             "state": {name: node.snapshot() for name, node in self.nodes.items()},
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take back the state of a graph that was built the same way."""
-        check_state(state, self.definition.describe())
+    def _put(self, state: Mapping[str, Any]) -> None:
         for name, node in self.nodes.items():
-            node.restore(state["state"][name])
+            node._put(state["state"][name])
         self._now, self._ended = state["now"], set(state["ended"])
         self._open_feeds = Counter({(node, port): left for node, port, left in state["feeds"]})
 
@@ -133,20 +141,16 @@ def _insert(to: Running, port: int, row: Any) -> None:
     to.insert(row, port)
 
 
-def _each_row(targets: list[Callable[[Any], None]]) -> Callable[[Any], None]:
+def _each(targets: list[Callable[..., None]]) -> Callable[..., None]:
+    """One function that calls them all; a failure of one does not keep it from the others."""
     if len(targets) == 1:
         return targets[0]
 
-    def send(row: Any) -> None:
+    def send(*row: Any) -> None:
+        failures: list[Exception] = []
         for target in targets:
-            target(row)
-
-    return send
-
-
-def _each(targets: list[Callable[[], None]]) -> Callable[[], None]:
-    def send() -> None:
-        for target in targets:
-            target()
+            with kept(failures):
+                target(*row)
+        raise_first(failures)
 
     return send

@@ -1,0 +1,112 @@
+"""Batch: rows collected into lists, for whatever is cheaper by the hundred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from operators.columns import check_callable, many_rows, shown
+from operators.keys import key_names
+from windowlib.errors import ModelError
+from windowlib.model import OperatorModel
+from windowlib.operator import Operator
+from windowlib.policies import Count, PartitionEviction, Policy
+from windowlib.spec import By, Tumbling
+
+
+class Batch(Operator):
+    """One row for each full window: its key, its rows as a list, and their number.
+
+    Every batch is followed by a punctuation; a window that ends without rows gives that alone.
+    No row gets lost: a partition that is evicted is sent before it goes, and at the end of input
+    the rest is sent, full or not.
+
+    Args:
+        policy: when a batch is full: `Count(500)`, `Time("5s")`, `Count(500) | Time("5s")`,
+            `Delta(...)` or `Punct()`.
+        by: collect by key: a column, several, or a callable.
+        forget: `PartitionCount`, `TupleCount` or `PartitionAge`, which close batches early.
+        rows: the name of the column with the list.
+        n: the name of the column with their number.
+        function: called with the list of rows; the rows it gives are sent in place of the batch.
+        flush_at_end: whether what is collected at the end of input is sent.
+        name: what messages and graphs call it.
+
+    >>> from windowlib import Count, Time, replay
+    >>> batches = Batch(Count(2) | Time("5s"), by="host")
+    >>> list(replay(batches, [{"host": "a", "x": 1}, {"host": "a", "x": 2}], times="x"))
+    [{'host': 'a', 'rows': [{'host': 'a', 'x': 1}, {'host': 'a', 'x': 2}], 'n': 2}]
+    >>> scored = Batch(Count(2), function=lambda rows: [{"sum": sum(t["x"] for t in rows)}])
+    >>> list(replay(scored, [{"x": 1}, {"x": 2}, {"x": 5}]))
+    [{'sum': 3}, {'sum': 5}]
+    """
+
+    model = OperatorModel(
+        windows=[Tumbling], punctuation_in="window_bound", punctuation_out="generating"
+    )
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        by: By | Sequence[str] | None = None,
+        forget: PartitionEviction | None = None,
+        rows: str = "rows",
+        n: str = "n",
+        function: Callable[[list[Any]], Iterable[Any]] | None = None,
+        flush_at_end: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if policy == Count(0):
+            raise ModelError("Batch(Count(0)): no batch has 0 rows. Use Count(1) or more.")
+        if function is not None:
+            check_callable(function, f"Batch(function={function!r})", "function=send_rows")
+        self.function, self.flush_at_end = function, flush_at_end
+        spec = Tumbling(policy, by=by, forget=forget)
+        self._keys = key_names(spec.by)
+        self._columns = (rows, n)
+        names = [*self._keys, rows, n]
+        twice = next((each for each in names if names.count(each) > 1), None)
+        if twice is not None and function is None:
+            msg = f"Batch(...): two output columns are called {twice!r}. Use rows= or n= to rename."
+            raise ModelError(msg)
+        super().__init__(spec, name=name)
+
+    def before_flush(self, window: Any, key: Any) -> None:
+        """A batch is full, or its time is over."""
+        if window.size(key):
+            self._send(window, key)
+        self._puncts[0]()
+
+    def on_empty_punctuation(self, window: Any) -> None:
+        """A punctuation closes a batch without rows."""
+        self._puncts[0]()
+
+    def on_partitions_evicted(self, window: Any, keys: Sequence[Any]) -> None:
+        """Batches that are closed before they are full."""
+        for key in dict.fromkeys(keys):  # a handler may have named one twice
+            if window.size(key):
+                self.before_flush(window, key)
+
+    def on_finish(self) -> None:
+        """Send the rest."""
+        window = self.containers[0]
+        assert window is not None
+        if not self.flush_at_end:
+            super().on_finish()
+            return
+        for key in list(window.keys()):
+            if window.size(key):
+                self.before_flush(window, key)
+
+    def _send(self, window: Any, key: Any) -> None:
+        rows = list(window[key])
+        if self.function is None:
+            listed, n = self._columns
+            parts = key if isinstance(window.spec.by, tuple) else (key,)
+            made = dict(zip(self._keys, parts, strict=False))  # no names if there is no key
+            self._outputs[0](made | {listed: rows, n: len(rows)})
+            return
+        owner = f"{self.name}(function={shown(self.function)})"
+        for row in many_rows(self.function(rows), owner, rows):
+            self._outputs[0](row)
