@@ -1,7 +1,6 @@
 """Every function of `operators.agg`: its values, on every kind of window, and what it refuses."""
 # ruff: noqa: SIM300 - asserts read expected first
 
-import pickle
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -663,20 +662,22 @@ def test_sliding_windows_refuse_them_too(case, kind):
     assert changed(str(caught.value)) == changed(message)
 
 
-@pytest.mark.parametrize("case", [case for case in REFUSED if len(case[1]) > 1], ids=label)
+# Not those where each value is fine, and the result is not.
+REFUSED_AT_ONCE = [case for case in REFUSED if len(case[1]) > 1 and "between" not in case[2][:40]]
+
+
+@pytest.mark.parametrize("case", REFUSED_AT_ONCE, ids=label)
 def test_a_refused_value_leaves_the_window_as_it_was(case):
     aggregate, (*good, bad), _ = case
-    if "nothing between" in case[2]:
-        return  # each value is fine, and the result is not
     running = Aggregate(Tumbling(Count(len(good) + 1)), out=aggregate, n=agg.count()).open()
     got: list[Any] = []
     running.connect(0, got.append)
     for row in good:
         running.insert(row)
-    before = pickle.dumps(running.snapshot())
+    before = repr(running.snapshot())
     with pytest.raises(SchemaError):
         running.insert(bad)
-    assert before == pickle.dumps(running.snapshot())
+    assert before == repr(running.snapshot())
     running.insert(good[0])
     assert [{"out": stepped(aggregate, [*good, good[0]]), "n": len(good) + 1}] == got
 
