@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: env test lint demo bench clean
+.PHONY: env test lint demo bench soak clean
 
 env: $(STAMP)
 
@@ -30,6 +30,9 @@ bench: env
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python -m bench core
 	$(BIN)/python -m bench operators
+
+soak: env
+	$(BIN)/python -m tests.soak.drift
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info bench/out
