@@ -1012,7 +1012,30 @@ CLOSE = "Attach it before it is advanced, or advance it close to the wall clock 
 MARKS: list[Any] = ["typo", "Window", None, 1]
 NO_SNAPSHOTS: list[Any] = [{}, None, 3, "state", [], {"v": 1}, {"v": 1, "spec": 3}]
 sums = summarizers.sum("x")
+
+
+class Reading(WindowEvents[Any, Any]):
+    """Reads the summary at every trigger."""
+
+    def on_trigger(self, window, key):
+        window.summary(key).value()
+
+
+def slices_of_two_types():
+    window = sliding(
+        "sliding, count(4), count(2)", events=Reading(), summarizer=summarizers.sum("x")
+    )
+    window.insert_many([{"x": x} for x in (Decimal(1), Decimal(2), 1.5, 2.5)])
+
+
 CALLS = [
+    (
+        "slices of two types in one window",
+        slices_of_two_types,
+        SchemaError,
+        "sum of 4.0: it cannot be added to Decimal('3'). Keep the tuples, or summarise another "
+        "attribute.",
+    ),
     (
         "a punctuation for a count window",
         lambda: tumbling(evict=Count(3)).punctuate(),

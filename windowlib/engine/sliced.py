@@ -38,8 +38,7 @@ class Unmerged:
 
     def refuse(self) -> NoReturn:
         """Say why there is no value."""
-        error = SchemaError(self.message)
-        raise error
+        raise SchemaError(self.message)
 
 
 def close_lines(plan: Plan, kept: int, names: dict[str, Any]) -> Iterator[str]:
