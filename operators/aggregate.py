@@ -62,6 +62,8 @@ class Aggregate(Operator):
             partition and group.
         late: what becomes of a row whose delta attribute goes back within its partition: "keep"
             it, as SPL does; "error"; or "port", which sends it to an output named late.
+        name: what messages and graphs call it.
+        more: outputs by name, and the parameters by SPL's names.
 
     >>> from operators import agg
     >>> from windowlib import Count, Sliding, replay
@@ -98,10 +100,9 @@ class Aggregate(Operator):
         **more: Any,
     ) -> None:
         given: dict[str, Any] = {"by": by, "group_by": group_by, "partial": partial}
-        given |= {"evicted_partitions": evicted_partitions}
-        others = {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit, "name": name}
-        others["late"] = late
-        check_words(given | others)
+        given["evicted_partitions"] = evicted_partitions
+        others = {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit, "late": late}
+        check_words({**given, **others, "name": name})
         take_aliases(given, more)
         spec = window_of("Aggregate", "window", window, given["by"])
         spec = spec if order_by is None else replace(spec, order_by=order_by)  # type: ignore[arg-type]
