@@ -290,7 +290,13 @@ def _own(value: Any) -> Any:
 
 
 def _same(before: dict[str, Any] | None, row: dict[str, Any]) -> bool:
-    return before is not None and all(
-        value == row[name] or (value != value and row[name] != row[name])
-        for name, value in before.items()
-    )
+    return before is not None and _equal(before, row)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two values are equal; all NaN are, also in lists and rows."""
+    if type(a) is type(b) and isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if type(a) is type(b) is dict:
+        return a.keys() == b.keys() and all(_equal(value, b[name]) for name, value in a.items())
+    return bool(a == b) or bool(a != a and b != b)
