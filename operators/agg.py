@@ -1,11 +1,11 @@
-"""Aggregate functions, for `Aggregate` and `Batch`.
+"""Aggregate functions, for `Aggregate`.
 
 A column is a name, an index, a callable, or an expression such as `col("price") * col("qty")`.
 Results combine with arithmetic and comparison: `agg.sum("notional") / agg.sum("qty")`.
 
-Nulls are skipped, as in SQL; of nothing but nulls the result is null. NaN counts as the largest
-number, as in Spark. Integer sums are exact, float sums are compensated, decimals and timestamps
-keep their types.
+Nulls are skipped, as in SQL; of nothing but nulls the result is null, lists are empty, and `count`
+and the counts of distinct values are 0. NaN counts as the largest number, as in Spark. Integer sums
+are exact, float sums are compensated, decimals and timestamps keep their types.
 """
 
 from __future__ import annotations

@@ -62,6 +62,8 @@ class Aggregate(Operator):
             partition and group.
         late: what becomes of a row whose delta attribute goes back within its partition: "keep"
             it, as SPL does; "error"; or "port", which sends it to an output named late.
+        name: what messages and graphs call it.
+        more: outputs by name, and the parameters by SPL's names.
 
     >>> from operators import agg
     >>> from windowlib import Count, Sliding, replay
@@ -98,10 +100,9 @@ class Aggregate(Operator):
         **more: Any,
     ) -> None:
         given: dict[str, Any] = {"by": by, "group_by": group_by, "partial": partial}
-        given |= {"evicted_partitions": evicted_partitions}
-        others = {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit, "name": name}
-        others["late"] = late
-        check_words(given | others)
+        given["evicted_partitions"] = evicted_partitions
+        others = {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit, "late": late}
+        check_words({**given, **others, "name": name})
         take_aliases(given, more)
         spec = window_of("Aggregate", "window", window, given["by"])
         spec = spec if order_by is None else replace(spec, order_by=order_by)  # type: ignore[arg-type]
@@ -289,7 +290,13 @@ def _own(value: Any) -> Any:
 
 
 def _same(before: dict[str, Any] | None, row: dict[str, Any]) -> bool:
-    return before is not None and all(
-        value == row[name] or (value != value and row[name] != row[name])
-        for name, value in before.items()
-    )
+    return before is not None and _equal(before, row)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two values are equal; all NaN are, also in lists and rows."""
+    if type(a) is type(b) and isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if type(a) is type(b) is dict:
+        return a.keys() == b.keys() and all(_equal(value, b[name]) for name, value in a.items())
+    return bool(a == b) or bool(a != a and b != b)

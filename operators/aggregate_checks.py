@@ -6,7 +6,7 @@ from typing import Any
 
 from operators.expressions import Col, Expr, quoted
 from windowlib.errors import ModelError
-from windowlib.policies import Count, Delta
+from windowlib.policies import Count, Delta, is_attribute
 from windowlib.spec import Sliding, Spec
 
 PARTIAL = {True: "emit", False: "skip"}
@@ -85,8 +85,7 @@ def columns(group_by: Any) -> Any:
     if group_by is None:
         return None
     parts = tuple(group_by) if isinstance(group_by, list | tuple) else (group_by,)
-    named = all(isinstance(p, str | int) or callable(p) for p in parts)
-    if not parts or not named or any(isinstance(p, bool) for p in parts):
+    if not parts or not all(map(is_attribute, parts)):
         msg = f'Aggregate(group_by={group_by!r}): name columns, such as group_by="side".'
         raise ModelError(msg)
     return parts if isinstance(group_by, list | tuple) else group_by

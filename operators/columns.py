@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from windowlib.attributes import NAN, column_names
+from windowlib.attributes import brief, column_names
 from windowlib.errors import ModelError, SchemaError
 from windowlib.policies import Attribute, attribute_text, check_attribute
 
@@ -67,22 +67,11 @@ def columns_of(columns: Attribute | Sequence[Attribute], owner: str) -> tuple[At
     return found
 
 
-def sound(key: Any) -> Any:
-    """A key that was saved and loaded: all NaN are one again, so that they are the same key."""
-    return tuple([NAN if v != v else v for v in key]) if isinstance(key, tuple) else key
-
-
 def check_callable(function: Any, owner: str, sample: str) -> None:
     """Refuse what cannot be called."""
     if not callable(function):
         stop = "" if sample.endswith(".") else "."
         raise ModelError(f"{owner}: not a function. Write {sample}{stop}")
-
-
-def brief(value: Any) -> str:
-    """A row, or several, for messages."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def shown(function: Any) -> str:

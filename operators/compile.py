@@ -24,6 +24,7 @@ PARAMETERS = (
     "order_by",
     "having",
     "emit",
+    "late",
     "name",
 )
 

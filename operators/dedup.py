@@ -12,7 +12,15 @@ from windowlib.attributes import Getter, column_names
 from windowlib.errors import ModelError, SchemaError, suggestion
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
-from windowlib.policies import Attribute, Count, Delta, PartitionEviction, Time, attribute_text
+from windowlib.policies import (
+    Attribute,
+    Count,
+    Delta,
+    PartitionEviction,
+    Time,
+    attribute_text,
+    is_attribute,
+)
 from windowlib.spec import KEY, By, Sliding
 from windowlib.window import Window
 
@@ -172,8 +180,7 @@ def _columns(on: Any) -> tuple[Attribute, ...] | None:
     if on is None:
         return None
     columns = tuple(on) if isinstance(on, list | tuple) else (on,)
-    sound = [isinstance(c, str | int) or callable(c) for c in columns]
-    if not columns or not all(sound) or any(isinstance(c, bool) for c in columns):
+    if not columns or not all(map(is_attribute, columns)):
         msg = (
             f'Dedup(on={on!r}): not a key. Name a column, as on="id", several, or a callable; or '
             f"leave it out to compare whole rows."

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from operators.columns import as_dict, brief, check_callable, many_rows, names_of, one_row, shown
-from windowlib.attributes import Getter
+from operators.columns import as_dict, check_callable, many_rows, names_of, one_row, shown
+from windowlib.attributes import Getter, brief
 from windowlib.errors import ModelError, PolicyError, SchemaError, suggestion
 from windowlib.model import OperatorModel, port_names
 from windowlib.operator import Operator

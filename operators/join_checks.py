@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from operators.windows import window_of
 from windowlib.errors import ModelError, suggestion
-from windowlib.policies import Attribute, Count, Delta
+from windowlib.policies import Attribute, Count, Delta, is_attribute
 from windowlib.spec import Sliding, Spec, Tumbling
 
 How = Literal["inner", "left", "right", "outer", "semi", "anti"]
@@ -66,8 +66,7 @@ def equality(
 
 def _columns(kind: str, name: str, columns: Any) -> tuple[Attribute, ...]:
     parts = tuple(columns) if isinstance(columns, list | tuple) else (columns,)
-    named = all(isinstance(p, str | int) or callable(p) for p in parts)
-    if not parts or not named or any(isinstance(p, bool) for p in parts):
+    if not parts or not all(map(is_attribute, parts)):
         msg = (
             f"{kind}({name}={columns!r}): name the columns that must be equal, such as "
             f'{name}="symbol" or {name}=("a", "b").'

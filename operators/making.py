@@ -9,7 +9,7 @@ from operators.expressions import Col, Expr, RowExpr, quoted
 from windowlib.attributes import Several
 from windowlib.errors import ModelError
 from windowlib.folds import Fold
-from windowlib.policies import Attribute, attribute_text
+from windowlib.policies import Attribute, attribute_text, is_attribute
 from windowlib.summarizers import Recipe
 
 
@@ -96,7 +96,7 @@ def _attribute(column: Any, owner: str) -> Attribute:
         return column.name
     if isinstance(column, Expr):
         return RowExpr(column)
-    if isinstance(column, bool) or not (isinstance(column, str | int) or callable(column)):
+    if not is_attribute(column):
         msg = (
             f"{owner}: {column!r} is no column. Give a name, an index, a callable, or an "
             f'expression such as col("price") * col("qty").'

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from windowlib.attributes import Getter
 from windowlib.errors import ModelError, SchemaError, suggestion
-from windowlib.policies import Attribute, attribute_text
+from windowlib.policies import Attribute, attribute_text, is_attribute
 from windowlib.subwindow import UNSET
 
 Nulls = Literal["first", "last"]
@@ -55,7 +55,7 @@ def desc(attribute: Attribute, nulls: Nulls | None = None) -> Key:
 
 
 def _key(owner: str, attribute: Any, descending: bool, nulls: Any) -> Key:
-    if isinstance(attribute, bool) or not (isinstance(attribute, str | int) or callable(attribute)):
+    if not is_attribute(attribute):
         msg = f'{owner}({attribute!r}): not a key. Name a column, as {owner}("ts"), or a callable.'
         raise ModelError(msg)
     if nulls not in (None, "first", "last"):

@@ -6,8 +6,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from operators.columns import as_dict, check_callable, columns_of, one_row, shown, sound
-from windowlib.attributes import key_getter
+from operators.columns import as_dict, check_callable, columns_of, one_row, shown
+from windowlib.attributes import key_getter, one_key
 from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
 from windowlib.model import OperatorModel, OutputMode, port_names
 from windowlib.operator import Operator
@@ -187,7 +187,9 @@ class Barrier(Operator):
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what `snapshot` gave."""
         self._arrived = state["arrived"]
-        self._waiting = {sound(key): tuple(map(deque, queues)) for key, queues in state["waiting"]}
+        self._waiting = {
+            one_key(key): tuple(map(deque, queues)) for key, queues in state["waiting"]
+        }
 
 
 def _plain(key: tuple[Any, ...]) -> Any:

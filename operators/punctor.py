@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import ne
 from typing import Any, Literal, NamedTuple
 
-from operators.columns import check_callable, columns_of, shown, sound
-from windowlib.attributes import Getter, key_getter
+from operators.columns import check_callable, columns_of, shown
+from windowlib.attributes import Getter, key_getter, one_key
 from windowlib.engine.rules import check_delta
 from windowlib.errors import ModelError, SchemaError
 from windowlib.model import OperatorModel
@@ -123,7 +123,12 @@ class Punctor(Operator):
 
     def restore(self, state: Iterable[tuple[Any, Any]]) -> None:
         """Take back what `snapshot` gave."""
-        self._previous = {sound(key): sound(value) for key, value in state}
+        kept = _same if self._pairs is None else self._pairs.kept
+        self._previous = {one_key(key): kept(value) for key, value in state}
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 class Pairs(NamedTuple):
@@ -132,6 +137,8 @@ class Pairs(NamedTuple):
     reads: list[tuple[Attribute, str]]
     value: Callable[[Any], Any]
     cuts: Callable[[Any, Any], Any]
+    kept: Callable[[Any], Any] = _same
+    """Makes what was remembered, saved and loaded as good as it was."""
 
 
 def _pairs(gap: Any, on_change: Any, between: Any) -> Pairs:
@@ -140,10 +147,10 @@ def _pairs(gap: Any, on_change: Any, between: Any) -> Pairs:
     if on_change is not None:
         columns = columns_of(on_change, f"Punctor(on_change={on_change!r})")
         value = key_getter(columns, f"on_change={on_change!r}")
-        return Pairs([(column, f"on_change={column!r}") for column in columns], value, ne)
+        return Pairs([(column, f"on_change={column!r}") for column in columns], value, ne, one_key)
     owner = f"Punctor(between={between!r})"
     check_callable(between, owner, "between=lambda before, t: ...")
-    return Pairs([], lambda row: row, between)
+    return Pairs([], _same, between)
 
 
 def _gap(gap: Delta) -> Pairs:

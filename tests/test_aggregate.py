@@ -539,3 +539,11 @@ def test_lambdas_that_look_alike_are_told_apart():
         d=agg.custom(lambda: 0, lambda state, x: state + 5),
     )
     assert [{"a": 1, "b": 2, "c": 1, "d": 5}] == rows_of(op, [{"a": 1, "b": 2}])
+
+
+@pytest.mark.parametrize("column", ["x", None], ids=["values", "rows"])
+def test_nan_in_a_list_is_no_change_also_after_a_restart(column):
+    op = Aggregate(Tumbling(Count(1)), emit="changed", found=agg.collect(column))
+    rows = [{"x": float("nan")}, {"x": float("nan")}, {"x": 1.0}]
+    for stream in (rows, [item for row in rows for item in (row, restart())]):
+        assert 2 == len(list(replay(op, stream)))

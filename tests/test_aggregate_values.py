@@ -288,6 +288,12 @@ BAD: list[tuple[Any, type[Exception], str]] = [
         'agg.sum("x"). Did you mean "group_by"?',
     ),
     (
+        make(T, n=N, lates="port"),
+        ModelError,
+        "Aggregate(lates='port'): not an aggregate. Write a function of a column, such as "
+        'agg.sum("x"). Did you mean "late"?',
+    ),
+    (
         make(T, n=agg.count),
         ModelError,
         "Aggregate(n=agg.count): not an aggregate. Call it: agg.count().",

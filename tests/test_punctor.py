@@ -4,7 +4,7 @@
 import pickle
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -121,6 +121,17 @@ def test_nan_is_one_key_also_after_a_restart():
     rows = [row(1, k=NAN), row(2, k=float("nan"))]
     for stream in (rows, with_restarts(rows)):
         assert [1, P, 2] == values(out(Punctor(on_change="x", by="k"), stream))
+
+
+class Reading(NamedTuple):
+    x: float
+
+
+def test_a_named_tuple_is_the_row_before_also_after_a_restart():
+    rows = [Reading(1), Reading(3), Reading(2)]
+    op = Punctor(between=lambda before, t: t.x > before.x)
+    for stream in (rows, with_restarts(rows)):
+        assert [rows[0], P, rows[1], rows[2]] == out(op, stream)
 
 
 def test_sessions_are_a_gap_and_a_punct_window():

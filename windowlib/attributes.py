@@ -68,7 +68,7 @@ class Getter:
         names = column_names(row)
         listed = f" Columns: {', '.join(names)}." if names else ""
         return (
-            f"{self.owner}: the tuple {_short(row)} has no {attribute_text(self.attribute)!r}."
+            f"{self.owner}: the tuple {brief(row)} has no {attribute_text(self.attribute)!r}."
             f"{listed}{suggestion(self.attribute, names)}"
         )
 
@@ -108,8 +108,9 @@ class Several:
         return None if None in parts else f"({', '.join(map(str, parts))},)"
 
 
-def _short(row: object) -> str:
-    text = repr(row)
+def brief(value: object) -> str:
+    """A row, or several, for messages."""
+    text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -123,7 +123,6 @@ class CountFold(Fold):
 
     name = "count"
     empty = ()
-    compute = store = ""
     read = "n"
 
     def step(self, state: State, x: Any) -> State:

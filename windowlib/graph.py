@@ -40,6 +40,7 @@ class Graph(Operator):
         inputs: the names of the streams that come from outside.
         outputs: the streams that go outside, the main one first; everything that no operator
             reads unless given. What is then neither read nor named is dropped.
+        name: what messages and graphs call it.
         nodes: by name, an operator and what each of its input ports reads: a name, or a list of
             names whose streams are merged. `"name.port"` is another output than the first.
 

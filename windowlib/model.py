@@ -105,26 +105,13 @@ class OperatorModel:
         names_out = port_names("out", ports_out, f"OperatorModel(ports_out={ports_out!r})")
         modes_in = _modes("punctuation_in", punctuation_in, len(names_in), get_args(InputMode))
         modes_out = _modes("punctuation_out", punctuation_out, len(names_out), get_args(OutputMode))
-        follows = [preserves] * len(names_out) if isinstance(preserves, int) else list(preserves)
-        if len(follows) != len(names_out):
-            msg = (
-                f"OperatorModel(preserves={preserves!r}): {len(names_out)} output ports. Give one "
-                f"input port, or one an output."
-            )
-            raise ModelError(msg)
-        for mode, port in zip(modes_out, follows, strict=True):
-            if mode == "preserving" and port not in range(len(names_in)):
-                msg = (
-                    f"OperatorModel(preserves={preserves!r}): there is no such input port. Inputs "
-                    f"are numbered from 0 to {len(names_in) - 1}."
-                )
-                raise ModelError(msg)
+        follows = _followed(preserves, modes_out, len(names_in))
         inputs = [
             InputPort(name, tuple(windows), mode)
             for name, mode in zip(names_in, modes_in, strict=True)
         ]
         outputs = [
-            OutputPort(name, mode, port if mode == "preserving" else None)
+            OutputPort(name, mode, port)
             for name, mode, port in zip(names_out, modes_out, follows, strict=True)
         ]
         object.__setattr__(self, "inputs", tuple(inputs))
@@ -188,6 +175,28 @@ def _modes(argument: str, modes: str | Sequence[str], ports: int, known: Sequenc
         msg = f"OperatorModel({argument}={modes!r}): {ports} ports. Give one mode, or one a port."
         raise ModelError(msg)
     return given
+
+
+def _followed(
+    preserves: int | Sequence[int | None], modes: Sequence[OutputMode], inputs: int
+) -> list[int | None]:
+    """For each output, the input port whose punctuations it preserves, if it does."""
+    given = [preserves] * len(modes) if isinstance(preserves, int) else list(preserves)
+    if len(given) != len(modes):
+        msg = (
+            f"OperatorModel(preserves={preserves!r}): {len(modes)} output ports. Give one input "
+            f"port, or one an output."
+        )
+        raise ModelError(msg)
+    follows = [port if m == "preserving" else None for m, port in zip(modes, given, strict=True)]
+    for mode, port in zip(modes, follows, strict=True):
+        if mode == "preserving" and port not in range(inputs):
+            msg = (
+                f"OperatorModel(preserves={preserves!r}): there is no such input port. Inputs are "
+                f"numbered from 0 to {inputs - 1}."
+            )
+            raise ModelError(msg)
+    return follows
 
 
 def _number(port: int | str, names: list[str], problem: str) -> int:

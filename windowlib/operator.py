@@ -327,9 +327,7 @@ def stable_text(value: object) -> str:
         return f"{{{', '.join(sorted(map(stable_text, value)))}}}"
     if isinstance(value, list) or type(value) is tuple:
         return f"({', '.join(map(stable_text, value))})"
-    if isinstance(value, Tumbling | Sliding):
-        return ", ".join(f"{name}={text}" for name, text in value.describe().items())
-    if isinstance(value, Operator):
+    if isinstance(value, Tumbling | Sliding | Operator):
         return ", ".join(f"{name}={text}" for name, text in value.describe().items())
     if isinstance(value, partial):
         parts = [value.func, *value.args, *value.keywords.items()]

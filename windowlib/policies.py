@@ -299,9 +299,14 @@ def _not_a_number(value: Any) -> bool:
     return value.is_nan() if isinstance(value, Decimal) else bool(value != value)
 
 
+def is_attribute(value: object) -> bool:
+    """Whether it can name an attribute: a name, an index or a callable."""
+    return not isinstance(value, bool) and (isinstance(value, str | int) or callable(value))
+
+
 def check_attribute(attribute: object, owner: str, sample: str) -> None:
     """Refuse what cannot name an attribute; `owner` may show it as `{attribute!r}`."""
-    if isinstance(attribute, bool) or not (isinstance(attribute, str | int) or callable(attribute)):
+    if not is_attribute(attribute):
         msg = (
             f"{owner.format(attribute=attribute)}: the attribute must be a name, an index or a "
             f"callable, such as {sample}."

@@ -30,6 +30,7 @@ from windowlib.policies import (
     Time,
     TupleCount,
     attribute_text,
+    is_attribute,
 )
 
 
@@ -53,8 +54,7 @@ Partial = Literal["skip", "emit"]
 def _check_by(by: By | Sequence[str] | None, spec: str) -> By | None:
     if isinstance(by, list | tuple):
         parts = tuple(cast("tuple[Attribute, ...]", by))
-        named = all(isinstance(p, str | int) or callable(p) for p in parts)
-        if not parts or not named or any(isinstance(p, bool) for p in parts):
+        if not parts or not all(map(is_attribute, parts)):
             msg = f'{spec}(by={by!r}): name the key columns, such as by="symbol" or by=("a", "b").'
             raise PolicyError(msg)
         return parts

@@ -95,9 +95,9 @@ class ApproxQuantile(Sketched):
         super().__init__(lambda: QuantileSketch(size))
         self.q = q
 
-    def value(self, n: int, state: State) -> Any:
+    def result(self, sketch: QuantileSketch) -> Any:
         """The value, or None."""
-        return None if state[0] is None else state[0].quantile(self.q)
+        return sketch.quantile(self.q)
 
 
 class ApproxTop(Sketched):

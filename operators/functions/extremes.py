@@ -25,6 +25,14 @@ class Extreme(Fold):
         """Whether `a` beats `b`."""
         return above(self.name, a, b) if self.largest else above(self.name, b, a)
 
+    def merge(self, a: State, b: State) -> State:
+        """The better one's, of two states that start with the best value; both, if it is equal."""
+        if a[0] is NOTHING or b[0] is NOTHING:
+            return b if a[0] is NOTHING else a
+        if self.better(a[0], b[0]):
+            return a
+        return b if self.better(b[0], a[0]) else (a[0], a[1] + b[1])
+
 
 class ExtremeCount(Extreme):
     """How many values equal the smallest, or the largest."""
@@ -40,14 +48,6 @@ class ExtremeCount(Extreme):
         """The count; None if every value was null."""
         return state[1] or None
 
-    def merge(self, a: State, b: State) -> State:
-        """The better one's; both, if they are equal."""
-        if a[0] is NOTHING or b[0] is NOTHING:
-            return b if a[0] is NOTHING else a
-        if self.better(a[0], b[0]):
-            return a
-        return b if self.better(b[0], a[0]) else (a[0], a[1] + b[1])
-
 
 class ArgExtreme(Extreme):
     """The value that goes with the smallest, or the largest; the earliest of several.
@@ -56,7 +56,7 @@ class ArgExtreme(Extreme):
     """
 
     names = ("arg_min", "arg_max")
-    empty: State = (NOTHING, None)
+    empty = (NOTHING, None)
     commutative = False
 
     def step(self, state: State, x: Any) -> State:
@@ -79,11 +79,12 @@ class ArgExtreme(Extreme):
         return Monotone(self.better, lambda best: best[0][2] if best else None)
 
 
-class CollectArgExtreme(ArgExtreme):
-    """All values that go with the smallest, or the largest."""
+class CollectArgExtreme(Extreme):
+    """All values that go with the smallest, or the largest. Takes pairs, as `ArgExtreme` does."""
 
     names = ("collect_arg_min", "collect_arg_max")
-    empty: State = (NOTHING, ())
+    empty = (NOTHING, ())
+    commutative = False
 
     def step(self, state: State, x: Any) -> State:
         """Start again at a better one, add an equal one."""
@@ -93,14 +94,6 @@ class CollectArgExtreme(ArgExtreme):
     def value(self, n: int, state: State) -> list[Any]:
         """The values, oldest first."""
         return list(state[1])
-
-    def merge(self, a: State, b: State) -> State:
-        """The better one's; both, if they are equal."""
-        if a[0] is NOTHING or b[0] is NOTHING:
-            return b if a[0] is NOTHING else a
-        if self.better(a[0], b[0]):
-            return a
-        return b if self.better(b[0], a[0]) else (a[0], a[1] + b[1])
 
     def sliding(self) -> Fifo:
         """A monotone queue, whose best are at its front."""

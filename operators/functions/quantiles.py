@@ -10,10 +10,9 @@ from fractions import Fraction
 from typing import Any
 
 from operators.functions.ends import Listed
+from windowlib.attributes import NAN
 from windowlib.errors import SchemaError
 from windowlib.folds import Fifo, State
-
-NAN = float("nan")
 
 
 class Quantile(Listed):

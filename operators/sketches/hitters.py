@@ -7,7 +7,8 @@ from heapq import nlargest
 from operator import itemgetter
 from typing import Any, Self
 
-from operators.sketches.sketch import NAN, Sketch, require_whole
+from operators.sketches.sketch import Sketch, require_whole
+from windowlib.attributes import NAN
 from windowlib.errors import ModelError, SchemaError
 
 _LARGEST = 1 << 20

@@ -11,7 +11,8 @@ from numbers import Real
 from operator import itemgetter
 from typing import Any, NoReturn, Self
 
-from operators.sketches.sketch import NAN, Sketch, require_whole
+from operators.sketches.sketch import Sketch, require_whole
+from windowlib.attributes import NAN
 from windowlib.errors import ModelError, SchemaError
 
 # No level is smaller: tiny ones would save little space and be emptied all the time.

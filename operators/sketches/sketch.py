@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 from windowlib.errors import ModelError, StateVersionError
 
 VERSION = 1
-NAN = float("nan")  # the one that stands for every NaN
 
 
 class Sketch:
