@@ -69,7 +69,7 @@ def columns_of(columns: Attribute | Sequence[Attribute], owner: str) -> tuple[At
 
 def sound(key: Any) -> Any:
     """A key that was saved and loaded: all NaN are one again, so that they are the same key."""
-    return tuple([NAN if v != v else v for v in key]) if isinstance(key, tuple) else key
+    return tuple([NAN if v != v else v for v in key]) if type(key) is tuple else key
 
 
 def check_callable(function: Any, owner: str, sample: str) -> None:

@@ -4,7 +4,7 @@
 import pickle
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -15,6 +15,10 @@ from tests.flowing import P, out, with_restarts
 from windowlib import Delta, ModelError, PolicyError, Punct, SchemaError
 
 NAN = float("nan")
+
+
+class Point(NamedTuple):
+    x: int
 
 
 def row(x, k=0):
@@ -115,6 +119,12 @@ def test_nan_is_the_same_as_nan_also_after_a_restart():
         assert [i for i, item in enumerate(expected) if item == P] == [
             i for i, item in enumerate(got) if item == P
         ]
+
+
+def test_a_named_tuple_is_one_also_after_a_restart():
+    rows = [Point(1), Point(1), Point(2)]
+    op = Punctor(between=lambda before, t: before.x != t.x)
+    assert [Point(1), Point(1), P, Point(2)] == out(op, with_restarts(rows))
 
 
 def test_nan_is_one_key_also_after_a_restart():
