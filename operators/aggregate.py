@@ -289,7 +289,13 @@ def _own(value: Any) -> Any:
 
 
 def _same(before: dict[str, Any] | None, row: dict[str, Any]) -> bool:
-    return before is not None and all(
-        value == row[name] or (value != value and row[name] != row[name])
-        for name, value in before.items()
-    )
+    return before is not None and all(_alike(row[name], value) for name, value in before.items())
+
+
+def _alike(value: Any, before: Any) -> bool:
+    """Whether two values are equal, where NaN equals NaN, in lists and tuples, too."""
+    if value == before or (value != value and before != before):
+        return True
+    if not isinstance(value, list | tuple) or type(value) is not type(before):
+        return False
+    return len(value) == len(before) and all(map(_alike, value, before))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from windowlib.attributes import NAN, column_names
+from windowlib.attributes import column_names, one_key
 from windowlib.errors import ModelError, SchemaError
 from windowlib.policies import Attribute, attribute_text, check_attribute
 
@@ -69,7 +69,7 @@ def columns_of(columns: Attribute | Sequence[Attribute], owner: str) -> tuple[At
 
 def sound(key: Any) -> Any:
     """A key that was saved and loaded: all NaN are one again, so that they are the same key."""
-    return tuple([NAN if v != v else v for v in key]) if type(key) is tuple else key
+    return one_key(key) if type(key) is tuple else key
 
 
 def check_callable(function: Any, owner: str, sample: str) -> None:

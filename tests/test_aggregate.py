@@ -464,8 +464,16 @@ def test_groups_and_partitions_with_nan_in_a_tuple_survive_a_restart():
     nan = [{"a": 1, "b": float("nan")}, restart(), {"a": 1, "b": float("nan")}, restart()]
     by_group = Aggregate(Tumbling(Count(2)), n=agg.count(), group_by=("a", "b"))
     by_key = Aggregate(Tumbling(Count(2), by=("a", "b")), n=agg.count())
-    for op in (by_group, by_key):
+    by_pair = Aggregate(Tumbling(Count(2)), n=agg.count(), group_by=lambda t: (t["a"], t["b"]))
+    for op in (by_group, by_key, by_pair):
         assert [2] == [row["n"] for row in rows_of(op, nan)]
+
+
+def test_nan_in_a_list_is_no_change_also_after_a_restart():
+    op = Aggregate(Tumbling(Count(2)), all=agg.collect("x"), emit="changed")
+    rows = [{"x": 1}, {"x": float("nan")}, restart()]
+    assert 1 == len(rows_of(op, rows * 3))
+    assert 2 == len(rows_of(op, [*rows, {"x": 1}, {"x": 2}]))
 
 
 # -- names --------------------------------------------------------------------------------------

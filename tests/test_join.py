@@ -365,6 +365,10 @@ def test_null_keys_never_match_and_nan_equals_nan():
     pair = Join(left=Sliding(Count(2)), right=Sliding(Count(2)), on=("k", "j"))
     assert [] == shown(pair, [L(1, j=None), R(1, j=None)])
     assert ["k=1 j=nan", "|"] == shown(pair, [L(1, j=float("nan")), R(1, j=float("nan"))])
+    both = (1, float("nan")), (1, float("nan"))
+    assert ["k=(1, nan)", "|"] == shown(two(), [L(both[0]), R(both[1])])
+    made = Join(left=Sliding(Count(2)), right=Sliding(Count(2)), on=lambda t: (1, t["k"]))
+    assert 2 == len(shown(made, [L(float("nan")), R(float("nan"))]))
 
 
 def test_without_on_partitions_scope_eviction_and_not_matching():

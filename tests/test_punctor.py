@@ -131,6 +131,8 @@ def test_nan_is_one_key_also_after_a_restart():
     rows = [row(1, k=NAN), row(2, k=float("nan"))]
     for stream in (rows, with_restarts(rows)):
         assert [1, P, 2] == values(out(Punctor(on_change="x", by="k"), stream))
+        by = Punctor(on_change="x", by=lambda t: (1, t["k"]))
+        assert [1, P, 2] == values(out(by, stream))
 
 
 def test_sessions_are_a_gap_and_a_punct_window():

@@ -116,11 +116,11 @@ def _short(row: object) -> str:
 def one_key(key: Any) -> Any:
     """A key in which every NaN is the same object, so that a dict finds it again.
 
-    >>> one_key((1, float("nan"))) == one_key((1, float("nan")))
+    >>> one_key((1, (2, float("nan")))) == one_key((1, (2, float("nan"))))
     True
     """
     if type(key) is tuple:
-        return tuple([NAN if part != part else part for part in key])
+        return tuple([one_key(part) for part in key])
     return NAN if key != key else key
 
 
@@ -130,4 +130,6 @@ def key_getter(by: Attribute | tuple[Attribute, ...], owner: str) -> Callable[[A
         return Getter(by, owner)
     parts = [Getter(part, owner) for part in by]
     # All NaN are one key, here too; a tuple compares its parts by identity first.
-    return lambda row: tuple([NAN if (v := part(row)) != v else v for part in parts])
+    return lambda row: tuple(
+        [v if (v := part(row)) == v and type(v) is not tuple else one_key(v) for part in parts]
+    )
