@@ -454,6 +454,23 @@ def test_rows_of_any_form_with_names_are_put_together(row):
     assert [expected] == list(replay(join, steps))
 
 
+class Sold:
+    def __init__(self, text):
+        self.text = text
+
+    @property
+    def symbol(self):
+        return self.text.upper()
+
+
+def test_a_key_may_be_a_property():
+    join = Join(left=Sliding(Count(2)), right=Sliding(Count(2)), on="symbol", how="outer")
+    steps = [to("left", Sold("a")), to("right", Quote("A", 1, 3.0)), to("right", Sold("b"))]
+    first, second = replay(join, [each for step in steps for each in (step, restart())])
+    assert {"symbol": "A", "text": "a", "ts": 1, "bid": 3.0} == first
+    assert "B" == second["symbol"]
+
+
 def test_forms_may_mix_within_a_side():
     steps = [L(1, a=1), to("left", Thing(k=1, b=2)), R(1)]
     assert ["k=1 a=1 b=None", "k=1 a=None b=2", "|"] == shown(two(), steps)
@@ -692,10 +709,23 @@ def test_one_row_that_cannot_be_shaped_costs_no_other():
         running.insert({"d": d}, 0)
     with pytest.raises(ZeroDivisionError):
         running.finish()
-    state = running.snapshot()
-    other, came = opened(join)
-    other.restore(state)
-    other.advance(1)
+    assert [1.0, 0.5, MARK] == came
+
+
+def test_a_failure_when_time_evicts_says_in_which_operator():
+    join = Join(
+        left=Sliding(Time("1s")),
+        right=Sliding(Count(1)),
+        how="left",
+        select=lambda left, right: 1 / left["d"],
+    )
+    running, came = opened(join)
+    for d in (0, 2, 0):
+        running.insert({"d": d}, 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        running.advance(5)
+    notes = caught.value.__notes__
+    assert ["and 1 more failure after it", "in Join, at time 1.000001"] == notes
     assert [0.5, MARK] == came
 
 

@@ -10,6 +10,7 @@ import keyword
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from windowlib.errors import SchemaError, suggestion
@@ -24,7 +25,20 @@ def column_names(row: object) -> list[str]:
         return [str(name) for name in row]
     if is_dataclass(row):
         return [field.name for field in fields(row)]
-    return list(getattr(row, "_fields", ()) or getattr(row, "__slots__", ()) or vars_of(row))
+    if named := getattr(row, "_fields", ()):
+        return list(named)
+    slots = _slots(type(row))  # type: ignore[arg-type]  # a class has a hash
+    return [*(name for name in slots if hasattr(row, name)), *vars_of(row)]
+
+
+@lru_cache(maxsize=256)
+def _slots(kind: type) -> tuple[str, ...]:
+    """The slots of a class and of those it inherits from, theirs first."""
+    found: list[str] = []
+    for base in reversed(kind.__mro__):
+        slots = vars(base).get("__slots__", ())
+        found += (slots,) if isinstance(slots, str) else slots
+    return tuple(dict.fromkeys(name for name in found if not name.startswith("__")))
 
 
 def vars_of(row: object) -> Iterable[str]:
