@@ -27,8 +27,7 @@ def column_names(row: object) -> list[str]:
         return [field.name for field in fields(row)]
     if named := getattr(row, "_fields", ()):
         return list(named)
-    slots = _slots(type(row))  # type: ignore[arg-type]  # a class has a hash
-    return [*(name for name in slots if hasattr(row, name)), *vars_of(row)]
+    return [*_slots(type(row)), *vars_of(row)]  # type: ignore[arg-type]  # a class has a hash
 
 
 @lru_cache(maxsize=256)
