@@ -8,9 +8,11 @@ from typing import Any
 from operators.columns import check_callable, many_rows, shown
 from operators.keys import key_names
 from windowlib.errors import ModelError
+from windowlib.failure import raise_first
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
 from windowlib.policies import Count, PartitionEviction, Policy
+from windowlib.running import kept
 from windowlib.spec import By, Tumbling
 
 
@@ -84,9 +86,7 @@ class Batch(Operator):
 
     def on_partitions_evicted(self, window: Any, keys: Sequence[Any]) -> None:
         """Batches that are closed before they are full."""
-        for key in dict.fromkeys(keys):  # a handler may have named one twice
-            if window.size(key):
-                self.before_flush(window, key)
+        self._flush(window, dict.fromkeys(keys))  # a handler may have named one twice
 
     def on_finish(self) -> None:
         """Send the rest."""
@@ -95,9 +95,16 @@ class Batch(Operator):
         if not self.flush_at_end:
             super().on_finish()
             return
-        for key in list(window.keys()):
+        self._flush(window, window.keys())
+
+    def _flush(self, window: Any, keys: Iterable[Any]) -> None:
+        """Send what is there, each batch whatever becomes of the others."""
+        failures: list[Exception] = []
+        for key in list(keys):
             if window.size(key):
-                self.before_flush(window, key)
+                with kept(failures):
+                    self.before_flush(window, key)
+        raise_first(failures)
 
     def _send(self, window: Any, key: Any) -> None:
         rows = list(window[key])

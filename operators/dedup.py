@@ -225,12 +225,19 @@ def whole_row(row: Any) -> Hashable:
 
 def _sound(values: tuple[Any, ...], names: Sequence[Any], owner: str) -> tuple[Hashable, ...]:
     """The values with one NaN for all; refuses what cannot be looked up."""
-    found = tuple([Odd.NAN if value != value else value for value in values])
+    found = tuple([_odd(value) for value in values])
     try:
         hash(found)
     except TypeError as error:
         raise _unhashable(found, names, owner) from error
     return found
+
+
+def _odd(value: Any) -> Any:
+    """The value, in which one object stands for every NaN."""
+    if type(value) is tuple:
+        return tuple(map(_odd, value))
+    return Odd.NAN if value != value else value
 
 
 def _unhashable(values: tuple[Any, ...], names: Sequence[Any], owner: str) -> SchemaError:

@@ -26,10 +26,12 @@ from operators.join_index import BandIndex, Index, Resident
 from operators.join_keys import Measure, key_reader
 from operators.join_rows import Pairs
 from operators.join_side import Side
+from windowlib.failure import raise_first
 from windowlib.model import OperatorModel, OutputMode
 from windowlib.operator import Operator
 from windowlib.pattern import Pattern
 from windowlib.policies import Attribute, Count, Delta, Time, attribute_text
+from windowlib.running import kept
 from windowlib.spec import By, Spec
 from windowlib.window import Window
 
@@ -276,13 +278,16 @@ class Join(Operator):
         for row in rows:
             emit(row)
         sent = bool(rows)
+        failures: list[Exception] = []
         while self._leaving:
             port, row = self._leaving.popleft()
             output = self._sides[port].output
-            self._outputs[output](self._unmatched(row, port))
-            sent = sent or not output
+            with kept(failures):  # a row that select= refuses does not cost the others
+                self._outputs[output](self._unmatched(row, port))
+                sent = sent or not output
         if sent:
             self._puncts[0]()
+        raise_first(failures)
 
     def _unmatched(self, row: Any, port: int) -> Any:
         if self._apart or self._make is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from windowlib.attributes import NAN, Getter
+from windowlib.attributes import NAN, Getter, one_key
 from windowlib.engine.rules import check_delta
 from windowlib.errors import SchemaError
 from windowlib.policies import Attribute, Delta
@@ -22,7 +22,7 @@ def reader(attribute: Attribute, owner: str) -> Read:
     7
     """
     if callable(attribute):
-        return lambda row: value if (value := attribute(row)) == value else NAN
+        return lambda row: one_key(attribute(row))
     get = Getter(attribute, owner)
     by_type: dict[type, Read] = {}
 
@@ -35,7 +35,7 @@ def reader(attribute: Attribute, owner: str) -> Read:
                 by_type[type(row)] = itemgetter(attribute)
             elif attribute.isidentifier():
                 by_type[type(row)] = attrgetter(attribute)
-        return value if value == value else NAN
+        return value if value == value and type(value) is not tuple else one_key(value)
 
     return read
 

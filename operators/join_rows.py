@@ -74,7 +74,7 @@ class Pairs:
 
     def __call__(self, left: Any, right: Any) -> dict[str, Any]:
         """The output row."""
-        ours, theirs = _fields(left), _fields(right)
+        ours, theirs = _fields(left, self._shared), _fields(right, self._shared)
         if self._as_is and len(ours) == len(self._known[0]):
             made = dict(ours)  # all its columns, under their own names
         else:
@@ -120,11 +120,12 @@ class Pairs:
             met.add(name)
 
 
-def _fields(row: Any) -> Mapping[str, Any]:
+def _fields(row: Any, shared: Iterable[str]) -> Mapping[str, Any]:
     if type(row) is dict:
         return row
     if row is None:
         return {}
     if isinstance(row, Mapping):
         return row
-    return {name: getattr(row, name, None) for name in column_names(row)}
+    # A key may be a property, which is no column of the row by itself.
+    return {name: getattr(row, name, None) for name in (*column_names(row), *shared)}

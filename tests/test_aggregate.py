@@ -464,8 +464,38 @@ def test_groups_and_partitions_with_nan_in_a_tuple_survive_a_restart():
     nan = [{"a": 1, "b": float("nan")}, restart(), {"a": 1, "b": float("nan")}, restart()]
     by_group = Aggregate(Tumbling(Count(2)), n=agg.count(), group_by=("a", "b"))
     by_key = Aggregate(Tumbling(Count(2), by=("a", "b")), n=agg.count())
-    for op in (by_group, by_key):
+    by_pair = Aggregate(Tumbling(Count(2)), n=agg.count(), group_by=lambda t: (t["a"], t["b"]))
+    for op in (by_group, by_key, by_pair):
         assert [2] == [row["n"] for row in rows_of(op, nan)]
+
+
+def test_nan_beside_a_number_is_no_change_also_after_a_restart():
+    op = Aggregate(Tumbling(Count(2)), all=agg.collect("x"), emit="changed")
+    rows = [{"x": 1}, {"x": float("nan")}, restart()]
+    assert 1 == len(rows_of(op, rows * 3))
+    assert 2 == len(rows_of(op, [*rows, {"x": 1}, {"x": 2}]))
+
+
+@pytest.mark.parametrize("forget", [None, PartitionAge("5s")], ids=["at the end", "evicted"])
+def test_a_row_that_fails_does_not_cost_the_other_partitions_theirs(forget):
+    op = Aggregate(
+        Tumbling(Count(9), by="k", forget=forget),
+        n=agg.count(),
+        x=agg.sum("x"),
+        having=lambda row: 1 / row["x"],
+        evicted_partitions="drop" if forget is None else "emit",
+        flush_at_end=forget is None,
+    )
+    got: list[Any] = []
+    running = op.open()
+    running.connect(0, got.append)
+    for k, x in enumerate((1, 0, 2, 0)):
+        running.insert({"k": k, "x": x})
+    running.advance(9)
+    with pytest.raises(ZeroDivisionError) as caught:
+        running.finish() if forget is None else running.insert({"k": 9, "x": 1})
+    assert [0, 2] == [row["k"] for row in got]
+    assert "and 1 more failure after it" in caught.value.__notes__
 
 
 # -- names --------------------------------------------------------------------------------------

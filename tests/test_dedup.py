@@ -259,6 +259,7 @@ Pair = namedtuple("Pair", "id price")
         ("id", [{"id": None}, {"id": 0}, {"id": None}], [0, 1]),
         ("id", [{"id": NAN}, {"id": float("nan")}, {"id": Decimal("NaN")}], [0]),
         (["id", "price"], [Pair(1, NAN), Pair(1, 2), Pair(1, -NAN)], [0, 1]),
+        ("id", [{"id": (1, (2, NAN))}, {"id": (1, (2, float("nan")))}, {"id": (1, 2)}], [0, 2]),
         (0, [Pair(1, 1), Pair(1, 2)], [0]),
         (len, ["aa", "bb", "c"], [0, 2]),
         (None, [{"a": 1, "b": NAN}, {"b": float("nan"), "a": 1}, {"a": 1}], [0, 2]),

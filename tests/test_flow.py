@@ -551,3 +551,18 @@ def test_a_restart_of_another_delay_is_refused():
 
 def test_restart_stands_among_the_rows_of_several_inputs():
     assert [1, 2] == out(Union(), [to(0, 1), restart(), to(1, 2)])
+
+
+@pytest.mark.parametrize("forget", [None, PartitionAge("5s")], ids=["at the end", "evicted"])
+def test_a_batch_that_fails_does_not_cost_the_others_theirs(forget):
+    op = Batch(Count(9), by="k", forget=forget, function=lambda rows: [1 / t["x"] for t in rows])
+    got: list[Any] = []
+    running = op.open()
+    running.connect(0, got.append)
+    for k, x in enumerate((1, 0, 2, 0)):
+        running.insert({"k": k, "x": x})
+    running.advance(9)
+    with pytest.raises(ZeroDivisionError) as caught:
+        running.finish() if forget is None else running.insert({"k": 9, "x": 1})
+    assert [1.0, 0.5] == got
+    assert "and 1 more failure after it" in caught.value.__notes__

@@ -9,10 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators import Barrier, Batch, Delay, Filter, Functor, Pair, Punctor, Split, Union
+from operators import (
+    Barrier,
+    Batch,
+    Dedup,
+    Delay,
+    Filter,
+    Functor,
+    Pair,
+    Punctor,
+    Sort,
+    Split,
+    Union,
+)
 from tests.flowing import P, items, out, with_restarts
 from windowlib import (
     Count,
+    Delta,
     Graph,
     ModelError,
     Operator,
@@ -520,6 +533,45 @@ def test_a_failure_at_the_end_does_not_keep_the_rest_from_coming_out():
     with pytest.raises(LookupError):
         running.finish()
     assert [{"rows": [1], "n": 1}] * 2 == got
+
+
+def refuses_two(n):
+    if n == 2:
+        raise LookupError("two")
+    return n
+
+
+SENDERS = [
+    Sort(abs, window=Tumbling(Count(4))),
+    Sort(abs, window=Sliding(Count(2))),
+    Sort(abs, window=Sliding(Delta(abs, 1))),
+    Sort(abs, window=Tumbling(Punct())),
+    Batch(Count(4), function=list),
+    Functor(lambda n: [n, n + 10], many=True),
+    Delay(Count(2)),
+    Delay(Time("1s")),
+    Dedup(abs, within=Count(2), keep="last"),
+]
+
+
+@pytest.mark.parametrize("sender", SENDERS, ids=repr)
+def test_a_failure_costs_the_sender_nothing_but_the_row_that_failed(sender):
+    graph = sender.then(Functor(refuses_two))
+    stream = [4, 3, 2, 1, 5, 6]
+    sent = out(sender, [*stream, P, advance("3s")])
+    got: list[Any] = []
+    failures = []
+    running = graph.open()
+    running.connect(0, got.append, lambda: got.append(P))
+    calls = [partial(running.insert, n) for n in stream]
+    calls += [running.punctuate, partial(running.advance, 3), running.finish]
+    for call in calls:
+        try:
+            call()
+        except LookupError as error:
+            failures.append(error.__notes__)
+    assert [["in Functor, row 2"]] == failures
+    assert [item for item in sent if item != 2] == got
 
 
 # -- state --

@@ -365,6 +365,10 @@ def test_null_keys_never_match_and_nan_equals_nan():
     pair = Join(left=Sliding(Count(2)), right=Sliding(Count(2)), on=("k", "j"))
     assert [] == shown(pair, [L(1, j=None), R(1, j=None)])
     assert ["k=1 j=nan", "|"] == shown(pair, [L(1, j=float("nan")), R(1, j=float("nan"))])
+    both = (1, float("nan")), (1, float("nan"))
+    assert ["k=(1, nan)", "|"] == shown(two(), [L(both[0]), R(both[1])])
+    made = Join(left=Sliding(Count(2)), right=Sliding(Count(2)), on=lambda t: (1, t["k"]))
+    assert 2 == len(shown(made, [L(float("nan")), R(float("nan"))]))
 
 
 def test_without_on_partitions_scope_eviction_and_not_matching():
@@ -448,6 +452,23 @@ def test_rows_of_any_form_with_names_are_put_together(row):
     expected = {"symbol": "A", "ts": 2, "price": 1.0, "ts_right": 1, "bid": 3.0}
     steps = [to("right", Quote("A", 1, 3.0)), restart(), to("left", row)]
     assert [expected] == list(replay(join, steps))
+
+
+class Sold:
+    def __init__(self, text):
+        self.text = text
+
+    @property
+    def symbol(self):
+        return self.text.upper()
+
+
+def test_a_key_may_be_a_property():
+    join = Join(left=Sliding(Count(2)), right=Sliding(Count(2)), on="symbol", how="outer")
+    steps = [to("left", Sold("a")), to("right", Quote("A", 1, 3.0)), to("right", Sold("b"))]
+    first, second = replay(join, [each for step in steps for each in (step, restart())])
+    assert {"symbol": "A", "text": "a", "ts": 1, "bid": 3.0} == first
+    assert "B" == second["symbol"]
 
 
 def test_forms_may_mix_within_a_side():
@@ -688,10 +709,23 @@ def test_one_row_that_cannot_be_shaped_costs_no_other():
         running.insert({"d": d}, 0)
     with pytest.raises(ZeroDivisionError):
         running.finish()
-    state = running.snapshot()
-    other, came = opened(join)
-    other.restore(state)
-    other.advance(1)
+    assert [1.0, 0.5, MARK] == came
+
+
+def test_a_failure_when_time_evicts_says_in_which_operator():
+    join = Join(
+        left=Sliding(Time("1s")),
+        right=Sliding(Count(1)),
+        how="left",
+        select=lambda left, right: 1 / left["d"],
+    )
+    running, came = opened(join)
+    for d in (0, 2, 0):
+        running.insert({"d": d}, 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        running.advance(5)
+    notes = caught.value.__notes__
+    assert ["and 1 more failure after it", "in Join, at time 1.000001"] == notes
     assert [0.5, MARK] == came
 
 

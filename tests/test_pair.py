@@ -131,6 +131,8 @@ def test_all_nan_are_one_key_also_after_a_restart():
     op = Barrier(on="x", select=lambda a, b: "both")
     stream = [to(0, {"x": NAN}), restart(), to(1, {"x": float("nan")})]
     assert ["both"] == list(replay(op, stream))
+    inside = [to(0, {"x": (1, NAN)}), restart(), to(1, {"x": (1, float("nan"))})]
+    assert ["both"] == list(replay(op, inside))
 
 
 # -- failures lose nothing --

@@ -6,6 +6,7 @@ to an operator's own selection.
 """
 # ruff: noqa: SIM300 - asserts read expected first
 
+import pickle
 import sys
 from collections import OrderedDict
 from decimal import Decimal
@@ -946,3 +947,15 @@ def test_nan_in_a_key_of_several_columns_is_one_partition(engine):
     for _ in range(2):
         window.insert({"k": float("nan"), "g": 1})
     assert [2] == [window.size(key) for key in window]
+
+
+def test_nan_inside_a_key_is_one_partition_also_after_a_restore(engine):
+    spec = Sliding(Count(9), every=Count(3), by=lambda t: (t, (1, float("nan"))))
+    window = build(spec, engine=engine)
+    window.insert("a")
+    window.insert("a")
+    other = build(spec, engine=engine)
+    other.restore(pickle.loads(pickle.dumps(window.snapshot())))
+    other.insert("a")
+    assert [3] == [other.size(key) for key in other]
+    assert ["a"] * 3 == list(other["a", (1, float("nan"))])

@@ -17,6 +17,10 @@ from windowlib import Delta, ModelError, PolicyError, Punct, SchemaError
 NAN = float("nan")
 
 
+class Point(NamedTuple):
+    x: int
+
+
 def row(x, k=0):
     return {"x": x, "k": k}
 
@@ -117,10 +121,18 @@ def test_nan_is_the_same_as_nan_also_after_a_restart():
         ]
 
 
+def test_a_named_tuple_is_one_also_after_a_restart():
+    rows = [Point(1), Point(1), Point(2)]
+    op = Punctor(between=lambda before, t: before.x != t.x)
+    assert [Point(1), Point(1), P, Point(2)] == out(op, with_restarts(rows))
+
+
 def test_nan_is_one_key_also_after_a_restart():
     rows = [row(1, k=NAN), row(2, k=float("nan"))]
     for stream in (rows, with_restarts(rows)):
         assert [1, P, 2] == values(out(Punctor(on_change="x", by="k"), stream))
+        by = Punctor(on_change="x", by=lambda t: (1, t["k"]))
+        assert [1, P, 2] == values(out(by, stream))
 
 
 class Reading(NamedTuple):

@@ -76,9 +76,42 @@ def dicts(numbers):
 # -- forms of rows --
 
 
-@pytest.mark.parametrize("form", [dict, Named, Data, SimpleNamespace])
+class Slotted:
+    __slots__ = "k"
+
+
+class Inherited(Slotted):
+    __slots__ = ("x",)
+
+    def __init__(self, k, x):
+        self.k, self.x = k, x
+
+
+class Computed:
+    def __init__(self, k, x):
+        self._both = k, x
+
+    @property
+    def k(self):
+        return self._both[0]
+
+    @property
+    def x(self):
+        return self._both[1]
+
+
+@pytest.mark.parametrize("form", [dict, Named, Data, SimpleNamespace, Inherited, Computed])
 def test_rows_may_be_any_objects(form):
     assert [2, 1] == out(SUMS, [form(k="a", x=n) for n in (1, 2, 5)])[::2]
+
+
+def test_inherited_slots_are_columns():
+    assert [{"k": "a", "x": 1, "y": 2}] == out(Functor(y=lambda t: 2), [Inherited("a", 1)])
+
+
+def test_a_property_that_is_not_there_is_named_before_the_first_row_goes_in():
+    with pytest.raises(SchemaError, match=r"by=\'kk\': no such column. Columns: _both, x"):
+        out(Batch(Delta("x", 2), by="kk"), [Computed("a", 1)])
 
 
 @arrow

@@ -7,7 +7,7 @@ from collections.abc import Iterator, KeysView
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Generic, TypeVar
 
-from windowlib.attributes import NAN
+from windowlib.attributes import one_key
 from windowlib.errors import AccessError
 from windowlib.subwindow import Subwindow, Tuples
 
@@ -16,10 +16,6 @@ K = TypeVar("K")
 
 DEFAULT_KEY: Final = None
 """The partition of an unpartitioned window, and of an idle timed window when it fires."""
-
-
-NAN_KEY: Final = NAN
-"""The partition of every key that is NaN."""
 
 
 class Access(Generic[T, K]):
@@ -66,7 +62,7 @@ class Access(Generic[T, K]):
     def _find(self, key: object) -> Subwindow | None:
         s = self._subs.get(key)
         # NaN equals nothing, itself included; all NaN are one partition.
-        return self._subs.get(NAN_KEY) if s is None and key != key else s
+        return self._subs.get(one_key(key)) if s is None else s
 
     def __getitem__(self, key: Any) -> Tuples[T]:
         """The tuples of a partition, oldest first; a partition that is not there is empty."""

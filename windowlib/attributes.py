@@ -10,6 +10,7 @@ import keyword
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from windowlib.errors import SchemaError, suggestion
@@ -24,7 +25,19 @@ def column_names(row: object) -> list[str]:
         return [str(name) for name in row]
     if is_dataclass(row):
         return [field.name for field in fields(row)]
-    return list(getattr(row, "_fields", ()) or getattr(row, "__slots__", ()) or vars_of(row))
+    if named := getattr(row, "_fields", ()):
+        return list(named)
+    return [*_slots(type(row)), *vars_of(row)]  # type: ignore[arg-type]  # a class has a hash
+
+
+@lru_cache(maxsize=256)
+def _slots(kind: type) -> tuple[str, ...]:
+    """The slots of a class and of those it inherits from, theirs first."""
+    found: list[str] = []
+    for base in reversed(kind.__mro__):
+        slots = vars(base).get("__slots__", ())
+        found += (slots,) if isinstance(slots, str) else slots
+    return tuple(dict.fromkeys(name for name in found if not name.startswith("__")))
 
 
 def vars_of(row: object) -> Iterable[str]:
@@ -117,11 +130,11 @@ def brief(value: object) -> str:
 def one_key(key: Any) -> Any:
     """A key in which every NaN is the same object, so that a dict finds it again.
 
-    >>> one_key((1, float("nan"))) == one_key((1, float("nan")))
+    >>> one_key((1, (2, float("nan")))) == one_key((1, (2, float("nan"))))
     True
     """
     if type(key) is tuple:
-        return tuple([NAN if part != part else part for part in key])
+        return tuple([one_key(part) for part in key])
     return NAN if key != key else key
 
 
@@ -131,4 +144,6 @@ def key_getter(by: Attribute | tuple[Attribute, ...], owner: str) -> Callable[[A
         return Getter(by, owner)
     parts = [Getter(part, owner) for part in by]
     # All NaN are one key, here too; a tuple compares its parts by identity first.
-    return lambda row: tuple([NAN if (v := part(row)) != v else v for part in parts])
+    return lambda row: tuple(
+        [v if (v := part(row)) == v and type(v) is not tuple else one_key(v) for part in parts]
+    )

@@ -213,6 +213,9 @@ class Replay(Iterator[Any]):
             return
         self._checked.add(port)
         if names := column_names(row):
+            if not isinstance(row, Mapping):  # an object may have more: properties, say
+                read = [name for name, _ in self.operator.reads(port) if isinstance(name, str)]
+                names += [each for each in read if each not in names and hasattr(row, each)]
             self.operator.check_columns(names, port)
 
     def _restarted(self, running: Running) -> Running:

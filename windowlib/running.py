@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from windowlib.durations import Instant, as_instant
+from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
 from windowlib.spec import Spec
@@ -220,7 +220,11 @@ class Running:
             with kept(failures), window.locked():
                 window._advance(self._now)
         with kept(failures):
-            self.operator.on_advance()
+            try:
+                self.operator.on_advance()
+            except Exception as error:
+                self._note(error, f"at time {instant_text(self._now)}")
+                raise
 
     # -- state ------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 from windowlib.durations import Instant, as_instant
 from windowlib.failure import raise_first
 from windowlib.graph import Graph, Stream
-from windowlib.running import VERSION, Running, _nowhere, kept
+from windowlib.running import VERSION, Running, _nowhere
 
 
 class RunningGraph(Running):
@@ -27,6 +27,7 @@ class RunningGraph(Running):
         ports = len(self.model.outputs)
         self._rows, self._marks, self._finals = ([_nowhere] * ports for _ in range(3))
         self._open_feeds = Counter((node, port) for node, port, _ in graph._edges())
+        self._failures: list[Exception] = []  # of those who were fed in the call under way
         self._wire()
 
     def _wire(self) -> None:
@@ -57,7 +58,30 @@ class RunningGraph(Running):
                 rows.append(self._rows[number])
                 marks.append(self._marks[number])
                 ends.append(self._finals[number])
-        return _each(rows), _each(marks), _each(ends)
+        return self._each(rows), self._each(marks), self._each(ends)
+
+    def _each(self, targets: list[Callable[..., None]]) -> Callable[..., None]:
+        """One function that calls them all, and keeps what they raise for the end of the call.
+
+        So the failure of one costs neither the others nor the one who sends: the rest of its batch
+        goes on, and its windows have nothing to recover from.
+        """
+        failures = self._failures
+
+        def send(*row: Any) -> None:
+            for target in targets:
+                try:
+                    target(*row)
+                except Exception as error:
+                    failures.append(error)
+
+        return send
+
+    def _raise(self) -> None:
+        """Raise what was kept."""
+        failures = self._failures.copy()
+        self._failures.clear()
+        raise_first(failures)
 
     def _end_feed(self, node: str, port: int) -> None:
         """One of the streams that a port reads has ended; the port ends with the last."""
@@ -72,6 +96,8 @@ class RunningGraph(Running):
         if port not in self._taking:
             self._refuse("insert(row)", port)
         self._entries[port][0](row)
+        if self._failures:
+            self._raise()
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
         """Take rows in order."""
@@ -80,20 +106,21 @@ class RunningGraph(Running):
         insert = self._entries[port][0]
         for row in rows:
             insert(row)
+            if self._failures:
+                self._raise()
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation."""
         if port not in self._taking:
             self._refuse("punctuate()", port)
         self._entries[port][1]()
+        self._raise()
 
     def finish(self, port: int | None = None) -> None:
         """The input of a port ends, or of all."""
-        failures: list[Exception] = []
         for ending in self._end(port):
-            with kept(failures):
-                self._entries[ending][2]()
-        raise_first(failures)
+            self._entries[ending][2]()
+        self._raise()
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -115,6 +142,8 @@ class RunningGraph(Running):
     def _act(self, failures: list[Exception]) -> None:
         for node in self.nodes.values():  # upstream first, so that what it emits finds the others
             node._act(failures)
+            failures += self._failures
+            self._failures.clear()
 
     # -- state ------------------------------------------------------------------------------------
 
@@ -139,18 +168,3 @@ class RunningGraph(Running):
 
 def _insert(to: Running, port: int, row: Any) -> None:
     to.insert(row, port)
-
-
-def _each(targets: list[Callable[..., None]]) -> Callable[..., None]:
-    """One function that calls them all; a failure of one does not keep it from the others."""
-    if len(targets) == 1:
-        return targets[0]
-
-    def send(*row: Any) -> None:
-        failures: list[Exception] = []
-        for target in targets:
-            with kept(failures):
-                target(*row)
-        raise_first(failures)
-
-    return send

@@ -241,7 +241,7 @@ class SlidingWindow(Window[T, K]):
 
     def _revive(self, key: Any) -> Subwindow:
         """Trigger state for a key that is not in storage: nothing is kept, or it was evicted."""
-        if key is NO_KEY or key != key:
+        if key is NO_KEY or key != key or type(key) is tuple:
             key = self._sound_key(key)
         s = self._asleep.get(key) or self._make(key)
         counts = isinstance(self._trigger, Count) and self._trigger.size > 1

@@ -10,8 +10,8 @@ from itertools import chain, count, islice
 from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
 from windowlib import snapshot
-from windowlib.access import NAN_KEY, Access
-from windowlib.attributes import Getter, key_getter
+from windowlib.access import Access
+from windowlib.attributes import Getter, key_getter, one_key
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import (
     ClockError,
@@ -291,7 +291,7 @@ class Window(Access[T, K]):
 
     def _new(self, key: Any) -> Subwindow:
         """The subwindow of a key that is not in storage."""
-        if key is NO_KEY or key != key:
+        if key is NO_KEY or key != key or type(key) is tuple:
             key = self._sound_key(key)
             if key in self._subs:
                 return self._subs[key]
@@ -310,7 +310,7 @@ class Window(Access[T, K]):
                 f"Pass key=..., or build it with by=..."
             )
             raise PartitionError(msg)
-        return NAN_KEY
+        return one_key(key)
 
     def _make(self, key: Any) -> Subwindow:
         raise NotImplementedError

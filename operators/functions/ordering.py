@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from windowlib.attributes import NAN
+from windowlib.attributes import one_key
 from windowlib.errors import SchemaError
 
 
@@ -32,7 +32,7 @@ def above(name: str, a: Any, b: Any) -> bool:
 
 def one_nan(x: Any) -> Any:
     """All NaN as one object, so that a dict takes them for one."""
-    return x if x == x else NAN
+    return x if x == x and type(x) is not tuple else one_key(x)
 
 
 def hashable(name: str, x: Any) -> Any:
