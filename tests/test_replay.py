@@ -575,3 +575,10 @@ def test_a_chain_has_the_order_of_its_first_operator():
     chain = BY_X.then(Aggregate(Tumbling(Punct()), n=agg.count()))
     assert "x" == chain.order_by
     assert 2 == len(list(replay(chain, [{"x": x} for x in (4, 3, 2, 1)])))
+
+
+@pytest.mark.parametrize("value", [None, float("nan")])
+def test_a_row_without_a_place_in_the_order_of_a_merge_is_refused(value):
+    rows = [{"ts": 1}, {"ts": value}]
+    with pytest.raises(SchemaError, match="for 'in1' has no place in that order"):
+        list(replay(Union(inputs=2), [{"ts": 1}], rows, merge="ts"))

@@ -315,6 +315,12 @@ def _keyed(port: str, rows: Iterable[Any], get: Getter) -> Iterator[tuple[Any, A
             continue
         if not isinstance(item, Mark):
             key = get(item)
+            if key is None or key != key:
+                msg = (
+                    f"replay(..., {get.owner}): the row {item!r} for {port!r} has no place in "
+                    f"that order. Drop or fill such rows first."
+                )
+                raise SchemaError(msg)
             if key < last:
                 msg = (
                     f"replay(..., {get.owner}): the rows for {port!r} are not in order, {key!r} "
