@@ -13,7 +13,7 @@ from typing import Any
 from bench import by_hand
 from bench.harness import Measure, Setup, alternate, at_most
 from operators import Join, Sort
-from windowlib import Count, Sliding
+from windowlib import Count, Operator, Sliding
 
 Row = dict[str, Any]
 SIZES = (100, 1_000, 10_000)
@@ -57,6 +57,19 @@ def sides(n: int, keys: int) -> tuple[list[Row], list[Row]]:
     return rows[: 2 * n], rows[2 * n :]
 
 
+def opened(op: Operator) -> tuple[Callable[..., None], list[Row]]:
+    """The insert of a running operator, and the list that its rows go to."""
+    running, out = op.open(), list[Row]()
+    running.connect(0, out.append)
+    return running.insert, out
+
+
+def handmade(make: Callable[..., Any], n: int) -> tuple[Callable[..., None], list[Row]]:
+    """The same of an implementation by hand."""
+    out: list[Row] = []
+    return make(n, out.append), out
+
+
 def drive(insert: Callable[[Row, int], None], rows: list[Row]) -> None:
     turns = iter(rows)
     for left, right in zip(turns, turns, strict=True):
@@ -67,7 +80,7 @@ def drive(insert: Callable[[Row, int], None], rows: list[Row]) -> None:
 def join(keys: Callable[[int], int]) -> tuple[Callable[[int], Setup], Callable[[int], Setup]]:
     data = {n: sides(n, keys(n)) for n in SIZES}
 
-    def timed(insert: Callable[[Row, int], None], n: int, out: list[Row]) -> Callable[[], Any]:
+    def timed(insert: Callable[[Row, int], None], out: list[Row], n: int) -> Callable[[], Any]:
         before, rows = data[n]
         drive(insert, before)
         out.clear()
@@ -82,19 +95,10 @@ def join(keys: Callable[[int], int]) -> tuple[Callable[[int], Setup], Callable[[
         window = Sliding(Count(n))
         op = Join(left=window, right=window, on="id")
 
-        def setup() -> Callable[[], Any]:
-            running, out = op.open(), list[Row]()
-            running.connect(0, out.append)
-            return timed(running.insert, n, out)
-
-        return setup
+        return lambda: timed(*opened(op), n)
 
     def hand(n: int) -> Setup:
-        def setup() -> Callable[[], Any]:
-            out: list[Row] = []
-            return timed(by_hand.join(n, out.append), n, out)
-
-        return setup
+        return lambda: timed(*handmade(by_hand.join, n), n)
 
     return ours, hand
 
@@ -120,7 +124,7 @@ def disordered(n: int) -> tuple[list[Row], list[Row]]:
 def sorts() -> Iterator[Measure]:
     data = {n: disordered(n) for n in SIZES}
 
-    def timed(insert: Callable[[Row], None], n: int, out: list[Row]) -> Callable[[], Any]:
+    def timed(insert: Callable[[Row], None], out: list[Row], n: int) -> Callable[[], Any]:
         before, rows = data[n]
         for row in before:
             insert(row)
@@ -135,19 +139,10 @@ def sorts() -> Iterator[Measure]:
     def ours(n: int) -> Setup:
         op = Sort("ts", window=Sliding(Count(n)))
 
-        def setup() -> Callable[[], Any]:
-            running, out = op.open(), list[Row]()
-            running.connect(0, out.append)
-            return timed(running.insert, n, out)
-
-        return setup
+        return lambda: timed(*opened(op), n)
 
     def hand(n: int) -> Setup:
-        def setup() -> Callable[[], Any]:
-            out: list[Row] = []
-            return timed(by_hand.sort(n, out.append), n, out)
-
-        return setup
+        return lambda: timed(*handmade(by_hand.sort, n), n)
 
     setups = candidates(ours, hand, check=in_order)
     yield from measures("W8 Sort", setups, 1.5)

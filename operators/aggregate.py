@@ -19,14 +19,12 @@ from operators.expressions import Expr
 from operators.groups import GroupedPlan, GroupValues
 from operators.late import Latest
 from operators.making import Agg
-from operators.windows import window_of
+from operators.windows import each_partition, window_of
 from windowlib.attributes import key_getter, one_key
-from windowlib.failure import raise_first
 from windowlib.incremental import describe
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
 from windowlib.policies import Attribute, Delta, Time
-from windowlib.running import kept
 from windowlib.sliding import SlidingWindow
 from windowlib.spec import By, Sliding, Spec, Tumbling
 from windowlib.summarizers import Plan
@@ -223,26 +221,20 @@ class Aggregate(Operator):
         return tuple([one_key(row[name]) for name in self.outputs.keys])
 
     def _evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
-        failures: list[Exception] = []
-        for key in dict.fromkeys(keys):
-            if self.evicted_partitions == "emit" and window.size(key):
-                with kept(failures):  # they go all the same, and each has its last word
-                    self._fire(window, key)
-            self._last.pop(one_key(key), None)
-            self._latest.forget(key)
-        raise_first(failures)
+        try:
+            if self.evicted_partitions == "emit":
+                each_partition(window, keys, lambda key: self._fire(window, key))
+        finally:  # they go all the same
+            for key in keys:
+                self._last.pop(one_key(key), None)
+                self._latest.forget(key)
 
     def on_finish(self) -> None:
         """What a tumbling window holds comes out if that was asked for."""
         super().on_finish()
         (window,) = self.containers
-        assert window is not None
-        failures: list[Exception] = []
-        for key in list(window.keys()) if self.flush_at_end else ():
-            if window.size(key):
-                with kept(failures):
-                    self._fire(window, key)
-        raise_first(failures)
+        if self.flush_at_end and window is not None:
+            each_partition(window, window.keys(), lambda key: self._fire(window, key))
 
     def snapshot(self) -> Any:
         """The last rows, if only changes come out; the latest values, if late rows do not go in."""

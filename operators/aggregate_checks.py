@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from operators.columns import several
 from operators.expressions import Col, Expr, quoted
 from windowlib.errors import ModelError
 from windowlib.policies import Count, Delta, is_attribute
@@ -84,7 +85,7 @@ def columns(group_by: Any) -> Any:
     """The columns of a group: one, or a tuple of several."""
     if group_by is None:
         return None
-    parts = tuple(group_by) if isinstance(group_by, list | tuple) else (group_by,)
+    parts = several(group_by)
     if not parts or not all(map(is_attribute, parts)):
         msg = f'Aggregate(group_by={group_by!r}): name columns, such as group_by="side".'
         raise ModelError(msg)

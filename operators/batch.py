@@ -7,12 +7,11 @@ from typing import Any
 
 from operators.columns import check_callable, many_rows, shown
 from operators.keys import key_names
+from operators.windows import each_partition
 from windowlib.errors import ModelError
-from windowlib.failure import raise_first
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
 from windowlib.policies import Count, PartitionEviction, Policy
-from windowlib.running import kept
 from windowlib.spec import By, Tumbling
 
 
@@ -86,7 +85,7 @@ class Batch(Operator):
 
     def on_partitions_evicted(self, window: Any, keys: Sequence[Any]) -> None:
         """Batches that are closed before they are full."""
-        self._flush(window, dict.fromkeys(keys))  # a handler may have named one twice
+        each_partition(window, keys, lambda key: self.before_flush(window, key))
 
     def on_finish(self) -> None:
         """Send the rest."""
@@ -95,16 +94,7 @@ class Batch(Operator):
         if not self.flush_at_end:
             super().on_finish()
             return
-        self._flush(window, window.keys())
-
-    def _flush(self, window: Any, keys: Iterable[Any]) -> None:
-        """Send what is there, each batch whatever becomes of the others."""
-        failures: list[Exception] = []
-        for key in list(keys):
-            if window.size(key):
-                with kept(failures):
-                    self.before_flush(window, key)
-        raise_first(failures)
+        each_partition(window, window.keys(), lambda key: self.before_flush(window, key))
 
     def _send(self, window: Any, key: Any) -> None:
         rows = list(window[key])

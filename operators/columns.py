@@ -56,9 +56,18 @@ def names_of(names: str | Iterable[str], owner: str) -> tuple[str, ...]:
     return found
 
 
+def several(columns: Any) -> tuple[Any, ...]:
+    """What a user gave as one column or as a list of them, as a tuple.
+
+    >>> several("user"), several(["user", "day"])
+    (('user',), ('user', 'day'))
+    """
+    return tuple(columns) if isinstance(columns, list | tuple) else (columns,)
+
+
 def columns_of(columns: Attribute | Sequence[Attribute], owner: str) -> tuple[Attribute, ...]:
     """One column or several, as a tuple."""
-    found = tuple(columns) if isinstance(columns, list | tuple) else (columns,)
+    found = several(columns)
     plain = owner.replace("{", "{{").replace("}", "}}")  # it is a template there
     for column in found:
         check_attribute(column, plain, '"user" or ["user", "day"]')

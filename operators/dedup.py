@@ -7,6 +7,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Literal, get_args
 
+from operators.columns import several
 from operators.memory import Memory
 from windowlib.attributes import Getter, column_names
 from windowlib.errors import ModelError, SchemaError, suggestion
@@ -179,7 +180,7 @@ def _check_word(argument: str, given: object, known: Sequence[str]) -> None:
 def _columns(on: Any) -> tuple[Attribute, ...] | None:
     if on is None:
         return None
-    columns = tuple(on) if isinstance(on, list | tuple) else (on,)
+    columns = several(on)
     if not columns or not all(map(is_attribute, columns)):
         msg = (
             f'Dedup(on={on!r}): not a key. Name a column, as on="id", several, or a callable; or '

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple, get_args
 
+from operators.columns import several
 from operators.windows import window_of
 from windowlib.errors import ModelError, suggestion
 from windowlib.policies import Attribute, Count, Delta, is_attribute
@@ -65,7 +66,7 @@ def equality(
 
 
 def _columns(kind: str, name: str, columns: Any) -> tuple[Attribute, ...]:
-    parts = tuple(columns) if isinstance(columns, list | tuple) else (columns,)
+    parts = several(columns)
     if not parts or not all(map(is_attribute, parts)):
         msg = (
             f"{kind}({name}={columns!r}): name the columns that must be equal, such as "

@@ -8,7 +8,7 @@ from typing import Any
 
 from operators.order import Key, Nulls, Order, sort_keys
 from operators.progressive import OrderedWindow
-from operators.windows import window_of
+from operators.windows import each_partition, window_of
 from windowlib.durations import duration_text
 from windowlib.errors import ModelError
 from windowlib.model import OperatorModel
@@ -155,14 +155,14 @@ class Sort(Operator):
 
     def on_partitions_evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
         """What the partitions hold comes out before they go."""
-        for key in dict.fromkeys(keys):  # a partition may be marked twice
-            if not window.size(key):
-                continue
-            if isinstance(window, TumblingWindow):
-                self.before_flush(window, key)
-            else:
-                for row in self.order.sorted(window[key]):
-                    self._send(row)
+        each_partition(window, keys, lambda key: self._let_out(window, key))
+
+    def _let_out(self, window: Window[Any, Any], key: Any) -> None:
+        if isinstance(window, TumblingWindow):
+            self.before_flush(window, key)
+        else:
+            for row in self.order.sorted(window[key]):
+                self._send(row)
 
     def on_finish(self) -> None:
         """The rest comes out, of a progressive sort or if it was asked for."""
@@ -173,8 +173,8 @@ class Sort(Operator):
             return
         super().on_finish()  # closes a window that waits for a punctuation
         if self.flush_at_end and isinstance(window, TumblingWindow):
-            for s in [s for s in window._subs.values() if window._size(s)]:
-                window._flush(s)
+            subs = dict(window._subs)
+            each_partition(window, subs, lambda key: window._flush(subs[key]))
 
 
 def _check_window(spec: Spec) -> None:

@@ -1,13 +1,17 @@
-"""The window of an operator, with the partition key that the operator was given."""
+"""What operators do with windows: read them from arguments, go through their partitions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from windowlib.errors import ModelError
+from windowlib.failure import raise_first
+from windowlib.running import kept
 from windowlib.spec import KEY, Sliding, Spec, Tumbling
 from windowlib.spl import parse
+from windowlib.window import Window
 
 
 def window_of(kind: str, argument: str, window: Spec | str, by: Any, word: str = "by") -> Spec:
@@ -37,3 +41,18 @@ def window_of(kind: str, argument: str, window: Spec | str, by: Any, word: str =
         )
         raise ModelError(msg)
     return made
+
+
+def each_partition(
+    window: Window[Any, Any], keys: Iterable[Any], act: Callable[[Any], None]
+) -> None:
+    """Call `act(key)` for each partition that holds tuples; a failure costs no other its turn.
+
+    A key may be there twice, as a handler that selects partitions may say.
+    """
+    failures: list[Exception] = []
+    for key in dict.fromkeys(keys):
+        if window.size(key):
+            with kept(failures):
+                act(key)
+    raise_first(failures)

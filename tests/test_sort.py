@@ -895,3 +895,38 @@ def test_a_running_sort_takes_back_a_state_with_other_types():
     running.insert({"x": "c"})
     running.finish()
     assert ["a", "b", "c"] == out
+
+
+def refusing(out):
+    """A reader that fails at rows of partition a."""
+
+    def read(row):
+        if row["k"] == "a":
+            raise ValueError("not a")
+        out.append(row["k"])
+
+    return read
+
+
+def test_at_the_end_one_failing_partition_costs_no_other():
+    running = Sort("x", window=Tumbling(Count(9), by="k"), flush_at_end=True).open()
+    out: list[str] = []
+    running.connect(0, refusing(out))
+    for k in "abc":
+        running.insert({"k": k, "x": 1})
+    with pytest.raises(ValueError, match="not a"):
+        running.finish()
+    assert ["b", "c"] == out
+
+
+def test_one_failing_partition_that_is_evicted_costs_no_other():
+    window = Tumbling(Count(9), by="k", forget=PartitionAge("10s"))
+    running = Sort("x", window=window).open()
+    out: list[str] = []
+    running.connect(0, refusing(out))
+    for k in "ab":
+        running.insert({"k": k, "x": 1})
+    running.advance(11)
+    with pytest.raises(ValueError, match="not a"):
+        running.insert({"k": "c", "x": 1})
+    assert ["b"] == out

@@ -51,7 +51,6 @@ def _graph(graph: Graph) -> Iterator[str]:
     yield f"inputs       {', '.join(graph.inputs)}"
     yield f"outputs      {', '.join(graph.sinks)}"
     for node in graph.names:
-        feeds = [" + ".join(map(graph._name, streams)) for streams in graph.feeds[node]]
         yield ""
-        yield f"{node} reads {', '.join(feeds)}"
+        yield f"{node} {graph.reads_text(node)}"
         yield from (f"  {line}" for line in explain(graph.operators[node]).splitlines())

@@ -267,10 +267,14 @@ class Graph(Operator):
         """The operators' descriptions, and what they read."""
         text = {"operator": "Graph", "inputs": ", ".join(self.inputs)}
         for node, operator in self.operators.items():
-            feeds = [" + ".join(map(self._name, streams)) for streams in self.feeds[node]]
-            text[node] = f"reads {', '.join(feeds)}"
+            text[node] = self.reads_text(node)
             text |= {f"{node}.{name}": value for name, value in operator.describe().items()}
         return text
+
+    def reads_text(self, node: str) -> str:
+        """What a node reads, in words."""
+        feeds = [" + ".join(map(self._name, streams)) for streams in self.feeds[node]]
+        return f"reads {', '.join(feeds)}"
 
     def open(self, start: Instant = 0) -> Running:
         """Start every operator, connected."""
