@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from operators.aggregate_checks import (
     check_late,
@@ -14,6 +14,7 @@ from operators.aggregate_checks import (
     columns,
     take_aliases,
 )
+from operators.batches import made
 from operators.compile import Outputs, merged
 from operators.expressions import Expr
 from operators.groups import GroupedPlan, GroupValues
@@ -29,6 +30,9 @@ from windowlib.sliding import SlidingWindow
 from windowlib.spec import By, Sliding, Spec, Tumbling
 from windowlib.summarizers import Plan
 from windowlib.window import Window
+
+if TYPE_CHECKING:
+    from windowlib.columnar.firings import Firings
 
 LATE_MODEL = OperatorModel(
     ports_out=["out", "late"],
@@ -166,6 +170,20 @@ class Aggregate(Operator):
         use = self.outputs.make if self._one_row else self._rows
         self._full = window._reader(use, partial=self.partial == "emit")
         self._any = window._reader(use, partial=True)
+        if self._one_row and self.late == "keep":
+            window._consumer = self._fired
+
+    def _fired(self, firings: Firings) -> None:
+        """Send the rows of all firings of a batch, each with its punctuation."""
+        from windowlib.columnar.host import Failed
+
+        row, punct = self._outputs[0], self._puncts[0]
+        for at, found in enumerate(made(self.outputs, firings).rows()):
+            try:
+                row(found)
+                punct()
+            except Exception as error:
+                raise Failed(int(firings.rows[at]), error) from error
 
     def _in_order(self, tuple_: Any, port: int) -> None:
         """Take a row, unless it is late."""

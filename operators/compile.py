@@ -71,6 +71,10 @@ class Outputs:
             for column in each.columns:
                 yield from ((name, each.shown) for name in _names(column))
 
+    def place(self, leaf: Expr) -> int:
+        """Where an aggregate is among the summaries, or behind them those of whole subwindows."""
+        return self._place[leaf]
+
     def parts(self, expression: Expr) -> dict[Any, Agg]:
         """The different aggregates in one of the expressions."""
         found = [leaf for leaf in expression.leaves() if isinstance(leaf, Agg)]

@@ -54,6 +54,10 @@ class Expr:
         """Python source of the expression for operands that are not null."""
         return text_of(self)
 
+    def columnar(self, column_of: Callable[[Expr], Any]) -> Any:
+        """The result as a column, given those of the leaves (`windowlib.columnar.columns`)."""
+        return column_of(self)
+
     def __bool__(self) -> NoReturn:
         msg = (
             f"{self!r}: an expression is neither true nor false before there are rows. Combine "
@@ -165,6 +169,16 @@ class Binary(Expr):
             msg = f"{self!r}: {left!r} {self.sign} {right!r} has no value ({error})."
             raise SchemaError(f"{msg} Use operands of types that mix.") from error
 
+    def columnar(self, column_of: Callable[[Expr], Any]) -> Any:
+        """The sign applied to both columns at once."""
+        from windowlib.columnar.arithmetic import binary
+
+        left, right = (
+            operand.columnar(column_of) if isinstance(operand, Expr) else operand
+            for operand in (self.left, self.right)
+        )
+        return binary(self.sign, left, right)
+
     def text(self, text_of: Callable[[Expr], str]) -> str:
         """The operands' texts with the sign between them."""
         sign = {"&": "and", "|": "or"}.get(self.sign, self.sign)
@@ -196,6 +210,12 @@ class Negative(Expr):
         except TypeError as error:
             msg = f"{self!r}: -{value!r} has no value ({error}). Use a number."
             raise SchemaError(msg) from error
+
+    def columnar(self, column_of: Callable[[Expr], Any]) -> Any:
+        """The column with the other sign."""
+        from windowlib.columnar.arithmetic import negative
+
+        return negative(self.operand.columnar(column_of))
 
     def text(self, text_of: Callable[[Expr], str]) -> str:
         """The operand's text after the sign."""
@@ -248,6 +268,10 @@ class RowExpr:
     def __call__(self, row: Any) -> Any:
         """The value for a row."""
         return self.expression.evaluate(lambda leaf: leaf.getter(row))  # type: ignore[attr-defined]
+
+    def columnar(self, inputs: Any) -> Any:
+        """The values for all rows of a batch (`windowlib.columnar.inputs`)."""
+        return self.expression.columnar(lambda leaf: inputs.read(leaf.name)[0])  # type: ignore[attr-defined]
 
     def inline(self, variable: str, sample: object) -> str | None:
         """Source text, unless an operand cannot be written as one."""

@@ -24,6 +24,10 @@ class _Row:
     def __reduce__(self) -> str:
         return "ROW"
 
+    def columnar(self, inputs: Any) -> Any:
+        """All rows of a batch (`windowlib.columnar.inputs`)."""
+        return inputs.whole()
+
     def inline(self, variable: str, sample: object) -> str:
         """The variable itself."""
         return variable

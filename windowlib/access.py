@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Generic, TypeVar
 
 from windowlib.attributes import one_key
+from windowlib.batched import Batched
 from windowlib.errors import AccessError
 from windowlib.subwindow import Subwindow, Tuples
 
@@ -18,7 +19,7 @@ DEFAULT_KEY: Final = None
 """The partition of an unpartitioned window, and of an idle timed window when it fires."""
 
 
-class Access(Generic[T, K]):
+class Access(Batched, Generic[T, K]):
     """The reading half of a window."""
 
     _subs: dict[Any, Subwindow]
@@ -51,15 +52,19 @@ class Access(Generic[T, K]):
 
     def keys(self) -> KeysView[K]:
         """The partitions in storage order (order of creation)."""
+        self._settle()
         return self._subs.keys()
 
     def __iter__(self) -> Iterator[K]:
+        self._settle()
         return iter(self._subs)
 
     def __contains__(self, key: object) -> bool:
         return self._find(key) is not None
 
     def _find(self, key: object) -> Subwindow | None:
+        if self._ahead:
+            self._settle()
         s = self._subs.get(key)
         # NaN equals nothing, itself included; all NaN are one partition.
         return self._subs.get(one_key(key)) if s is None else s
@@ -78,6 +83,7 @@ class Access(Generic[T, K]):
         return Tuples(s.data)
 
     def __len__(self) -> int:
+        self._settle()
         return sum(map(self._size, self._subs.values()))
 
     def size(self, key: Any = DEFAULT_KEY) -> int:
@@ -112,6 +118,7 @@ class Access(Generic[T, K]):
     @property
     def seen(self) -> int:
         """How many tuples the window has taken."""
+        self._settle()
         live = [*self._subs.values(), *self._asleep.values()]
         return self._left + sum(map(self._arrived, live))
 

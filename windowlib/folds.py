@@ -58,6 +58,7 @@ class Fold:
     read: str = ""
     merged: tuple[str, ...] = ()
     cold: tuple[int, ...] = ()  # places that only `step` changes, and `read` does not mention
+    kernel: str = ""  # what computes it over whole columns (`windowlib.columnar.kernels`)
 
     def step(self, state: State, x: Any) -> State:
         """The state after one more value; nulls are skipped."""
@@ -91,6 +92,19 @@ class Fold:
         pairs = zip(saved, self.empty, strict=True)
         return tuple(start if value is None else _kept(value) for value, start in pairs)
 
+    @property
+    def plain(self) -> Fold:
+        """The fold of plain values in it."""
+        return self
+
+    def as_saved(self, places: list[Any]) -> list[Any]:
+        """What `save` gives for a state with these places of plain values."""
+        return places
+
+    def from_saved(self, saved: list[Any]) -> list[Any] | None:
+        """The places of plain values in what `save` gave, None if there are others."""
+        return saved
+
 
 def _kept(value: Any) -> Any:
     """The value itself, or a copy of a container that a fold changes in place."""
@@ -121,7 +135,7 @@ class Fifo:
 class CountFold(Fold):
     """Counts tuples; the container counts them anyway, so there is no state."""
 
-    name = "count"
+    name = kernel = "count"
     empty = ()
     read = "n"
 
@@ -151,7 +165,7 @@ def _larger(a: str, b: str, total: str) -> str:
 class SumFold(Fold):
     """State: total, how many nulls, and the compensation unless the run is short."""
 
-    name = "sum"
+    name = kernel = "sum"
     cold = (1,)
 
     def __init__(self, short: bool) -> None:
@@ -226,7 +240,7 @@ class SumFold(Fold):
 class MeanFold(SumFold):
     """A sum, divided by the number of values that are not null."""
 
-    name = "mean"
+    name = kernel = "mean"
 
     def __init__(self, short: bool) -> None:
         super().__init__(short)
@@ -241,7 +255,7 @@ class MeanFold(SumFold):
 class VarianceFold(Fold):
     """Welford's form. State: how many values, their mean, sum of squared distances from it."""
 
-    name = "variance"
+    name = kernel = "variance"
     empty = (0, 0.0, 0.0)
     compute = "_0 = {0} + 1; _1 = x - {1}; _2 = {1} + _1 / _0; _3 = {2} + _1 * (x - _2)"
     store = "{0} = _0; {1} = _2; {2} = _3"
@@ -289,7 +303,7 @@ def _less(name: str, a: Any, b: Any, *, best: Any) -> bool:
 class MaxFold(Fold):
     """State: the largest value so far, NaN above all; `LOWEST` stands for none."""
 
-    name = "max"
+    name = kernel = "max"
     empty = (LOWEST,)
     compute = "_0 = x < {0}"
     store = "if not _0 and {0} == {0}: {0} = x"  # NaN is not less, and then stays
@@ -315,7 +329,7 @@ class MaxFold(Fold):
 class MinFold(Fold):
     """State: the smallest value so far, NaN only if there is nothing else; `HIGHEST` for none."""
 
-    name = "min"
+    name = kernel = "min"
     empty = (HIGHEST,)
     compute = "_0 = x > {0}"
     store = "if not _0 and (x == x or {0} is HIGHEST): {0} = x"  # NaN is not greater, nor less

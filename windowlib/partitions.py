@@ -51,6 +51,12 @@ class Partitions:
         if self.lru.pop(s.key, None) is not None:
             self.total -= self.window._size(s)
 
+    def refill(self, used: Iterable[Subwindow]) -> None:
+        """Start from these partitions, the least recently used first."""
+        self.lru.clear()
+        self.lru.update((s.key, s) for s in used)
+        self.total = sum(map(self.window._size, self.lru.values()))
+
     def evict(self) -> None:
         """Evict if needed: one round as selected, and one more with LRU if that was not enough."""
         if not self.needed():

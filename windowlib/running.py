@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from windowlib.batched import record_batches
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
@@ -107,6 +108,17 @@ class Running:
         else:
             for row in rows:
                 self.insert(row, port)
+
+    def insert_batch(self, batch: Any, port: int = 0) -> None:
+        """Take the rows of an Arrow batch or table in order, whole columns at once if it can."""
+        if port not in self._taking:
+            self._refuse("insert_batch(batch)", port)
+        window = self._direct[port]
+        if window is not None:
+            window.insert_batch(batch)
+            return
+        for part in record_batches(batch, "insert_batch"):
+            self.insert_many(part.to_pylist(), port)
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation; outputs that preserve this port's pass it on."""

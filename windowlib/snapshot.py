@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.attributes import one_key
@@ -40,7 +40,7 @@ def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
     try:
         parts = [_restored(window, part) for part in state["parts"]]
         asleep = [_restored(window, part) for part in state["asleep"]]
-        clock = (state["start"], state["now"], state["tick"], state["left"])
+        clock = (state["start"], state["now"], state["tick"])
         named = {s.key: s for s in parts}
         used = () if window._pe is None else state["lru"]
         lru = [named[one_key(key)] for key in used]
@@ -49,20 +49,24 @@ def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
         raise StateVersionError(msg) from error
     if "events" in state:  # a running operator keeps its own state beside its windows'
         window.events.restore(state["events"])  # the last thing that may fail
-    window._start, window._now, window._tick, window._left = clock
-    window._subs.clear()
+    window._start, window._now, window._tick = clock
     window._asleep.clear()
     window._asleep.update((s.key, s) for s in asleep)
+    fill(window, parts, state["left"])
+    if window._pe is not None:
+        window._pe.refill(lru)
+
+
+def fill(window: Window[Any, Any], parts: Sequence[Subwindow], left: int) -> None:
+    """Put subwindows into storage, in place of what is there."""
+    window._left = left
+    window._subs.clear()
     for s in parts:
         s.born = next(window._born)
         window._subs[s.key] = s
     arrivals = [(stamp, s.born, s) for s in parts for stamp in s.stamps]
     window._arrivals.clear()
     window._arrivals.extend(s for _, _, s in sorted(arrivals, key=lambda entry: entry[:2]))
-    if window._pe is not None:
-        window._pe.lru.clear()
-        window._pe.lru.update((s.key, s) for s in lru)
-        window._pe.total = sum(map(window._size, window._pe.lru.values()))
 
 
 def _description(window: Window[Any, Any]) -> dict[str, str]:

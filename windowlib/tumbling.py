@@ -105,6 +105,7 @@ class TumblingWindow(Window[T, K]):
             raise PunctuationError(msg)
         if mark == "other":
             return
+        self._settle()
         failures: list[Exception] = []
         if self._subs:
             with collected(self, failures):

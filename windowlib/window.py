@@ -166,7 +166,8 @@ class Window(Access[T, K]):
             tuple_: any object; policies read their attributes from it.
             key: the partition, for windows made with `by=KEY` or straight from policies.
         """
-        insert, _ = self._built or self._build(tuple_)
+        self._settle()
+        insert, _ = self._build(tuple_)
         if key is NO_KEY:
             insert(tuple_)
         else:
@@ -179,6 +180,7 @@ class Window(Access[T, K]):
             tuples: any iterable.
             keys: one key per tuple, for windows that are given keys at `insert`.
         """
+        self._settle()
         if not isinstance(tuples, Sequence):
             source = iter(tuples)
             first = list(islice(source, 1))
@@ -215,6 +217,7 @@ class Window(Access[T, K]):
             now: seconds as a number, a datetime, or a timedelta; the same scale as `start`.
         """
         with self.locked():
+            self._settle()
             self._advance(as_instant(now))
 
     def _advance(self, now: int) -> None:
@@ -366,11 +369,13 @@ class Window(Access[T, K]):
         Restoring it at any point and going on gives the same remaining events.
         """
         with self.locked():
+            self._settle()
             return snapshot.take(self)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
+            self._settle()
             snapshot.put(self, state)
             self._reset_insert()
         if self._on_due is not None:

@@ -14,6 +14,7 @@ class CountValues(Fold):
     """How many values are not null."""
 
     name = "count"
+    kernel = "count_values"
     empty = (0,)
     compute, store = "_0 = x is not None", "{0} += _0"
     read, merged = "{0}", ("{a0} + {b0}",)
@@ -61,7 +62,7 @@ class Values(Fifo):
 class First(Fold):
     """The first value that is not null."""
 
-    name = "first"
+    name = kernel = "first"
     empty = (NOTHING,)
     commutative = False
     nothing = NOTHING
@@ -87,7 +88,7 @@ class First(Fold):
 class Last(Fold):
     """The last value that is not null."""
 
-    name = "last"
+    name = kernel = "last"
     empty = (None,)
     commutative = False
     store = "if x is not None: {0} = x"

@@ -38,6 +38,7 @@ class ExtremeCount(Extreme):
     """How many values equal the smallest, or the largest."""
 
     names = ("min_count", "max_count")
+    kernel = "extreme_count"
     empty = (NOTHING, 0)
 
     def step(self, state: State, x: Any) -> State:
@@ -56,6 +57,7 @@ class ArgExtreme(Extreme):
     """
 
     names = ("arg_min", "arg_max")
+    kernel = "arg"
     empty = (NOTHING, None)
     commutative = False
 

@@ -34,6 +34,7 @@ class OrLists(Fold):
         self.cold = (*fold.cold, len(fold.empty))
         self.read = fold.read
         self.merged = (*fold.merged, "None") if fold.merged else ()
+        self.kernel = fold.kernel
 
     def step(self, state: State, x: Any) -> State:
         """Fold a value, or each element of a list."""
@@ -89,6 +90,19 @@ class OrLists(Fold):
             return (*self.fold.load(plain), None)
         count, states = elements
         return self._of_lists(count, tuple(map(self.fold.load, states)))
+
+    @property
+    def plain(self) -> Fold:
+        """The fold of plain values."""
+        return self.fold
+
+    def as_saved(self, places: list[Any]) -> list[Any]:
+        """No lists."""
+        return [places, None]
+
+    def from_saved(self, saved: list[Any]) -> list[Any] | None:
+        """The places, if no lists have come."""
+        return saved[0] if saved[1] is None else None
 
     def merge(self, a: State, b: State) -> State:
         """Values with values, elements with elements; nulls go with either."""

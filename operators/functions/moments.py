@@ -13,7 +13,7 @@ from windowlib.folds import Fold, State, SumFold, VarianceFold
 class Std(VarianceFold):
     """The square root of the variance."""
 
-    name = "std"
+    name = kernel = "std"
 
     def value(self, n: int, state: State) -> Any:
         """The root, of the type of the values."""
@@ -26,7 +26,7 @@ class Std(VarianceFold):
 class WeightedMean(Fold):
     """Sum of value times weight over sum of weights; both compensated. Takes pairs."""
 
-    name = "weighted_mean"
+    name = kernel = "weighted_mean"
 
     def __init__(self) -> None:
         self.sum = SumFold(short=False)
@@ -65,7 +65,7 @@ class Covariance(Fold):
     State: how many, both means, the sum of products of distances, both sums of squares.
     """
 
-    name = "cov"
+    name = kernel = "cov"
     empty = (0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
     def __init__(self, ddof: int = 0) -> None:
@@ -118,7 +118,7 @@ class Covariance(Fold):
 class Correlation(Covariance):
     """Pearson's coefficient of correlation."""
 
-    name = "corr"
+    name = kernel = "corr"
 
     def value(self, n: int, state: State) -> float | None:
         """Products over the root of both squares; None for fewer than two, NaN without variance."""

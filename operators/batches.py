@@ -1,0 +1,87 @@
+"""The rows of an aggregation from the firings of a whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from operators.compile import Outputs
+from operators.expressions import Expr
+from operators.making import Agg
+
+if TYPE_CHECKING:
+    from windowlib.columnar.firings import Firings
+
+
+class Made:
+    """Rows as columns: each an Arrow array, or a list where Arrow has no exact type."""
+
+    def __init__(self, columns: dict[str, Any], size: int) -> None:
+        self.columns, self.size = columns, size
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows as the event engine makes them."""
+        names = list(self.columns)
+        lists = [as_list(column) for column in self.columns.values()]
+        return (dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True))
+
+
+def as_list(column: Any) -> list[Any]:
+    """A column as Python values."""
+    return column if isinstance(column, list) else column.to_pylist()  # type: ignore[no-any-return]
+
+
+def made(outputs: Outputs, firings: Firings) -> Made:
+    """One row for each firing."""
+    columns: dict[str, Any] = {}
+    if firings.keys is not None:
+        columns |= zip(outputs.keys, firings.keys.arrow(firings.ids), strict=False)
+    leaf = _leaves(outputs, firings)
+    for name, expression in outputs.expressions.items():
+        columns[name] = leaf(expression) if isinstance(expression, Agg) else _value(expression, leaf)
+    return Made(columns, len(firings))
+
+
+def _leaves(outputs: Outputs, firings: Firings) -> Callable[[Expr], Any]:
+    """What gives the values of an aggregate for all firings."""
+    import pyarrow as pa
+
+    def leaf(aggregate: Expr) -> Any:
+        place = outputs.place(aggregate)
+        if place < len(firings.values):
+            return firings.values[place]
+        which = place - len(firings.values)
+        if which == 0:
+            return pa.array(firings.sizes)
+        sizes = firings.sizes.tolist()
+        return [1 for _ in sizes] if which == 1 else [[n] for n in sizes]
+
+    return leaf
+
+
+def _value(expression: Expr, leaf: Callable[[Expr], Any]) -> Any:
+    """An expression of aggregates for all firings, at once if that is exact."""
+    from windowlib.columnar.columns import Column
+    from windowlib.columnar.decline import Decline
+
+    def column(aggregate: Expr) -> Column:
+        found = leaf(aggregate)
+        if isinstance(found, list):
+            raise Decline("values without an Arrow type")
+        return Column.of(found)
+
+    try:
+        return expression.columnar(column).arrow()
+    except Decline:
+        return one_by_one(expression, leaf)
+
+
+def one_by_one(expression: Expr, leaf: Callable[[Expr], Any]) -> list[Any]:
+    """An expression of aggregates, firing by firing."""
+    leaves = list(dict.fromkeys(expression.leaves()))
+    lists = [as_list(leaf(each)) for each in leaves]
+    found = []
+    for row in zip(*lists, strict=True):
+        values = dict(zip(leaves, row, strict=True))
+        found.append(expression.evaluate(values.__getitem__))
+    return found

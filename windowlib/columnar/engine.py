@@ -1,0 +1,166 @@
+"""What columnar engines have in common: keys, the ledger of partitions, and handing over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.decline import Decline
+from windowlib.columnar.firings import Firings
+from windowlib.columnar.keys import Keys
+from windowlib.columnar.ledger import Ledger
+from windowlib.columnar.pieces import Grouped, Places
+from windowlib.columnar.primitives import group
+from windowlib.policies import PartitionAge, PartitionCount, TupleCount
+from windowlib.spec import KEY
+
+if TYPE_CHECKING:
+    from windowlib.window import Window
+
+
+class Engine:
+    """A window's state as arrays, and how a batch changes it.
+
+    `insert` computes all firings of a batch and changes nothing; `commit` then makes it so.
+    """
+
+    def __init__(self, window: Window[Any, Any], schema: pa.Schema, **starts: Any) -> None:
+        self.window, self.schema = window, schema
+        self.keys = self._keys(window)
+        self.ledger = Ledger(alive=False, born=0, last=0, stamp=0, taken=0, **starts)
+        self.left = window._left
+        self.seen_rows = 0  # numbers the rows that come, for who came first
+        self.pending: Any = None
+
+    def _keys(self, window: Window[Any, Any]) -> Keys | None:
+        by = window.spec.by
+        if by is None:
+            return None
+        parts = by if isinstance(by, tuple) else (by,)
+        if by is KEY or not all(isinstance(part, str) for part in parts):
+            raise Decline(f"by={by!r} is no list of column names")
+        return Keys(tuple(map(str, parts)), isinstance(by, tuple))
+
+    def type_of(self, name: Any) -> pa.DataType:
+        """The Arrow type of a column."""
+        index = self.schema.get_field_index(name) if isinstance(name, str) else -1
+        if index < 0:
+            raise Decline(f"there is no single column {name!r}")
+        kind = self.schema.field(index).type
+        return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    def grouped(self, batch: pa.RecordBatch) -> Grouped:
+        """The batch by partition; refuses what would evict a partition."""
+        n = batch.num_rows
+        if self.keys is None:
+            self.ledger.grow(1)
+            found = Grouped(None, np.zeros(1, np.intp), np.array([0, n], np.intp))
+        else:
+            columns = []
+            for name in self.keys.names:
+                self.type_of(name)
+                columns.append(batch.column(self.schema.get_field_index(name)))
+            ids = self.keys.encode(columns)
+            self.ledger.grow(len(self.keys))
+            order, touched, starts = group(ids, len(self.keys))
+            found = Grouped(order, touched, starts)
+        self._evicts_none(found, n)
+        return found
+
+    def _evicts_none(self, grouped: Grouped, rows: int) -> None:
+        """Refuse a batch in which a partition might be evicted."""
+        forget, ledger = self.window.spec.forget, self.ledger
+        if isinstance(forget, PartitionCount):
+            fresh = (~ledger.alive[grouped.touched]).sum()
+            if ledger.alive.sum() + fresh > forget.size:
+                raise Decline(f"{forget} would evict partitions")
+        elif isinstance(forget, TupleCount):
+            if self.held() + rows > forget.size:
+                raise Decline(f"{forget} would evict partitions")
+        elif isinstance(forget, PartitionAge):
+            stamps = ledger.stamp[ledger.alive]
+            if len(stamps) and stamps.min() + forget.micros < self.window._now:
+                raise Decline(f"{forget} would evict partitions")
+
+    def held(self) -> int:
+        """How many tuples all partitions hold, for a tuple count policy."""
+        return int(self.ledger.n[self.ledger.alive].sum())
+
+    def used(self, grouped: Grouped) -> None:
+        """Note that the partitions of a batch were used, in the order of their last rows."""
+        ledger, last = self.ledger, grouped.rows(grouped.starts[1:] - 1)
+        ledger.last[grouped.touched] = self.seen_rows + last
+        ledger.stamp[grouped.touched] = self.window._now
+        self.seen_rows += int(grouped.starts[-1])
+
+    def insert(self, batch: pa.RecordBatch) -> Firings:
+        """All firings of a batch."""
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        """The batch has been taken."""
+        raise NotImplementedError
+
+    # -- hand-over --------------------------------------------------------------------------------
+
+    def stored(self) -> Places:
+        """The partitions in order of storage."""
+        ids = np.flatnonzero(self.ledger.alive)
+        return ids[np.argsort(self.ledger.born[ids], kind="stable")]
+
+    def adopted(self, parts: list[dict[str, Any]]) -> Places:
+        """Numbers for the partitions of the event engine, which come in order of storage."""
+        if self.keys is None:
+            ids = np.zeros(len(parts), np.intp)
+            self.ledger.grow(1)
+        else:
+            types = [self.type_of(name) for name in self.keys.names]
+            ids = self.keys.adopt([part["key"] for part in parts], types).astype(np.intp)
+            self.ledger.grow(len(self.keys))
+        ledger, n = self.ledger, len(parts)
+        ledger.alive[ids] = True
+        ledger.born[ids] = ledger.last[ids] = np.arange(n)
+        for name in ("taken", "stamp"):
+            getattr(ledger, name)[ids] = [part[name] for part in parts]
+        self.seen_rows = n
+        return ids
+
+    def load(self, parts: list[dict[str, Any]]) -> None:
+        """Take over what the event engine holds; `Decline` if these columns cannot have it."""
+        raise NotImplementedError
+
+    def parts(self, ids: Places) -> list[dict[str, Any]]:
+        """What the event engine needs to go on with these partitions."""
+        raise NotImplementedError
+
+    def common(self, ids: Places) -> list[dict[str, Any]]:
+        """What is the same for all kinds of windows (see `windowlib.snapshot`)."""
+        names = [None] * len(ids) if self.keys is None else self.keys.values(ids)
+        taken, stamps = self.ledger.taken[ids].tolist(), self.ledger.stamp[ids].tolist()
+        return [
+            {
+                "key": key,
+                "taken": taken_,
+                "stamp": stamp,
+                "count": 0,
+                "ref": [],
+                "newest": [],
+                "full": False,
+                "rough": False,
+                "returning": False,
+                "data": [],
+                "stamps": [],
+                "n": 0,
+                "summary": None,
+            }
+            for key, taken_, stamp in zip(names, taken, stamps, strict=True)
+        ]
+
+    def used_order(self) -> Places:
+        """The partitions from least to most recently used."""
+        ids = np.flatnonzero(self.ledger.alive)
+        return ids[np.argsort(self.ledger.last[ids], kind="stable")]

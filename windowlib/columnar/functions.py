@@ -1,0 +1,139 @@
+"""The functions of a plan: what each computes from pieces and extents, and what it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.decline import Decline
+from windowlib.columnar.inputs import Inputs
+from windowlib.columnar.kernels import kernel
+from windowlib.columnar.kernels.base import Array, Kernel, Planes, Result, Values
+from windowlib.columnar.kernels.picks import Pick
+from windowlib.columnar.ledger import State
+from windowlib.columnar.pieces import Pieces, Places
+from windowlib.folds import Fold
+from windowlib.policies import Attribute
+from windowlib.summarizers import Plan
+
+PACK = 1 << 20
+"""A pool of more values than this, and than twice the partitions, is packed."""
+
+
+class Function:
+    """One function of a plan, with the state that it carries for open subwindows."""
+
+    def __init__(self, attribute: Attribute | None) -> None:
+        self.attribute = attribute
+
+    def over(self, values: Values, lo: Array, hi: Array) -> Result:
+        """The result for each extent of places; nothing is carried."""
+        raise NotImplementedError
+
+    def grow(self, size: int) -> None:
+        """Make room for so many partitions."""
+        raise NotImplementedError
+
+    def fold(self, values: Values, pieces: Pieces) -> tuple[Result, Any]:
+        """The results of the pieces that fire, and the state of those that stay open."""
+        raise NotImplementedError
+
+    def commit(self, ids: Places, later: Any) -> None:
+        """What `fold` said stays open is carried by these partitions from now on."""
+        raise NotImplementedError
+
+    def carried(self, ids: Places, sizes: Places) -> Result:
+        """The results for what some partitions carry."""
+        raise NotImplementedError
+
+    def save(self, ids: Places, sizes: Places) -> list[Any]:
+        """What the fold's own `save` would give, for each partition."""
+        raise NotImplementedError
+
+    def load(self, ids: Places, saved: Sequence[Any], sizes: Places) -> None:
+        """Take over what the fold's own `save` gave; `Decline` if that cannot be done exactly."""
+        raise NotImplementedError
+
+
+class Partial(Function):
+    """A function whose state is a few numbers for each partition: a kernel and its planes."""
+
+    def __init__(self, attribute: Attribute | None, kernel: Kernel) -> None:
+        super().__init__(attribute)
+        self.kernel = kernel
+        self.state = State(kernel.dtypes)
+
+    def over(self, values: Values, lo: Array, hi: Array) -> Result:
+        """Fold each extent by itself."""
+        found = self.kernel.finish(self.kernel.partial(values, lo, hi), hi - lo)
+        if isinstance(self.kernel, Pick):
+            self.kernel.pool.clear()
+        return found
+
+    def grow(self, size: int) -> None:
+        """Make room for so many partitions."""
+        self.state.grow(size)
+
+    def fold(self, values: Values, pieces: Pieces) -> tuple[Result, Any]:
+        """Fold each piece, after what it goes on with."""
+        planes = self._joined(self.kernel.partial(values, pieces.starts, pieces.ends), pieces)
+        later = tuple(plane[pieces.stays] for plane in planes)
+        if len(pieces.bare):
+            bare = self.state.take(pieces.bare)
+            planes = tuple(map(np.concatenate, zip(planes, bare, strict=True)))
+        fired = tuple(plane[pieces.fires] for plane in planes)
+        return self.kernel.finish(fired, pieces.fired_sizes), later
+
+    def _joined(self, planes: Planes, pieces: Pieces) -> Planes:
+        """The planes of pieces with what is carried merged into those that go on with it."""
+        joins = pieces.joins
+        if not len(joins) or not planes:
+            return planes
+        before = self.state.take(pieces.ids[joins])
+        merged = self.kernel.merge(before, tuple(plane[joins] for plane in planes))
+        for plane, new in zip(planes, merged, strict=True):
+            plane[joins] = new
+        return planes
+
+    def commit(self, ids: Places, later: Any) -> None:
+        """Put the planes of what stays open."""
+        self.state.put(ids, later)
+        if isinstance(self.kernel, Pick):
+            planes = tuple(self.state.planes)
+            if self.kernel.pool.size > max(PACK, 2 * len(planes[0])):
+                self.state.planes = list(self.kernel.pack(planes))
+
+    def carried(self, ids: Places, sizes: Places) -> Result:
+        """The results for what some partitions carry."""
+        return self.kernel.finish(self.state.take(ids), sizes)
+
+    def save(self, ids: Places, sizes: Places) -> list[Any]:
+        """The fold's saved states."""
+        return self.kernel.save(self.state.take(ids), sizes)
+
+    def load(self, ids: Places, saved: Sequence[Any], sizes: Places) -> None:
+        """Take over the fold's saved states."""
+        self.state.put(ids, self.kernel.load(saved, sizes))
+
+
+def functions_of(plan: Any, schema: pa.Schema) -> list[Function]:
+    """The functions of a plan over columns of a schema; `Decline` if one has no columnar form."""
+    if type(plan) is not Plan:
+        raise Decline(f"{plan!r} folds tuples in Python")
+    inputs = Inputs(_empty(schema))
+    return [
+        function(fold, recipe.attribute, [c.type for c in inputs.read(recipe.attribute)])
+        for fold, recipe in zip(plan.folds, plan.recipes, strict=True)
+    ]
+
+
+def function(fold: Fold, attribute: Attribute | None, types: Sequence[pa.DataType]) -> Function:
+    """The columnar form of a fold over columns of these types."""
+    return Partial(attribute, kernel(fold, types))
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -1,0 +1,107 @@
+"""What kernels have in common: planes of state, one value of each plane for every run of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowlib.columnar.columns import Column
+from windowlib.columnar.decline import Decline
+from windowlib.folds import Fold
+
+Array = npt.NDArray[Any]
+Planes = tuple[Array, ...]
+Values = tuple[Column, ...]
+Result = Any
+"""What comes out for some firings: an Arrow array, or a list where Arrow has no exact type."""
+
+EXACT = 2**53
+"""Whole numbers up to here are floats."""
+LIMIT = 2.0**62
+"""Sums of whole numbers stay below this, so that none wraps around."""
+
+
+class Kernel:
+    """One aggregate function: state as planes, one place of each for a run of rows.
+
+    `partial` makes the planes of runs, `merge` those of two runs in a row, `combine` those of
+    several that stand side by side, and `finish` the results. `save` and `load` exchange them with
+    the folds of the event engine, in the form of their snapshots.
+    """
+
+    dtypes: tuple[Any, ...] = ()
+
+    def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
+        self.fold, self.types = fold, tuple(types)
+
+    def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
+        """The state of each run of places."""
+        raise NotImplementedError
+
+    def merge(self, a: Planes, b: Planes) -> Planes:
+        """The state of two runs together, the earlier first."""
+        raise NotImplementedError
+
+    def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
+        """The state of the runs in each extent together; no extent is empty."""
+        raise NotImplementedError
+
+    def finish(self, planes: Planes, n: Array) -> Result:
+        """The results, of `n` tuples each."""
+        raise NotImplementedError
+
+    def save(self, planes: Planes, n: Array) -> list[Any]:
+        """What the fold's own `save` would give, for each."""
+        raise NotImplementedError
+
+    def load(self, saved: Sequence[Any], n: Array) -> Planes:
+        """What `save` got; `Decline` if these columns could not have given it."""
+        raise NotImplementedError
+
+
+def masked(data: Array, valid: Array | None = None) -> pa.Array:
+    """An Arrow array, null where `valid` is false."""
+    if valid is None or valid.all():
+        return pa.array(data)
+    return pa.array(data, mask=~valid)
+
+
+def column(kind: pa.DataType, data: Array, valid: Array | None = None) -> pa.Array:
+    """An Arrow array of a type, from physical values."""
+    if valid is not None and valid.all():
+        valid = None
+    return Column(kind, data, valid).arrow()
+
+
+def counted(values: Column, lo: Array, hi: Array) -> Array:
+    """How many values of each run are not null."""
+    from windowlib.columnar.primitives import sums
+
+    if values.valid is None:
+        return hi - lo
+    return sums(values.valid.astype(np.int64), lo, hi)
+
+
+def bounded(data: Array, times: int) -> None:
+    """Refuse whole numbers whose sum might leave 64 bits."""
+    if len(data):
+        largest = max(-float(data.min()), float(data.max()))
+        if largest * max(times, 1) >= LIMIT:
+            raise Decline("a sum of whole numbers might need more than 64 bits")
+
+
+def physical(name: str, kind: pa.DataType) -> None:
+    """Refuse types that have no physical values."""
+    if not (is_number(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind)):
+        raise Decline(f"{name} of {kind} needs Python values")
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether it is a number: whole, float or decimal. Null counts, having no values."""
+    types = pa.types
+    whole_or_float = types.is_integer(kind) or types.is_floating(kind)
+    return bool(whole_or_float or types.is_decimal128(kind) or types.is_null(kind))

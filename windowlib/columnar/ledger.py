@@ -1,0 +1,83 @@
+"""What every engine remembers of its partitions, as arrays with one place for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from windowlib.columnar.pieces import Places
+
+Array = Any
+
+
+class Ledger:
+    """Arrays that grow with the number of partitions; a new place holds what it starts with."""
+
+    def __init__(self, **starts: Any) -> None:
+        self._starts = starts
+        self.size = 0
+        for name, start in starts.items():
+            setattr(self, name, np.full(0, start, _dtype(start)))
+
+    def __getattr__(self, name: str) -> Array:
+        raise AttributeError(name)  # only for names that are not set: tells mypy they are arrays
+
+    def grow(self, size: int) -> None:
+        """Make room for so many partitions."""
+        if size <= self.size:
+            return
+        room = max(size, 2 * self.size, 64)
+        for name, start in self._starts.items():
+            old = getattr(self, name)
+            new = np.full((room, *old.shape[1:]), start, old.dtype)
+            new[: len(old)] = old
+            setattr(self, name, new)
+        self.size = room
+
+    def set_dtype(self, name: str, dtype: Any) -> None:
+        """Hold another kind of number under a name; before anything is in it."""
+        setattr(self, name, getattr(self, name).astype(dtype))
+
+    def reorder(self, ids: Places) -> None:
+        """Keep only these partitions, in this order."""
+        for name, start in self._starts.items():
+            old = getattr(self, name)
+            kept = np.full(old.shape, start, old.dtype)
+            kept[: len(ids)] = old[ids]
+            setattr(self, name, kept)
+
+
+def _dtype(start: Any) -> Any:
+    if isinstance(start, bool):
+        return np.bool_
+    return np.int64 if isinstance(start, int) else np.float64
+
+
+class State:
+    """The planes of one kernel, one place for each partition."""
+
+    def __init__(self, dtypes: tuple[Any, ...], width: int = 0) -> None:
+        shape = (0, width) if width else (0,)
+        self.planes = [np.zeros(shape, dtype) for dtype in dtypes]
+
+    def grow(self, size: int) -> None:
+        """Make room for so many partitions."""
+        for i, old in enumerate(self.planes):
+            if len(old) < size:
+                new = np.zeros((max(size, 2 * len(old), 64), *old.shape[1:]), old.dtype)
+                new[: len(old)] = old
+                self.planes[i] = new
+
+    def take(self, ids: Places) -> tuple[Array, ...]:
+        """The state of some partitions."""
+        return tuple(plane[ids] for plane in self.planes)
+
+    def put(self, ids: Places, planes: tuple[Array, ...]) -> None:
+        """Replace the state of some partitions."""
+        for plane, new in zip(self.planes, planes, strict=True):
+            plane[ids] = new
+
+    def reorder(self, ids: Places) -> None:
+        """Keep only these partitions, in this order."""
+        self.planes = [plane[ids] for plane in self.planes]

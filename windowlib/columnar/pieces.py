@@ -1,0 +1,177 @@
+"""Which rows of a batch belong to one subwindow of a tumbling window, and which subwindows close.
+
+The layout holds the new rows partition by partition, each in order of arrival. Subwindows cut it
+into *pieces*, which tile it. The first piece of a partition may go on with what the partition
+carries from earlier batches; the last may stay open.
+
+    partition a, Count(3), carries 2 |  a1 | a2 a3 a4 | a5      pieces [0,1) [1,4) [4,5)
+    fires                               a1        a4            in order of the rows that do it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Places = npt.NDArray[np.intp]
+
+
+@dataclass(slots=True)
+class Pieces:
+    """Runs of places that tile the layout, one or more for each partition in it."""
+
+    starts: Places
+    ends: Places
+    ids: Places
+    """The partition of each piece."""
+    sizes: Places
+    """How many tuples its subwindow has with it, carried ones included."""
+    joins: Places
+    """Pieces that go on with a carried subwindow."""
+    stays: Places
+    """Pieces that are open at the end of the batch: at most one for each partition."""
+    bare: Places
+    """Partitions whose carried subwindow closes before a new row enters it."""
+    bare_sizes: Places
+    fires: Places
+    """Closed subwindows in order of firing: pieces by number, then those of `bare`."""
+    rows: Places
+    """The row of the batch that fires each of them."""
+
+    @property
+    def fired_ids(self) -> Places:
+        """The partition of each firing."""
+        return self._both(self.ids, self.bare)
+
+    @property
+    def fired_sizes(self) -> Places:
+        """How many tuples each firing has."""
+        return self._both(self.sizes, self.bare_sizes)
+
+    def _both(self, pieces: Places, bare: Places) -> Places:
+        together = np.concatenate((pieces, bare)) if len(bare) else pieces
+        return together[self.fires]
+
+
+@dataclass(slots=True)
+class Grouped:
+    """A batch sorted by partition."""
+
+    order: Places | None
+    """The row at each place; None: rows are places already."""
+    touched: Places
+    """The partitions in it, ascending."""
+    starts: Places
+    """Where each begins, and the end of the last."""
+
+    def rows(self, places: Places) -> Places:
+        """The rows at some places."""
+        return places if self.order is None else self.order[places]
+
+    @property
+    def lengths(self) -> Places:
+        """How many rows each partition has."""
+        return np.diff(self.starts)
+
+
+def by_count(grouped: Grouped, carried: Places, size: int) -> Pieces:
+    """Pieces of a window that closes with its `size`-th tuple; `carried` by touched partition."""
+    starts, lengths = grouped.starts, grouped.lengths
+    closing = (carried + lengths) // size
+    rest = (carried + lengths) - closing * size
+    pieces = closing + (rest > 0)
+    first = np.zeros(len(pieces) + 1, np.intp)
+    np.cumsum(pieces, out=first[1:])
+    begins = _steps(first, pieces, starts[:-1] - carried, size)
+    begins[first[:-1]] = starts[:-1]
+    ends = np.append(begins[1:], starts[-1])
+    sizes = ends - begins
+    joins = first[:-1][carried > 0]
+    sizes[joins] += carried[carried > 0]
+    stays = (first[1:] - 1)[rest > 0]
+    closed = np.ones(len(begins), bool)
+    closed[stays] = False
+    return _fired(
+        Pieces(
+            starts=begins,
+            ends=ends,
+            ids=np.repeat(grouped.touched, pieces),
+            sizes=sizes,
+            joins=joins,
+            stays=stays,
+            bare=NONE,
+            bare_sizes=NONE,
+            fires=np.flatnonzero(closed),
+            rows=NONE,
+        ),
+        grouped,
+        last=True,
+    )
+
+
+def by_cuts(grouped: Grouped, carried: Places, cuts: Places) -> Pieces:
+    """Pieces that end before each of the places `cuts`, which fires what came before it.
+
+    A cut at the first place of a partition closes what it carries.
+    """
+    heads = grouped.starts[:-1]
+    begins = np.union1d(heads, cuts)
+    ends = np.append(begins[1:], grouped.starts[-1])
+    first = np.searchsorted(begins, heads)
+    pieces = np.diff(np.append(first, len(begins)))
+    at_head = np.isin(heads, cuts)
+    bare = at_head & (carried > 0)
+    goes_on = ~at_head & (carried > 0)
+    sizes = ends - begins
+    joins = first[goes_on]
+    sizes[joins] += carried[goes_on]
+    stays = first + pieces - 1
+    closed = np.ones(len(begins), bool)
+    closed[stays] = False
+    fires = np.append(np.flatnonzero(closed), len(begins) + np.arange(bare.sum()))
+    return _fired(
+        Pieces(
+            starts=begins,
+            ends=ends,
+            ids=np.repeat(grouped.touched, pieces),
+            sizes=sizes,
+            joins=joins,
+            stays=stays,
+            bare=grouped.touched[bare],
+            bare_sizes=carried[bare],
+            fires=fires,
+            rows=heads[bare],
+        ),
+        grouped,
+        last=False,
+    )
+
+
+def whole(grouped: Grouped, carried: Places) -> Pieces:
+    """Pieces of a window that nothing in the batch closes."""
+    return by_cuts(grouped, carried, NONE)
+
+
+NONE: Places = np.empty(0, np.intp)
+
+
+def _steps(first: Places, counts: Places, origin: Any, step: int) -> Places:
+    """For each group the places origin, origin + step and so on, `counts` of them."""
+    number = np.arange(first[-1]) - np.repeat(first[:-1], counts)
+    return np.repeat(origin, counts) + number * step
+
+
+def _fired(pieces: Pieces, grouped: Grouped, *, last: bool) -> Pieces:
+    """Put firings in order of the rows that cause them: the last of a piece, or the next."""
+    closed = pieces.fires[pieces.fires < len(pieces.starts)]
+    places = np.append(pieces.ends[closed] - last, pieces.rows)
+    rows = grouped.rows(places)
+    if grouped.order is None and not len(pieces.bare):  # in order already
+        pieces.rows = rows
+        return pieces
+    order = np.argsort(rows)
+    pieces.fires, pieces.rows = pieces.fires[order], rows[order]
+    return pieces
