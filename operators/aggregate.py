@@ -172,6 +172,7 @@ class Aggregate(Operator):
         self._any = window._reader(use, partial=True)
         if self._one_row and self.late == "keep":
             window._consumer = self._fired
+            window._partial = self.partial == "emit"
 
     def _fired(self, firings: Firings) -> None:
         """Send the rows of all firings of a batch, each with its punctuation."""

@@ -1010,7 +1010,7 @@ KEPT = (
 )
 CLOSE = "Attach it before it is advanced, or advance it close to the wall clock first."
 MARKS: list[Any] = ["typo", "Window", None, 1]
-NO_SNAPSHOTS: list[Any] = [{}, None, 3, "state", [], {"v": 1}, {"v": 1, "spec": 3}]
+NO_SNAPSHOTS: list[Any] = [{}, None, 3, "state", [], {"v": 1}, {"v": 2, "spec": 3}]
 sums = summarizers.sum("x")
 
 
@@ -1143,7 +1143,7 @@ CALLS = [
         "a snapshot of another format",
         lambda: tumbling(evict=Count(3)).restore(snapshot_of(tumbling(evict=Count(3)), v=99)),
         StateVersionError,
-        "restore(state): the snapshot has format 99, this version reads 1. "
+        "restore(state): the snapshot has format 99, this version reads 2. "
         "Use the version that wrote it, or start afresh.",
     ),
     (

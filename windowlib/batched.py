@@ -18,6 +18,7 @@ class Batched:
     _ahead = False  # whether the state is in arrays, and the subwindows are behind
     _batches: Batches | None = None
     _consumer: Callable[[Firings], None] | None = None  # is told of firings instead of handlers
+    _partial = True  # whether it is told of windows that have never been full, too
     _on: Mapping[str, Callable[..., Any]]
 
     def insert_batch(self, batch: Any) -> None:

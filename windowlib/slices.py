@@ -16,10 +16,11 @@ the back, whatever its length, and a slice that leaves is a pop: nothing is subt
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NoReturn
 
 from windowlib.engine.ready import Row
-from windowlib.engine.sliced import Unmerged, padder, slice_reader
+from windowlib.engine.sliced import Unmerged, flipper, merger_of, padder, slice_reader
 from windowlib.errors import AccessError
 from windowlib.subwindow import Subwindow, place, subwindow_class
 from windowlib.summarizers import Plan
@@ -39,7 +40,7 @@ class Slices:
         self.tail = size % every  # tuples between the cut and the end of a period
         periods = size // every
         self.kept = 2 * periods + 1 if self.tail else periods
-        fields = ("count", "front", "full", "n", "recent", "stamp")
+        fields = ("count", "front", "full", "n", "older", "recent", "stamp")
         # Twice the places: of the open slice, and of the recent ones together.
         self._sub = subwindow_class(fields, plan.start * 2, slice_reader(plan, size))
         self._back = [place(plan.places + i) for i in range(plan.places)]
@@ -71,17 +72,20 @@ class Slices:
 
     def save(self, s: Subwindow) -> Any:
         """Closed slices, and the state of the open one, as plain data."""
-        front, recent = ([self._save(row) for row in stack] for stack in (s.front, s.recent))
-        back = self._save(tuple(getattr(s, name) for name in self._back)) if s.recent else None
-        return [[front, recent, back], self.plan.load(s).snapshot(), self.plan.odd]
+        closed = [self._save(row) for row in (*s.older[len(s.older) - len(s.front) :], *s.recent)]
+        return [closed, len(s.front), self.plan.load(s).snapshot(), self.plan.odd]
 
     def load(self, s: Subwindow, state: Any) -> None:
         """Put back what `save` gave."""
-        (front, recent, back), open_slice, odd = state
+        closed, older, open_slice, odd = state
         self.plan.odd = self.plan.odd or odd
-        s.front, s.recent = ([self._load(row) for row in stack] for stack in (front, recent))
-        if back is not None:
-            for name, value in zip(self._back, self._whole(self._load(back)), strict=True):
+        rows = [self._load(row) for row in closed]
+        s.older, s.recent, s.front = rows[:older], rows[older:], []
+        if older:
+            flipper(self.plan)([*rows[:1], *s.older], s.front)  # which lets the first one go
+        if s.recent:
+            back = reduce(merger_of(self.plan), s.recent)
+            for name, value in zip(self._back, self._whole(back), strict=True):
                 setattr(s, name, value)
         ready = self.plan()
         ready.restore(open_slice)

@@ -13,7 +13,7 @@ from windowlib.subwindow import UNSET, Subwindow
 if TYPE_CHECKING:
     from windowlib.window import Window
 
-VERSION = 1
+VERSION = 2
 
 
 def take(window: Window[Any, Any]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
     try:
         parts = [_restored(window, part) for part in state["parts"]]
         asleep = [_restored(window, part) for part in state["asleep"]]
-        clock = (state["start"], state["now"], state["tick"])
+        clock, left = (state["start"], state["now"], state["tick"]), state["left"]
         named = {s.key: s for s in parts}
         used = () if window._pe is None else state["lru"]
         lru = [named[one_key(key)] for key in used]
@@ -52,7 +52,7 @@ def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
     window._start, window._now, window._tick = clock
     window._asleep.clear()
     window._asleep.update((s.key, s) for s in asleep)
-    fill(window, parts, state["left"])
+    fill(window, parts, left)
     if window._pe is not None:
         window._pe.refill(lru)
 

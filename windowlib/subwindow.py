@@ -27,6 +27,7 @@ FIELDS: dict[str, Any] = {
     "full": False,  # initial_full has been fired
     "n": 0,  # logical size where a summary stands for the tuples
     "newest": UNSET,  # delta attribute of the newest tuple
+    "older": (),  # slices: rows of those that were put on the front stack together
     "recent": (),  # slices: rows of the newer ones
     # What distances are measured from. Delta: the oldest tuple (tumbling), the last to trigger
     # (sliding). Count or time: when the first tuple arrived.

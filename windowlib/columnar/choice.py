@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
+from windowlib.columnar.sliced import SlicedEngine
 from windowlib.columnar.tumbling import TumblingEngine
+from windowlib.sliding import SlidingWindow
 from windowlib.tumbling import TumblingWindow
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ def engine_for(window: Window[Any, Any], schema: pa.Schema) -> Engine:
     _check_handlers(window)
     if isinstance(window, TumblingWindow):
         return TumblingEngine(window, schema)
+    assert isinstance(window, SlidingWindow)
+    if window._slices is not None:
+        return SlicedEngine(window, schema)
     raise Decline("sliding")
 
 

@@ -13,7 +13,7 @@ from windowlib.columnar.keys import Keys
 from windowlib.columnar.ledger import Ledger
 from windowlib.columnar.pieces import Grouped, Places
 from windowlib.columnar.primitives import group
-from windowlib.policies import PartitionAge, PartitionCount, TupleCount
+from windowlib.policies import PartitionAge, PartitionCount, Time, TupleCount
 from windowlib.spec import KEY
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Engine:
         self.ledger = Ledger(alive=False, born=0, last=0, stamp=0, taken=0, **starts)
         self.left = window._left
         self.seen_rows = 0  # numbers the rows that come, for who came first
+        self.partial = window._partial or isinstance(window.spec.evict, Time)
         self.pending: Any = None
 
     def _keys(self, window: Window[Any, Any]) -> Keys | None:

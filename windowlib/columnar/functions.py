@@ -79,7 +79,7 @@ class Partial(Function):
 
     def fold(self, values: Values, pieces: Pieces) -> tuple[Result, Any]:
         """Fold each piece, after what it goes on with."""
-        planes = self._joined(self.kernel.partial(values, pieces.starts, pieces.ends), pieces)
+        planes = self.joined(self.kernel.partial(values, pieces.starts, pieces.ends), pieces)
         later = tuple(plane[pieces.stays] for plane in planes)
         if len(pieces.bare):
             bare = self.state.take(pieces.bare)
@@ -87,7 +87,7 @@ class Partial(Function):
         fired = tuple(plane[pieces.fires] for plane in planes)
         return self.kernel.finish(fired, pieces.fired_sizes), later
 
-    def _joined(self, planes: Planes, pieces: Pieces) -> Planes:
+    def joined(self, planes: Planes, pieces: Pieces) -> Planes:
         """The planes of pieces with what is carried merged into those that go on with it."""
         joins = pieces.joins
         if not len(joins) or not planes:

@@ -112,6 +112,64 @@ def by_count(grouped: Grouped, carried: Places, size: int) -> Pieces:
     )
 
 
+def by_slices(
+    grouped: Grouped, carried: Places, begun: Places, first: int, every: int
+) -> Pieces:
+    """Pieces of periods of `every` tuples that are cut again after their first `first`.
+
+    `begun` is how many tuples of its period each partition has, `carried` how many of them are in
+    the open piece.
+    """
+    starts, lengths = grouped.starts, grouped.lengths
+    after = begun + lengths
+    # Ends of pieces so far, counted from the start of the period that was open.
+    closing = _ends(after, first, every) - _ends(begun, first, every)
+    total = np.zeros(len(closing) + 1, np.intp)
+    np.cumsum(closing, out=total[1:])
+    number = np.arange(total[-1]) + np.repeat(_ends(begun, first, every) - total[:-1], closing)
+    ends = number // 2 * every + np.where(number % 2 == 0, first, every)
+    cuts = np.repeat(starts[:-1] - begun, closing) + ends
+    return _cut_after(grouped, carried, cuts, closing)
+
+
+def _ends(tuples: Places, first: int, every: int) -> Places:
+    """How many pieces have ended after so many tuples of cut periods."""
+    ended: Places = 2 * (tuples // every) + (tuples % every >= first)
+    return ended
+
+
+def _cut_after(grouped: Grouped, carried: Places, cuts: Places, closing: Places) -> Pieces:
+    """Pieces that end with the row before each of `cuts`, `closing` of them in each partition."""
+    starts = grouped.starts
+    last = np.cumsum(closing) - 1
+    some = closing > 0
+    rest = np.ones(len(closing), bool)
+    rest[some] = cuts[last[some]] < starts[1:][some]
+    pieces = closing + rest
+    first = np.cumsum(pieces) - pieces
+    ends = np.empty(int(pieces.sum()), np.intp)
+    closed = np.ones(len(ends), bool)
+    stays = (first + pieces - 1)[rest]
+    closed[stays] = False
+    ends[closed], ends[stays] = cuts, starts[1:][rest]
+    begins = np.append(0, ends[:-1])
+    sizes = ends - begins
+    joins = first[carried > 0]
+    sizes[joins] += carried[carried > 0]
+    return Pieces(
+        starts=begins,
+        ends=ends,
+        ids=np.repeat(grouped.touched, pieces),
+        sizes=sizes,
+        joins=joins,
+        stays=stays,
+        bare=NONE,
+        bare_sizes=NONE,
+        fires=np.flatnonzero(closed),
+        rows=NONE,
+    )
+
+
 def by_cuts(grouped: Grouped, carried: Places, cuts: Places) -> Pieces:
     """Pieces that end before each of the places `cuts`, which fires what came before it.
 
@@ -175,3 +233,11 @@ def _fired(pieces: Pieces, grouped: Grouped, *, last: bool) -> Pieces:
     order = np.argsort(rows)
     pieces.fires, pieces.rows = pieces.fires[order], rows[order]
     return pieces
+
+
+def fired_in_order(which: Places, rows: Places, grouped: Grouped) -> tuple[Places, Places]:
+    """Firings and the rows that cause them, in the order of those rows."""
+    if grouped.order is None:
+        return which, rows
+    order = np.argsort(rows)
+    return which[order], rows[order]

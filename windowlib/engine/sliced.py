@@ -47,7 +47,7 @@ def close_lines(plan: Plan, kept: int, names: dict[str, Any]) -> Iterator[str]:
     Its row goes on the stack of recent slices and into the slots of all of them together; the
     oldest slice leaves if there are too many.
     """
-    names.update(plan=plan, close=_closer(plan), flip=_flipper(plan))
+    names.update(plan=plan, close=_closer(plan), flip=flipper(plan))
     names.update((f"start{i}", start) for i, start in enumerate(plan.start))
     yield "s.taken += n"
     yield "s.n = 0"
@@ -68,7 +68,7 @@ def close_lines(plan: Plan, kept: int, names: dict[str, Any]) -> Iterator[str]:
         yield "close(s, r)"
     yield "a = s.front"
     yield "if a: a.pop()"
-    yield f"elif len(r) > {kept}: flip(r, a)"
+    yield f"elif len(r) > {kept}: s.older = r[1:]; flip(r, a)"
 
 
 def _joined(plan: Plan) -> str:
@@ -87,11 +87,11 @@ def _closer(plan: Plan) -> Callable[[Subwindow, list[Row]], None]:
     """Does with all places what the insert does with the hot ones."""
     opened, back = slots(plan, range(plan.places))
     lines = [f"b = {opened}", f"{back} = merge({back}, b) if r else b", f"{opened} = start"]
-    names = {"start": plan.start, "merge": _merger(plan)}
+    names = {"start": plan.start, "merge": merger_of(plan)}
     return function("s, r", [*lines, "r.append(b)"], names)
 
 
-def _flipper(plan: Plan) -> Callable[[list[Row], list[Row]], None]:
+def flipper(plan: Plan) -> Callable[[list[Row], list[Row]], None]:
     """All but the oldest recent slice go to the front stack, merged from the newest on."""
     a, b = (row_text(runs(run, plan.hot)) for run in "ab")
     lines = []
@@ -107,7 +107,7 @@ def _flipper(plan: Plan) -> Callable[[list[Row], list[Row]], None]:
     full = ["b = r[-1]; made = [b]", "for a in r[-2:0:-1]: b = merge(a, b); made.append(b)"]
     lines += [f"    {line}" for line in full] if joined else full
     lines += ["front += made", "r.clear()"]
-    return function("r, front", lines, {"plan": plan, "merge": _merger(plan)})
+    return function("r, front", lines, {"plan": plan, "merge": merger_of(plan)})
 
 
 def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
@@ -135,10 +135,10 @@ def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
         f"return {full(plan, names)}",
     ]
     known = {"Unmerged": Unmerged, "whole": padder(plan)}
-    return function("s", lines, calls(plan) | known | {"merge": _merger(plan)})
+    return function("s", lines, calls(plan) | known | {"merge": merger_of(plan)})
 
 
-def _merger(plan: Plan) -> Callable[[Row, Row], Row]:
+def merger_of(plan: Plan) -> Callable[[Row, Row], Row]:
     """Merges rows of any slices; those that do not go together are `Unmerged`, not lost."""
     whole, merge = padder(plan), merger(plan)
 

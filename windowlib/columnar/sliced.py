@@ -1,0 +1,257 @@
+"""Sliding count windows over batches, as slices: partial states that windows are made of.
+
+A period of `every` tuples is cut at most once (see `windowlib.slices`). Slices of a batch are
+pieces, like those of a tumbling window; the last few closed slices of each partition are carried,
+beside the open one. A trigger is an extent over slices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.decline import Decline
+from windowlib.columnar.engine import Engine
+from windowlib.columnar.firings import Firings
+from windowlib.columnar.functions import Partial, functions_of
+from windowlib.columnar.inputs import Inputs, Sorted
+from windowlib.columnar.kernels.picks import Pick
+from windowlib.columnar.ledger import State
+from windowlib.columnar.pieces import NONE, Grouped, Pieces, Places, by_count, by_slices, fired_in_order
+from windowlib.columnar.primitives import ranges
+
+if TYPE_CHECKING:
+    from windowlib.sliding import SlidingWindow
+
+
+class SlicedEngine(Engine):
+    """A sliding window that keeps slices instead of its tuples."""
+
+    def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
+        # n: tuples in the open slice; closed: slices carried; second: after the cut of a period
+        super().__init__(window, schema, n=0, closed=0, second=False)
+        slices = window._slices
+        assert slices is not None
+        self.every, self.tail, self.kept = slices.every, slices.tail, slices.kept
+        self.window_size = slices.window
+        self.functions: list[Partial] = []
+        for each in functions_of(slices.plan, schema):
+            if not isinstance(each, Partial):
+                raise Decline("a function of slices that needs all values")
+            self.functions.append(each)
+        # The newest slice is the last of a row.
+        self.history = [State(each.kernel.dtypes, self.kept) for each in self.functions]
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    def insert(self, batch: pa.RecordBatch) -> Firings:
+        """All triggers of a batch; `commit` makes it so."""
+        grouped = self.grouped(batch)
+        columns = Sorted(Inputs(batch), grouped.order)
+        pieces = self._slices(grouped)
+        closed = np.ones(len(pieces.starts), bool)
+        closed[pieces.stays] = False
+        windows = Windows(self, grouped, pieces, closed)
+        folded = [self._fold(i, columns, pieces, closed, windows) for i in range(len(self.functions))]
+        values = [value for value, *_ in folded]
+        self.pending = (grouped, pieces, windows, folded)
+        fires = windows.fires
+        return Firings(self.keys, windows.ids[fires], windows.sizes[fires], values, windows.rows)
+
+    def _slices(self, grouped: Grouped) -> Pieces:
+        """The slices of a batch as pieces."""
+        carried = self.ledger.n[grouped.touched]
+        if not self.tail:
+            return by_count(grouped, carried, self.every)
+        # Cut both after `every - tail` and after `every`: count from where the period began.
+        first = self.every - self.tail
+        begun = carried + np.where(self.ledger.second[grouped.touched], first, 0)
+        return by_slices(grouped, carried, begun, first, self.every)
+
+    def _fold(
+        self, i: int, columns: Sorted, pieces: Pieces, closed: Any, windows: Windows
+    ) -> tuple[Any, Any, Any]:
+        """The values of one function, its open slices, and all slices side by side."""
+        each, history = self.functions[i], self.history[i]
+        each.grow(self.ledger.size)
+        history.grow(self.ledger.size)
+        values = columns.read(each.attribute)
+        planes = each.joined(each.kernel.partial(values, pieces.starts, pieces.ends), pieces)
+        later = tuple(plane[pieces.stays] for plane in planes)
+        side = []
+        for plane, old in zip(planes, history.planes, strict=True):
+            row = np.empty(windows.total, plane.dtype)
+            row[windows.old_places] = old[windows.old_ids, windows.old_columns]
+            row[windows.new_places] = plane[closed]
+            side.append(row)
+        fires = windows.fires
+        lo, hi = windows.lo[fires], windows.hi[fires]
+        combined = each.kernel.combine(tuple(side), lo, hi)
+        return each.kernel.finish(combined, windows.sizes[fires]), later, side
+
+    def commit(self) -> None:
+        """The batch has been taken: remember open slices and the newest closed ones."""
+        grouped, pieces, windows, folded = self.pending
+        ledger, touched = self.ledger, grouped.touched
+        open_ids = pieces.ids[pieces.stays]
+        fresh = ~ledger.alive[touched]
+        ledger.born[touched[fresh]] = self.seen_rows + grouped.rows(grouped.starts[:-1][fresh])
+        ledger.alive[touched] = True
+        for each, history, (_, later, side) in zip(
+            self.functions, self.history, folded, strict=True
+        ):
+            each.commit(open_ids, later)
+            for plane, row in zip(history.planes, side, strict=True):
+                plane[windows.kept_ids, windows.kept_columns] = row[windows.kept_places]
+            self._pack(each, history)
+        ledger.n[touched] = 0
+        ledger.n[open_ids] = pieces.sizes[pieces.stays]
+        ledger.taken[touched] += grouped.lengths
+        ledger.closed[touched] = windows.kept_counts
+        ledger.second[touched] ^= (windows.new_counts % 2 == 1) & bool(self.tail)
+        self.used(grouped)
+        self.pending = None
+
+    def _pack(self, each: Partial, history: State) -> None:
+        """Forget picked values that no slice refers to."""
+        if not isinstance(each.kernel, Pick) or each.kernel.pool.size < PACK:
+            return
+        held = history.planes[0]
+        if each.kernel.pool.size < 4 * held.size:
+            return
+        both = np.concatenate((each.state.planes[0], held.ravel()))
+        packed = each.kernel.pool.pack(both)
+        each.state.planes[0] = packed[: len(each.state.planes[0])]
+        history.planes[0] = packed[len(each.state.planes[0]) :].reshape(held.shape)
+
+    # -- hand-over --------------------------------------------------------------------------------
+
+    def held(self) -> int:
+        """Logical sizes."""
+        taken = self.ledger.taken[self.ledger.alive]
+        return int(np.minimum(taken, self.window_size).sum())
+
+    def load(self, parts: list[dict[str, Any]]) -> None:
+        """Take over open and closed slices."""
+        ids, ledger = self.adopted(parts), self.ledger
+        rows = [part["summary"] for part in parts]
+        n = np.array([part["n"] for part in parts], np.intp)
+        ledger.n[ids] = n
+        ledger.taken[ids] += n
+        ledger.second[ids] = [not part["count"] for part in parts]
+        ledger.closed[ids] = counts = np.array([len(row[0]) for row in rows], np.intp)
+        if any(isinstance(slice_, str) for row in rows for slice_ in row[0]):
+            raise Decline("slices that do not go together")
+        owner = np.repeat(ids, counts)
+        columns = self.kept - np.repeat(counts, counts) + ranges(np.zeros_like(counts), counts)
+        sizes = np.concatenate([self._sizes(part) for part in parts]) if len(owner) else NONE
+        for i, (each, history) in enumerate(zip(self.functions, self.history, strict=True)):
+            each.grow(ledger.size)
+            history.grow(ledger.size)
+            some = n > 0
+            saved = [row[2][1][i] for row, held in zip(rows, some, strict=True) if held]
+            if saved:
+                each.load(ids[some], saved, n[some])
+            closed = [slice_[i] for row in rows for slice_ in row[0]]
+            if closed:
+                planes = each.kernel.load(closed, sizes)
+                for plane, new in zip(history.planes, planes, strict=True):
+                    plane[owner, columns] = new
+
+    def _sizes(self, part: dict[str, Any]) -> Places:
+        """How many tuples each closed slice of a partition has, the newest last."""
+        count = len(part["summary"][0])
+        if not self.tail:
+            return np.full(count, self.every)
+        # The newest closed slice is the one before the cut if the one after it is open.
+        second = np.arange(count)[::-1] % 2 == (0 if part["count"] else 1)
+        return np.where(second, self.tail, self.every - self.tail)
+
+    def parts(self, ids: Places) -> list[dict[str, Any]]:
+        """Open and closed slices, the way the event engine saves them."""
+        ledger, parts = self.ledger, self.common(ids)
+        n, counts = ledger.n[ids], ledger.closed[ids]
+        owner = np.repeat(ids, counts)
+        columns = self.kept - np.repeat(counts, counts) + ranges(np.zeros_like(counts), counts)
+        for part, size, second in zip(parts, n.tolist(), ledger.second[ids].tolist(), strict=True):
+            part["n"], part["count"] = size, int(not second)
+            part["full"] = part["taken"] >= self.window_size
+            part["taken"] -= size
+        shapes = zip(parts, counts.tolist(), strict=True)
+        sizes = [self._sizes({"summary": [[0] * c], "count": part["count"]}) for part, c in shapes]
+        flat = np.concatenate(sizes) if len(sizes) else NONE
+        closed, opened = [], []
+        for each, history in zip(self.functions, self.history, strict=True):
+            planes = tuple(plane[owner, columns] for plane in history.planes)
+            closed.append(each.kernel.save(planes, flat))
+            opened.append(each.save(ids, n))
+        at = 0
+        for k, (part, count) in enumerate(zip(parts, counts.tolist(), strict=True)):
+            rows = [[saved[j] for saved in closed] for j in range(at, at + count)]
+            at += count
+            places = [saved[k] for saved in opened] if part["n"] else self._empty()
+            part["summary"] = [rows, 0, [part["n"], places], True]
+        return parts
+
+    def _empty(self) -> list[Any]:
+        plan = self.window._factory
+        return [fold.save(fold.empty) for fold in plan.folds]  # type: ignore[union-attr]
+
+
+PACK = 1 << 20
+"""A pool of more values than this is packed when most of them are not referred to."""
+
+
+class Windows:
+    """The slices of all touched partitions side by side, and the triggers as extents over them."""
+
+    def __init__(
+        self, engine: SlicedEngine, grouped: Grouped, pieces: Pieces, closed: Any
+    ) -> None:
+        ledger, touched, kept = engine.ledger, grouped.touched, engine.kept
+        old = ledger.closed[touched]
+        number = np.searchsorted(touched, pieces.ids[closed])
+        new = np.bincount(number, minlength=len(touched)).astype(np.intp)
+        both = old + new
+        base = np.cumsum(both) - both
+        self.total = int(both.sum())
+        self.new_counts = new
+        # Carried slices stand at the right end of their rows of history.
+        self.old_ids = np.repeat(touched, old)
+        self.old_places = ranges(base, old)
+        self.old_columns = kept - np.repeat(old, old) + ranges(np.zeros_like(old), old)
+        self.new_places = ranges(base + old, new)
+        self.kept_counts = np.minimum(both, kept)
+        self.kept_ids = np.repeat(touched, self.kept_counts)
+        self.kept_places = ranges(base + both - self.kept_counts, self.kept_counts)
+        self.kept_columns = (
+            kept
+            - np.repeat(self.kept_counts, self.kept_counts)
+            + ranges(np.zeros_like(self.kept_counts), self.kept_counts)
+        )
+        self._triggers(engine, grouped, pieces, closed, base, number)
+
+    def _triggers(
+        self,
+        engine: SlicedEngine,
+        grouped: Grouped,
+        pieces: Pieces,
+        closed: Any,
+        base: Places,
+        number: Places,
+    ) -> None:
+        """The closed slices that end a period, as extents; those that do not count are left out."""
+        ledger, touched = engine.ledger, grouped.touched
+        ends, ids = pieces.ends[closed], pieces.ids[closed]
+        arrived = ledger.taken[ids] + ends - grouped.starts[:-1][number]
+        fires = arrived % engine.every == 0
+        if not engine.partial:
+            fires &= arrived >= engine.window_size
+        self.ids = ids
+        self.hi = self.new_places + 1
+        self.lo = np.maximum(self.hi - engine.kept, base[number])
+        self.sizes = np.minimum(arrived, engine.window_size)
+        which = np.flatnonzero(fires)
+        self.fires, self.rows = fired_in_order(which, grouped.rows(ends[which] - 1), grouped)
