@@ -9,6 +9,7 @@ import pyarrow as pa
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.sliced import SlicedEngine
+from windowlib.columnar.sliding import SlidingEngine
 from windowlib.columnar.tumbling import TumblingEngine
 from windowlib.sliding import SlidingWindow
 from windowlib.tumbling import TumblingWindow
@@ -25,7 +26,7 @@ def engine_for(window: Window[Any, Any], schema: pa.Schema) -> Engine:
     assert isinstance(window, SlidingWindow)
     if window._slices is not None:
         return SlicedEngine(window, schema)
-    raise Decline("sliding")
+    return SlidingEngine(window, schema)
 
 
 def _check_handlers(window: Window[Any, Any]) -> None:

@@ -26,6 +26,8 @@ PACK = 1 << 20
 class Function:
     """One function of a plan, with the state that it carries for open subwindows."""
 
+    overlaps = True  # whether it copes with windows that overlap very much
+
     def __init__(self, attribute: Attribute | None) -> None:
         self.attribute = attribute
 
@@ -64,6 +66,7 @@ class Partial(Function):
     def __init__(self, attribute: Attribute | None, kernel: Kernel) -> None:
         super().__init__(attribute)
         self.kernel = kernel
+        self.overlaps = kernel.overlaps
         self.state = State(kernel.dtypes)
 
     def over(self, values: Values, lo: Array, hi: Array) -> Result:
@@ -123,7 +126,7 @@ def functions_of(plan: Any, schema: pa.Schema) -> list[Function]:
     """The functions of a plan over columns of a schema; `Decline` if one has no columnar form."""
     if type(plan) is not Plan:
         raise Decline(f"{plan!r} folds tuples in Python")
-    inputs = Inputs(_empty(schema))
+    inputs = Inputs(empty_batch(schema))
     return [
         function(fold, recipe.attribute, [c.type for c in inputs.read(recipe.attribute)])
         for fold, recipe in zip(plan.folds, plan.recipes, strict=True)
@@ -135,5 +138,6 @@ def function(fold: Fold, attribute: Attribute | None, types: Sequence[pa.DataTyp
     return Partial(attribute, kernel(fold, types))
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows."""
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -13,30 +13,41 @@ from windowlib.columnar.decline import Decline
 from windowlib.columnar.pieces import Places
 from windowlib.policies import Attribute, attribute_text
 
-Read = Callable[[str], Column]
-
 
 class Inputs:
-    """The columns of one batch, read once each."""
+    """The columns of some rows, each made once; and which of them were asked for."""
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self.batch = batch
+    def __init__(self, rows: pa.RecordBatch | Mapping[str, Column]) -> None:
+        self._rows = rows
         self._columns: dict[Any, Column] = {}
+        self.asked: dict[str, None] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The columns there are."""
+        return list(self._rows.schema.names if isinstance(self._rows, pa.RecordBatch) else self._rows)
 
     def named(self, name: str) -> Column:
-        """A column of the batch."""
+        """A column by name."""
         found = self._columns.get(name)
         if found is None:
-            index = self.batch.schema.get_field_index(name)
-            if index < 0:
-                raise Decline(f"there is no single column {name!r}")
-            found = self._columns[name] = Column.of(self.batch.column(index))
+            self.asked[name] = None
+            found = self._columns[name] = self._found(name)
         return found
+
+    def _found(self, name: str) -> Column:
+        if not isinstance(self._rows, pa.RecordBatch):
+            return self._rows[name]
+        index = self._rows.schema.get_field_index(name)
+        if index < 0:
+            raise Decline(f"there is no single column {name!r}")
+        return Column.of(self._rows.column(index))
 
     def whole(self) -> Column:
         """The rows themselves."""
-        rows = pa.StructArray.from_arrays(self.batch.columns, fields=list(self.batch.schema))
-        return Column.of(rows)
+        names = self.names
+        arrays = [self.named(name).arrow() for name in names]
+        return Column.of(pa.StructArray.from_arrays(arrays, names))
 
     def read(self, attribute: Attribute | None) -> tuple[Column, ...]:
         """The columns of an attribute: none, one, or those of several as one."""

@@ -235,9 +235,9 @@ def _fired(pieces: Pieces, grouped: Grouped, *, last: bool) -> Pieces:
     return pieces
 
 
-def fired_in_order(which: Places, rows: Places, grouped: Grouped) -> tuple[Places, Places]:
-    """Firings and the rows that cause them, in the order of those rows."""
+def fired_in_order(rows: Places, grouped: Grouped) -> tuple[Places | slice, Places]:
+    """The order of firings, which is that of the rows that cause them, and these rows."""
     if grouped.order is None:
-        return which, rows
+        return slice(None), rows
     order = np.argsort(rows)
-    return which[order], rows[order]
+    return order, rows[order]

@@ -254,4 +254,5 @@ class Windows:
         self.lo = np.maximum(self.hi - engine.kept, base[number])
         self.sizes = np.minimum(arrived, engine.window_size)
         which = np.flatnonzero(fires)
-        self.fires, self.rows = fired_in_order(which, grouped.rows(ends[which] - 1), grouped)
+        order, self.rows = fired_in_order(grouped.rows(ends[which] - 1), grouped)
+        self.fires = which[order]

@@ -34,6 +34,7 @@ class Kernel:
     """
 
     dtypes: tuple[Any, ...] = ()
+    overlaps = True  # whether it looks at fewer rows than the extents have, if they overlap
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
         self.fold, self.types = fold, tuple(types)

@@ -25,6 +25,7 @@ class Moments(Kernel):
     """Planes: how many, the means, and sums of products of distances from them (Chan's form)."""
 
     width: int  # how many columns
+    overlaps = False
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
         super().__init__(fold, types)

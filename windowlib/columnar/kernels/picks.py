@@ -257,6 +257,8 @@ def _first_equal(keys: Array, wanted: Array, lo: Array, hi: Array) -> Array:
 class ExtremeCountKernel(Kernel):
     """How many values equal the smallest, or the largest."""
 
+    overlaps = False
+
     dtypes = (np.int64, np.int64)
 
     def __init__(self, fold: Any, types: Sequence[pa.DataType]) -> None:
