@@ -1,0 +1,102 @@
+"""The rows of a batch, sorted by partition and each partition in arrival order, with numpy."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Array: TypeAlias = npt.NDArray[Any]
+Places: TypeAlias = npt.NDArray[np.int64]
+
+# Arrow counts instead of comparing from 1,024 rows on, while ids span at most 4,096 numbers:
+# 2 ns per row, against 4 to 12 of numpy's radix sort. Outside of that it compares, 60 to 100 ns.
+ARROW_ROWS = 1024
+ARROW_SPAN = 4096
+
+# numpy sorts 16 bit numbers by radix: 4 to 12 ns per row on every machine. Packing id and row
+# number into one integer for `np.sort` takes 4 to 8 ns where its vector code suits the processor,
+# and 20 to 50 where it does not (Zen 4), so it is not used.
+RADIX_BITS = 16
+
+# Counting ids beats comparing neighbours until there are this many possible ids for each row.
+COUNTED_IDS_PER_ROW = 2
+
+# Rows looked at before all of them are, to see whether a batch comes sorted.
+GLANCE = 64
+
+
+def ranges(starts: Array, lengths: Array) -> Places:
+    """The places `start`, `start + 1`, … of each range, one range after the other.
+
+    >>> ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
+    [5, 6, 9, 10, 11]
+    """
+    ends = np.cumsum(lengths)
+    if not len(ends):
+        return np.empty(0, np.int64)
+    places = np.arange(ends[-1], dtype=np.int64)
+    places += np.repeat(starts - (ends - lengths), lengths)
+    return places
+
+
+def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
+    """The layout of a batch, from the partition id of each row.
+
+    Returns the row at each place, the ids that occur, ascending, and where in the layout each of
+    them starts (with the end, so one more).
+
+    >>> order, touched, starts = group(np.array([7, 2, 7, 2, 7]), 8)
+    >>> order.tolist(), touched.tolist(), starts.tolist()
+    ([1, 3, 0, 2, 4], [2, 7], [0, 2, 5])
+    """
+    rows = len(ids)
+    if not rows:
+        empty = np.empty(0, np.int64)
+        return empty, empty, np.zeros(1, np.int64)
+    low = 0 if partitions == 1 else int(ids.min())
+    span = 1 if partitions == 1 else int(ids.max()) - low + 1
+    if span == 1:
+        return np.arange(rows), np.array([low]), np.array([0, rows])
+    shifted = ids - low if low else ids
+    order = np.arange(rows) if _ascending(shifted) else _order(shifted, span)
+    touched, starts = _segments(shifted, order, span)
+    return order, touched + low, starts
+
+
+def _ascending(ids: Array) -> bool:
+    """Whether the rows come in layout order, as they do when a host has sorted them."""
+    return all(bool((part[1:] >= part[:-1]).all()) for part in (ids[:GLANCE], ids))
+
+
+def _order(ids: Array, span: int) -> Places:
+    """A stable order of ids in `range(span)`."""
+    if span <= ARROW_SPAN and len(ids) >= ARROW_ROWS:
+        order: Places = pc.array_sort_indices(pa.array(ids)).to_numpy().view(np.int64)
+        return order
+    order = np.argsort(ids.astype(np.uint16), kind="stable")  # by the low bits
+    while span > 1 << RADIX_BITS:
+        ids = ids >> RADIX_BITS
+        span = ((span - 1) >> RADIX_BITS) + 1
+        digits = ids.astype(np.uint16)
+        order = order.take(np.argsort(digits.take(order), kind="stable"))
+    return order
+
+
+def _segments(ids: Array, order: Places, span: int) -> tuple[Places, Places]:
+    """The ids that occur, and where the layout's segments start and end."""
+    if span <= COUNTED_IDS_PER_ROW * len(ids):
+        counts = np.bincount(ids, minlength=span)
+        touched = np.flatnonzero(counts)
+        starts = np.zeros(len(touched) + 1, np.int64)
+        np.cumsum(counts[touched], out=starts[1:])
+        return touched, starts
+    placed = ids.take(order)
+    inner = np.flatnonzero(placed[1:] != placed[:-1])
+    starts = np.empty(len(inner) + 2, np.int64)
+    starts[0], starts[-1] = 0, len(ids)
+    np.add(inner, 1, out=starts[1:-1])
+    return placed.take(starts[:-1]).astype(np.int64), starts

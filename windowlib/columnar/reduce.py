@@ -1,0 +1,233 @@
+"""Sums, largest and smallest values of many extents at once, with numpy.
+
+How it is done depends on the extents alone. None of the ways subtracts floats, so a large value
+leaves no trace in extents that it does not belong to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from windowlib.columnar.grouping import Array, ranges
+
+# What was measured, in ns: a slot of `reduceat` (an extent takes two), each value under it, a pass
+# of doubling for each value, and looking up one place.
+SLOT = 10.0
+COVERED = 0.15
+PASS = 0.25
+LOOK = 2.0
+
+# Values between extents are added up by `reduceat` too. Copying the covered values out costs about
+# this many times as much for each of them.
+COPY = 16
+
+# Doubling works on blocks that stay in the cache: 64 k results, or the window if that is longer.
+BLOCK = 1 << 16
+
+
+def sums(values: Array, lo: Array, hi: Array) -> Array:
+    """The sum of each extent `[lo, hi)`; 0 for an empty one.
+
+    Floats are added as a tree, pairs before pairs of pairs. Integers are exact while each sum
+    fits 64 bits.
+
+    >>> sums(np.array([1.0, 2.0, 4.0]), np.array([0, 1, 2]), np.array([2, 3, 2])).tolist()
+    [3.0, 6.0, 0.0]
+    """
+    return _reduce(np.add, values.dtype.type(0), values, lo, hi)
+
+
+def largest(values: Array, lo: Array, hi: Array) -> Array:
+    """The largest value of each extent; of an empty one the lowest number there is.
+
+    >>> largest(np.array([1, 4, 2]), np.array([0, 2]), np.array([2, 3])).tolist()
+    [4, 2]
+    """
+    return _reduce(np.maximum, limits(values)[0], values, lo, hi)
+
+
+def smallest(values: Array, lo: Array, hi: Array) -> Array:
+    """The smallest value of each extent; of an empty one the highest number there is.
+
+    >>> smallest(np.array([1, 4, 2]), np.array([0, 2]), np.array([2, 3])).tolist()
+    [1, 2]
+    """
+    return _reduce(np.minimum, limits(values)[1], values, lo, hi)
+
+
+def limits(values: Array) -> tuple[Any, Any]:
+    """The lowest and the highest number of the values' type, infinities included."""
+    if values.dtype.kind == "f":
+        return -np.inf, np.inf
+    info = np.iinfo(values.dtype)
+    return info.min, info.max
+
+
+def _reduce(op: np.ufunc, nothing: Any, values: Array, lo: Array, hi: Array) -> Array:
+    lengths = hi - lo
+    some = np.flatnonzero(lengths)
+    if len(some) == len(lo):
+        # Sums of places that belong to no extent may overflow or meet inf - inf.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _filled(op, values, lo, hi, lengths)
+    result = np.full(len(lo), nothing, values.dtype)
+    if len(some):
+        result[some] = _reduce(op, nothing, values, lo[some], hi[some])
+    return result
+
+
+def _filled(op: np.ufunc, values: Array, lo: Array, hi: Array, lengths: Array) -> Array:
+    """The results of extents of which none is empty."""
+    if not len(lo):
+        return np.empty(0, values.dtype)
+    if len(lo) == 1 or (hi[0] == lo[1] and np.array_equal(hi[:-1], lo[1:])):
+        return _tiles(op, values[lo[0] : hi[-1]], lo - lo[0])
+    first, last = int(lo.min()), int(hi.max())
+    return _overlapping(op, values[first:last], lo - first, hi - first, lengths)
+
+
+def _tiles(op: np.ufunc, values: Array, lo: Array) -> Array:
+    """Each extent starts where the one before ends."""
+    result: Array = op.reduceat(values, lo) if len(lo) < len(values) else values.copy()
+    return result
+
+
+def _overlapping(op: np.ufunc, values: Array, lo: Array, hi: Array, lengths: Array) -> Array:
+    span, count, total = len(values), len(lo), int(lengths.sum())
+    if COPY * total < span:
+        return _copied(op, values, lo, lengths)
+    if op is np.add and values.dtype.kind == "i":
+        return _differences(values, lo, hi)
+    longest = int(lengths.max())
+    passes = longest.bit_length()
+    by_pairs = 2 * SLOT * count + COVERED * total
+    if longest * count == total:
+        if PASS * passes * span + LOOK * count < by_pairs:
+            return slide(op, values, longest).take(lo)
+    else:
+        looks = passes if op is np.add else 4
+        if PASS * passes * span + LOOK * looks * count < by_pairs:
+            table = _sums_by_doubling if op is np.add else _picks_by_doubling
+            return table(op, values, lo, lengths)
+    return _pairs(op, values, lo, hi)
+
+
+def _copied(op: np.ufunc, values: Array, lo: Array, lengths: Array) -> Array:
+    """Few values of many: bring the covered ones together, where they tile."""
+    ends = np.cumsum(lengths)
+    return _tiles(op, values.take(ranges(lo, lengths)), ends - lengths)
+
+
+def _differences(values: Array, lo: Array, hi: Array) -> Array:
+    """Integer sums as differences of running sums; a running sum that wraps round cancels."""
+    running = np.zeros(len(values) + 1, values.dtype)
+    np.cumsum(values, out=running[1:])
+    return running.take(hi) - running.take(lo)
+
+
+def _pairs(op: np.ufunc, values: Array, lo: Array, hi: Array) -> Array:
+    """`reduceat` over lo, hi, lo, hi, …, of which every second result counts.
+
+    The slots between extents take from hi to the next lo. While lo ascends that is every value
+    once at most; in another order it could be every value each time.
+    """
+    if (lo[1:] < lo[:-1]).any():
+        order = np.argsort(lo, kind="stable")
+        result = np.empty(len(lo), values.dtype)
+        result[order] = _pairs(op, values, lo[order], hi[order])
+        return result
+    slots = np.empty(2 * len(lo), np.int64)
+    slots[::2] = lo
+    slots[1::2] = hi
+    # A slot cannot start at the end of the values. Extents that reach the end stop one earlier
+    # and get the last value afterwards, except those that consist of it.
+    end = len(values) - 1
+    np.minimum(slots, end, out=slots)
+    result = op.reduceat(values, slots)[::2]
+    short = np.flatnonzero((hi > end) & (lo < end))
+    result[short] = op(result[short], values[end])
+    return result
+
+
+def slide(op: np.ufunc, values: Array, length: int) -> Array:
+    """The result of each `values[i : i + length]`, by doubling: `log2(length)` passes.
+
+    >>> slide(np.maximum, np.array([1, 5, 2, 3]), 2).tolist()
+    [5, 5, 3]
+    """
+    step = max(BLOCK, 2 * length)
+    result = np.empty(len(values) - length + 1, values.dtype)
+    spare = np.empty((2, min(step, len(result)) + length), values.dtype)
+    block = _sum_block if op is np.add else _pick_block
+    for start in range(0, len(result), step):
+        out = result[start : start + step]
+        block(op, values[start : start + len(out) + length - 1], length, spare, out)
+    return result
+
+
+def _pick_block(op: np.ufunc, source: Array, length: int, spare: Array, out: Array) -> None:
+    """Doubling for an operation that may see a value twice: two overlapping halves."""
+    step, size = 1, len(source)
+    this, other = spare
+    while 2 * step <= length:
+        size -= step
+        op(source[:size], source[step : step + size], out=this[:size])
+        source, this, other = this, other, this
+        step *= 2
+    rest = length - step
+    op(source[: len(out)], source[rest : rest + len(out)], out=out)
+
+
+def _sum_block(op: np.ufunc, source: Array, length: int, spare: Array, out: Array) -> None:
+    """Doubling for sums: the parts that the bits of the length stand for, one after the other."""
+    step, size, begun = 1, len(source), 0
+    this, other = spare
+    while True:
+        if length & step:
+            part = source[begun : begun + len(out)]
+            if begun:
+                op(out, part, out=out)
+            else:
+                out[:] = part
+            begun += step
+        if 2 * step > length:
+            return
+        size -= step
+        op(source[:size], source[step : step + size], out=this[:size])
+        source, this, other = this, other, this
+        step *= 2
+
+
+def _picks_by_doubling(op: np.ufunc, values: Array, lo: Array, lengths: Array) -> Array:
+    """Largest or smallest of extents of any lengths: two lookups in the pass of its length."""
+    result = np.empty(len(lo), values.dtype)
+    exponents = np.frexp(lengths)[1] - 1
+    table, step = values, 1
+    for exponent in range(int(exponents.max()) + 1):
+        if exponent:
+            table, step = op(table[:-step], table[step:]), 2 * step
+        which = np.flatnonzero(exponents == exponent)
+        if len(which):
+            begin = lo[which]
+            left = table.take(begin)
+            begin += lengths[which]
+            begin -= step
+            result[which] = op(left, table.take(begin), out=left)
+    return result
+
+
+def _sums_by_doubling(op: np.ufunc, values: Array, lo: Array, lengths: Array) -> Array:
+    """Sums of extents of any lengths: the parts that the bits of each length stand for."""
+    result = np.zeros(len(lo), values.dtype)
+    begun = lo.copy()
+    table, step = values, 1
+    for exponent in range(int(lengths.max()).bit_length()):
+        if exponent:
+            table, step = op(table[:-step], table[step:]), 2 * step
+        which = np.flatnonzero(lengths & step)
+        begin = begun[which]
+        result[which] += table.take(begin)
+        begun[which] = begin + step
+    return result
