@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from math import floor
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,56 +22,37 @@ Test: TypeAlias = Callable[[Array, Array, Any], Array]
 # partition adds), one partition makes a step alone, and a row is looked at where all rows are.
 STEP = 120_000
 STEP_EACH = 150
-JUMP = 1_500
-ROW = 50
+JUMP = 1_100
+ROW = 60
 
 # Rows looked at in one go, of all partitions together, and steps of one partition in one go.
 ROWS = 1 << 15
 JUMPS = 64
 
+# Sorting a place takes as long as going over this many rows.
+TICKED = 32
+
+# What a run starts with: a place that fires for certain, a partition, or what is no partition's.
+LEAP, BEGIN, NOBODY = 1, 2, 3
+
 
 def chain(
     values: Array, starts: Array, ends: Array, reference: Array, known: Array, threshold: Any
 ) -> tuple[Places, Array]:
-    """The places that fire a delta policy, ascending, and each partition's last reference.
-
-    Partition u has the places `starts[u]` to `ends[u]`, where values do not decrease; partitions
-    come in the order of their places. A place fires if its value minus the reference is greater
-    than the threshold (which is not negative), and its value is the reference from then on.
-    Without a known reference the first value becomes it, and does not fire.
-
-    >>> places, reference = chain(
-    ...     np.array([1, 4, 5, 9, 2, 9]), np.array([0, 4]), np.array([4, 6]),
-    ...     np.array([0, 0]), np.array([False, True]), 3,
-    ... )
-    >>> places.tolist(), reference.tolist()
-    ([2, 3, 5], [9, 9])
-    """
+    """See `primitives.chain`."""
+    threshold = exact(threshold, values)
     some = np.flatnonzero(starts < ends)
     last = reference.astype(values.dtype)
     if not len(some):
         return np.empty(0, np.int64), last
     begin, end = starts[some], ends[some]
-    last[some] = np.where(known[some], last[some], values.take(begin))
+    old = np.where(known[some], last[some], values.take(begin))
     with np.errstate(invalid="ignore", over="ignore"):  # inf - inf; neighbours across partitions
-        leaps = _leaps(values, begin, end, last[some], threshold)
-        runs = _Runs(values, threshold, [leaps])
-        runs.start(begin, end, last[some], leaps)
+        runs = _Runs(values, threshold)
+        runs.start(begin, end, old)
         fired = runs.run()
-    last[some] = _last_fired(values, fired, begin, end, last[some])
+    last[some] = _last_fired(values, fired, begin, end, old)
     return fired, last
-
-
-def _leaps(values: Array, begin: Array, end: Array, reference: Array, threshold: Any) -> Places:
-    """Places that fire whatever fired before: already the value before them is too far away."""
-    first, stop = int(begin[0]), int(end[-1])
-    near = values[first:stop]
-    places: Places = np.flatnonzero(near[1:] - near[:-1] > threshold) + (first + 1)
-    owner = begin.searchsorted(places, side="right") - 1
-    inside = (places > begin.take(owner)) & (places < end.take(owner))
-    # A reference beyond the values (they ran backwards before this batch) is farther than that.
-    inside &= values.take(places - 1) >= reference.take(owner)
-    return places[inside]
 
 
 def _last_fired(values: Array, fired: Places, begin: Array, end: Array, reference: Array) -> Array:
@@ -84,22 +66,53 @@ def _last_fired(values: Array, fired: Places, begin: Array, end: Array, referenc
 class _Runs:
     """Stretches of places, each with its reference, that go their way to the next boundaries."""
 
-    def __init__(self, values: Array, threshold: Any, fired: list[Places]) -> None:
+    def __init__(self, values: Array, threshold: Any) -> None:
         self.values = values
         self.threshold = threshold
-        self.fired = fired
+        self.fired: list[Places] = []
         self.width = 8  # of the search: about twice the distance of boundaries
 
-    def start(self, begin: Array, end: Array, reference: Array, leaps: Places) -> None:
-        """The partitions, cut where it is known that a place fires."""
-        where = begin.searchsorted(leaps, side="right")
-        self.place = np.insert(begin, where, leaps + 1)
-        self.end = np.insert(end, begin.searchsorted(leaps, side="right") - 1, leaps)
-        self.reference = np.insert(reference, where, self.values.take(leaps))
+    def start(self, begin: Array, end: Array, reference: Array) -> None:
+        """The partitions, cut at leaps: places that fire whatever fired before them.
+
+        Already the value before a leap is too far away. What comes after it is a run of its own.
+        """
+        first, stop = int(begin[0]), int(end[-1])
+        self.rows = stop - first
+        near = self.values[first:stop]
+        kinds = np.zeros(len(near), np.int8)
+        np.greater(near[1:] - near[:-1], self.threshold, out=kinds[1:], casting="unsafe")
+        self.clear(kinds, begin, end, reference)
+        kinds[end[:-1] - first] = NOBODY
+        kinds[begin - first] = BEGIN
+        heads = np.flatnonzero(kinds)
+        kinds = kinds.take(heads)
+        heads += first
+        leap = kinds == LEAP
+        self.fired.append(heads[leap])
+        self.reference = self.values.take(heads)
+        self.reference[kinds == BEGIN] = reference
+        self.place = heads + leap
+        self.end = np.append(heads[1:], stop)
+        self.keep(np.flatnonzero((kinds != NOBODY) & (self.place < self.end)))
+
+    def clear(self, kinds: Array, begin: Array, end: Array, reference: Array) -> None:
+        """Take back leaps between partitions, and those that are not farther than a reference.
+
+        A reference can be beyond the first values, if values ran backwards before this batch.
+        """
+        gaps = begin[1:] - end[:-1]
+        if gaps.any():
+            kinds[ranges(end[:-1], gaps) - begin[0]] = 0
+        ahead = np.flatnonzero(reference > self.values.take(begin))
+        if len(ahead):
+            lengths = (end - begin)[ahead] - 1
+            places = ranges(begin[ahead] + 1, lengths)
+            near = self.values.take(places - 1) < np.repeat(reference[ahead], lengths)
+            kinds[places[near] - begin[0]] = 0
 
     def run(self) -> Places:
         """Take the cheapest way, as far as the distance of boundaries so far tells."""
-        self.keep()
         gap = float("inf")
         while count := len(self.place):
             alone, together = JUMP, STEP / count + STEP_EACH
@@ -107,14 +120,22 @@ class _Runs:
                 gap = self.look_at_all()
             else:
                 gap = self.jump() if alone < together else self.step()
-            self.keep()
-        fired = np.concatenate(self.fired)
-        fired.sort()
-        return fired
+            self.keep(np.flatnonzero(self.place < self.end))
+        return self.places()
 
-    def keep(self) -> None:
-        """Drop the runs in which nothing fires any more, as their last value tells."""
-        some = np.flatnonzero(self.place < self.end)
+    def places(self) -> Places:
+        """All places that fired, ascending: sorted, or ticked off where they are many."""
+        fired = np.concatenate(self.fired)
+        if not len(fired) or TICKED * len(fired) < self.rows:
+            fired.sort()
+            return fired
+        first = int(fired.min())
+        ticks = np.zeros(int(fired.max()) - first + 1, np.bool_)
+        ticks[fired - first] = True
+        return np.flatnonzero(ticks) + first
+
+    def keep(self, some: Places) -> None:
+        """Keep these runs, without those where nothing fires any more, as the last value tells."""
         far = self.values.take(self.end[some] - 1) - self.reference[some] > self.threshold
         some = some[far]
         if len(some) < len(self.place):
@@ -184,27 +205,32 @@ class _Runs:
 
 
 def oldest_within(values: Array, lo: Array, hi: Array, newest: Array, threshold: Any) -> Places:
-    """For each query the first place in `[lo, hi)` that is near enough to `newest`, or `hi`.
-
-    Near enough is a value of which `newest - value > threshold` is not true. Values do not
-    decrease in `[lo, hi)`.
-
-    >>> values = np.array([1, 4, 6, 9])
-    >>> oldest_within(values, np.array([0, 0, 2]), np.array([4, 3, 2]), np.array([9, 99, 9]), 5)
-    array([1, 3, 2])
-    """
+    """See `primitives.oldest_within`."""
     if not len(lo) or not len(values):
         return lo.astype(np.int64)
     with np.errstate(invalid="ignore"):
-        return _search(_too_old, values, newest, threshold, lo, hi)
+        return _search(_too_old, values, newest, exact(threshold, values), lo, hi)
+
+
+def exact(threshold: Any, values: Array) -> Any:
+    """The threshold in the type of the values, with the same answers for all of them.
+
+    A difference of integers is greater than 2.5 if it is greater than 2.
+    """
+    if values.dtype.kind == "f":
+        return float(threshold)
+    limit = np.iinfo(np.int64).max
+    return limit if threshold >= limit else floor(threshold)
 
 
 def _not_yet(value: Array, old: Array, threshold: Any) -> Array:
-    return np.logical_not(value - old > threshold)
+    answer: Array = ~(value - old > threshold)
+    return answer
 
 
 def _too_old(value: Array, new: Array, threshold: Any) -> Array:
-    return np.greater(new - value, threshold)
+    answer: Array = new - value > threshold
+    return answer
 
 
 def _search(

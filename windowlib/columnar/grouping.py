@@ -22,8 +22,9 @@ ARROW_SPAN = 4096
 # and 20 to 50 where it does not (Zen 4), so it is not used.
 RADIX_BITS = 16
 
-# Counting ids beats comparing neighbours until there are this many possible ids for each row.
-COUNTED_IDS_PER_ROW = 2
+# With so many rows for each possible id, segments are found by halving; with fewer, neighbours are
+# compared.
+HALVED_ROWS_PER_ID = 32
 
 # Rows looked at before all of them are, to see whether a batch comes sorted.
 GLANCE = 64
@@ -44,15 +45,7 @@ def ranges(starts: Array, lengths: Array) -> Places:
 
 
 def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
-    """The layout of a batch, from the partition id of each row.
-
-    Returns the row at each place, the ids that occur, ascending, and where in the layout each of
-    them starts (with the end, so one more).
-
-    >>> order, touched, starts = group(np.array([7, 2, 7, 2, 7]), 8)
-    >>> order.tolist(), touched.tolist(), starts.tolist()
-    ([1, 3, 0, 2, 4], [2, 7], [0, 2, 5])
-    """
+    """See `primitives.group`."""
     rows = len(ids)
     if not rows:
         empty = np.empty(0, np.int64)
@@ -88,12 +81,10 @@ def _order(ids: Array, span: int) -> Places:
 
 def _segments(ids: Array, order: Places, span: int) -> tuple[Places, Places]:
     """The ids that occur, and where the layout's segments start and end."""
-    if span <= COUNTED_IDS_PER_ROW * len(ids):
-        counts = np.bincount(ids, minlength=span)
-        touched = np.flatnonzero(counts)
-        starts = np.zeros(len(touched) + 1, np.int64)
-        np.cumsum(counts[touched], out=starts[1:])
-        return touched, starts
+    if HALVED_ROWS_PER_ID * span <= len(ids):
+        bounds = np.searchsorted(ids, np.arange(span + 1, dtype=ids.dtype), sorter=order)
+        touched = np.flatnonzero(bounds[1:] > bounds[:-1])
+        return touched, np.append(bounds[touched], len(ids))
     placed = ids.take(order)
     inner = np.flatnonzero(placed[1:] != placed[:-1])
     starts = np.empty(len(inner) + 2, np.int64)

@@ -11,13 +11,18 @@ from typing import Any
 import numpy as np
 
 from windowlib.columnar.grouping import Array, ranges
+from windowlib.columnar.pairs import sums_by_digits
 
 # What was measured, in ns: a slot of `reduceat` (an extent takes two), each value under it, a pass
-# of doubling for each value, and looking up one place.
+# of doubling for each value, looking up one place, and adding digits for each value and extent.
 SLOT = 10.0
 COVERED = 0.15
 PASS = 0.25
 LOOK = 2.0
+DIGITS = 10.0
+
+# Digits give up after this many rounds: values of very different sizes need more.
+ROUNDS = 3
 
 # Values between extents are added up by `reduceat` too. Copying the covered values out costs about
 # this many times as much for each of them.
@@ -28,32 +33,17 @@ BLOCK = 1 << 16
 
 
 def sums(values: Array, lo: Array, hi: Array) -> Array:
-    """The sum of each extent `[lo, hi)`; 0 for an empty one.
-
-    Floats are added as a tree, pairs before pairs of pairs. Integers are exact while each sum
-    fits 64 bits.
-
-    >>> sums(np.array([1.0, 2.0, 4.0]), np.array([0, 1, 2]), np.array([2, 3, 2])).tolist()
-    [3.0, 6.0, 0.0]
-    """
+    """See `primitives.sums`; floats are added as a tree, pairs before pairs of pairs."""
     return _reduce(np.add, values.dtype.type(0), values, lo, hi)
 
 
 def largest(values: Array, lo: Array, hi: Array) -> Array:
-    """The largest value of each extent; of an empty one the lowest number there is.
-
-    >>> largest(np.array([1, 4, 2]), np.array([0, 2]), np.array([2, 3])).tolist()
-    [4, 2]
-    """
+    """See `primitives.largest`."""
     return _reduce(np.maximum, limits(values)[0], values, lo, hi)
 
 
 def smallest(values: Array, lo: Array, hi: Array) -> Array:
-    """The smallest value of each extent; of an empty one the highest number there is.
-
-    >>> smallest(np.array([1, 4, 2]), np.array([0, 2]), np.array([2, 3])).tolist()
-    [1, 2]
-    """
+    """See `primitives.smallest`."""
     return _reduce(np.minimum, limits(values)[1], values, lo, hi)
 
 
@@ -65,32 +55,57 @@ def limits(values: Array) -> tuple[Any, Any]:
     return info.min, info.max
 
 
+def two_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
+    """See `primitives.two_sums`; infinite only if the exact sum is too large for a float."""
+    if one_sign(values):
+        return sums(values, lo, hi), np.zeros(len(lo))
+    finite = np.isfinite(values)
+    if finite.all():
+        return _two_finite_sums(values, lo, hi)
+    high, low = _two_finite_sums(np.where(finite, values, 0.0), lo, hi)
+    marks = sums(np.where(finite, 0.0, values), lo, hi)
+    low[marks != 0] = 0.0
+    return np.where(marks == 0, high, marks), low
+
+
+def one_sign(values: Array) -> bool:
+    """Whether no value is negative or none positive; NaN is neither."""
+    with np.errstate(invalid="ignore"):
+        return not len(values) or bool(values.min() >= 0) or bool(values.max() <= 0)
+
+
+def _two_finite_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
+    longest = int((hi - lo).max()) if len(lo) else 0
+    return sums_by_digits(lambda digits: sums(digits, lo, hi), values, len(lo), longest)
+
+
 def _reduce(op: np.ufunc, nothing: Any, values: Array, lo: Array, hi: Array) -> Array:
+    if not len(lo):
+        return np.empty(0, values.dtype)
     lengths = hi - lo
-    some = np.flatnonzero(lengths)
-    if len(some) == len(lo):
+    if lengths.min() > 0:
         # Sums of places that belong to no extent may overflow or meet inf - inf.
         with np.errstate(over="ignore", invalid="ignore"):
             return _filled(op, values, lo, hi, lengths)
+    some = np.flatnonzero(lengths)
     result = np.full(len(lo), nothing, values.dtype)
-    if len(some):
-        result[some] = _reduce(op, nothing, values, lo[some], hi[some])
+    result[some] = _reduce(op, nothing, values, lo[some], hi[some])
     return result
 
 
 def _filled(op: np.ufunc, values: Array, lo: Array, hi: Array, lengths: Array) -> Array:
     """The results of extents of which none is empty."""
-    if not len(lo):
-        return np.empty(0, values.dtype)
     if len(lo) == 1 or (hi[0] == lo[1] and np.array_equal(hi[:-1], lo[1:])):
-        return _tiles(op, values[lo[0] : hi[-1]], lo - lo[0])
+        return _tiles(op, values[: hi[-1]], lo)
     first, last = int(lo.min()), int(hi.max())
-    return _overlapping(op, values[first:last], lo - first, hi - first, lengths)
+    if 2 * first > last:  # rather than look at values that no extent has
+        values, last, lo, hi = values[first:], last - first, lo - first, hi - first
+    return _overlapping(op, values[:last], lo, hi, lengths)
 
 
 def _tiles(op: np.ufunc, values: Array, lo: Array) -> Array:
     """Each extent starts where the one before ends."""
-    result: Array = op.reduceat(values, lo) if len(lo) < len(values) else values.copy()
+    result: Array = op.reduceat(values, lo)
     return result
 
 
@@ -101,17 +116,28 @@ def _overlapping(op: np.ufunc, values: Array, lo: Array, hi: Array, lengths: Arr
     if op is np.add and values.dtype.kind == "i":
         return _differences(values, lo, hi)
     longest = int(lengths.max())
-    passes = longest.bit_length()
+    passes = PASS * longest.bit_length() * span
     by_pairs = 2 * SLOT * count + COVERED * total
     if longest * count == total:
-        if PASS * passes * span + LOOK * count < by_pairs:
+        if passes + LOOK * count < by_pairs:
             return slide(op, values, longest).take(lo)
-    else:
-        looks = passes if op is np.add else 4
-        if PASS * passes * span + LOOK * looks * count < by_pairs:
-            table = _sums_by_doubling if op is np.add else _picks_by_doubling
-            return table(op, values, lo, lengths)
+    elif op is not np.add:
+        if passes + 4 * LOOK * count < by_pairs:
+            return _picks_by_doubling(op, values, lo, lengths)
+    elif DIGITS * (span + count) < by_pairs:
+        return _float_sums(values, lo, hi, lengths, longest)
     return _pairs(op, values, lo, hi)
+
+
+def _float_sums(values: Array, lo: Array, hi: Array, lengths: Array, longest: int) -> Array:
+    """Sums of extents of any lengths: exact as integers, if few rounds do for all values."""
+    if np.isfinite(values).all():
+        found = sums_by_digits(
+            lambda digits: _differences(digits, lo, hi), values, len(lo), longest, ROUNDS
+        )
+        if found is not None:
+            return found[0] + found[1]
+    return _sums_by_doubling(values, lo, lengths)
 
 
 def _copied(op: np.ufunc, values: Array, lo: Array, lengths: Array) -> Array:
@@ -218,14 +244,14 @@ def _picks_by_doubling(op: np.ufunc, values: Array, lo: Array, lengths: Array) -
     return result
 
 
-def _sums_by_doubling(op: np.ufunc, values: Array, lo: Array, lengths: Array) -> Array:
+def _sums_by_doubling(values: Array, lo: Array, lengths: Array) -> Array:
     """Sums of extents of any lengths: the parts that the bits of each length stand for."""
     result = np.zeros(len(lo), values.dtype)
     begun = lo.copy()
     table, step = values, 1
     for exponent in range(int(lengths.max()).bit_length()):
         if exponent:
-            table, step = op(table[:-step], table[step:]), 2 * step
+            table, step = table[:-step] + table[step:], 2 * step
         which = np.flatnonzero(lengths & step)
         begin = begun[which]
         result[which] += table.take(begin)

@@ -1,0 +1,329 @@
+"""The loops that numba compiles, each when it is first called; the results are kept on disk.
+
+Only `speed` uses them. Extents may be empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+from windowlib.columnar.grouping import Array, Places
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Floats of so many values are added in vector registers, some 16 partial sums; the sums of such
+# leaves are added with compensation.
+LEAF = 256
+
+
+def compiled(function: Function) -> Function:
+    """Compile a loop."""
+    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+
+
+def reordered(function: Function) -> Function:
+    """Compile a loop that may add in any order."""
+    return cast(Function, numba.njit(cache=True, nogil=True, fastmath={"reassoc"})(function))
+
+
+def without_nan(function: Function) -> Function:
+    """Compile a loop that sees no NaN and does not tell -0.0 from 0.0."""
+    return cast(Function, numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})(function))
+
+
+@compiled
+def count(ids: Array, low: int, ends: Places) -> int:
+    """How many rows each id has, then where each id starts; returns how many ids occur."""
+    for row in range(len(ids)):
+        ends[ids[row] - low] += 1
+    touched = 0
+    total = 0
+    for index in range(len(ends)):
+        size = ends[index]
+        touched += size > 0
+        ends[index] = total
+        total += size
+    return touched
+
+
+@compiled
+def place(ids: Array, low: int, ends: Places, order: Places) -> None:
+    """Put each row in its place; what was an id's start becomes its end."""
+    for row in range(len(ids)):
+        index = ids[row] - low
+        order[ends[index]] = row
+        ends[index] += 1
+
+
+@compiled
+def segments(ends: Places, low: int, touched: Places, starts: Places) -> None:
+    """The ids that occur and where they start, from the end of each."""
+    found = 0
+    before = 0
+    for index in range(len(ends)):
+        if ends[index] > before:
+            touched[found] = index + low
+            starts[found] = before
+            found += 1
+            before = ends[index]
+    starts[found] = before
+
+
+@compiled
+def ascending(lo: Array, hi: Array) -> bool:
+    """Whether neither the starts nor the ends of the extents go back."""
+    for index in range(1, len(lo)):
+        if lo[index] < lo[index - 1] or hi[index] < hi[index - 1]:
+            return False
+    return True
+
+
+@compiled
+def covered(lo: Array, hi: Array) -> tuple[int, int, int, int]:
+    """The first and the last place of all extents, their total and their longest length."""
+    first, last, total, longest = lo[0], hi[0], 0, 0
+    for index in range(len(lo)):
+        size = hi[index] - lo[index]
+        if size:
+            first = min(first, lo[index])
+            last = max(last, hi[index])
+            total += size
+            longest = max(longest, size)
+    return first, last, total, longest
+
+
+@reordered
+def _leaf(values: Array, begin: int, end: int) -> Any:
+    total = values[begin]
+    for index in range(begin + 1, end):
+        total += values[index]
+    return total
+
+
+@compiled
+def float_sums(values: Array, lo: Array, hi: Array, result: Array) -> None:
+    """Sums of extents, each on its own."""
+    for extent in range(len(lo)):
+        begin, end = lo[extent], hi[extent]
+        total = error = 0.0
+        while begin < end:
+            stop = min(begin + LEAF, end)
+            term = _leaf(values, begin, stop)
+            both = total + term
+            if abs(total) >= abs(term):
+                error += (total - both) + term
+            else:
+                error += (term - both) + total
+            total = both
+            begin = stop
+        result[extent] = total + error if np.isfinite(total) else total
+
+
+@compiled
+def int_sums(values: Array, lo: Array, hi: Array, result: Array) -> None:
+    """Sums of extents, each on its own."""
+    for extent in range(len(lo)):
+        if lo[extent] < hi[extent]:
+            result[extent] = _leaf(values, lo[extent], hi[extent])
+        else:
+            result[extent] = 0
+
+
+@without_nan
+def largest(values: Array, lo: Array, hi: Array, result: Array, nothing: Any) -> None:
+    """The largest of extents, each on its own."""
+    for extent in range(len(lo)):
+        best = nothing
+        for index in range(lo[extent], hi[extent]):
+            best = max(best, values[index])
+        result[extent] = best
+
+
+@without_nan
+def smallest(values: Array, lo: Array, hi: Array, result: Array, nothing: Any) -> None:
+    """The smallest of extents, each on its own."""
+    for extent in range(len(lo)):
+        best = nothing
+        for index in range(lo[extent], hi[extent]):
+            best = min(best, values[index])
+        result[extent] = best
+
+
+# Ascending extents that overlap much: the results of [begin, middle) for every begin are made at
+# once, from the middle backwards; from the middle on, one result grows with the extents. An extent
+# that starts behind the middle has its end as the next one. Every value is looked at twice.
+
+
+@without_nan
+def sliding_largest(
+    values: Array, lo: Array, hi: Array, result: Array, front: Array, nothing: Any
+) -> None:
+    """The largest of ascending extents; `front` has room for the longest."""
+    base = middle = grown = lo[0]
+    back = nothing
+    for extent in range(len(lo)):
+        begin, end = lo[extent], hi[extent]
+        if begin == end:
+            result[extent] = nothing
+            continue
+        if begin >= middle:
+            back = nothing
+            for index in range(end - 1, begin - 1, -1):
+                back = max(back, values[index])
+                front[index - begin] = back
+            base, middle, grown, back = begin, end, end, nothing
+        while grown < end:
+            back = max(back, values[grown])
+            grown += 1
+        result[extent] = max(front[begin - base], back)
+
+
+@without_nan
+def sliding_smallest(
+    values: Array, lo: Array, hi: Array, result: Array, front: Array, nothing: Any
+) -> None:
+    """The smallest of ascending extents; `front` has room for the longest."""
+    base = middle = grown = lo[0]
+    back = nothing
+    for extent in range(len(lo)):
+        begin, end = lo[extent], hi[extent]
+        if begin == end:
+            result[extent] = nothing
+            continue
+        if begin >= middle:
+            back = nothing
+            for index in range(end - 1, begin - 1, -1):
+                back = min(back, values[index])
+                front[index - begin] = back
+            base, middle, grown, back = begin, end, end, nothing
+        while grown < end:
+            back = min(back, values[grown])
+            grown += 1
+        result[extent] = min(front[begin - base], back)
+
+
+@compiled
+def _two_sum(a: float, b: float) -> tuple[float, float]:
+    """The sum rounded, and what rounding took away."""
+    high = a + b
+    other = high - a
+    return high, (a - (high - other)) + (b - other)
+
+
+@compiled
+def _settle(high: float, low: float) -> tuple[float, float]:
+    """A sum and its collected errors as a pair; a sum that is not finite has none."""
+    if not np.isfinite(high):
+        return high, 0.0
+    total = high + low
+    return total, low - (total - high)
+
+
+@compiled
+def pairs(values: Array, lo: Array, hi: Array, high: Array, low: Array) -> None:
+    """Sums of extents as pairs, each on its own."""
+    for extent in range(len(lo)):
+        total = errors = 0.0
+        for index in range(lo[extent], hi[extent]):
+            total, error = _two_sum(total, values[index])
+            errors += error
+        high[extent], low[extent] = _settle(total, errors)
+
+
+@compiled
+def sliding_pairs(
+    values: Array, lo: Array, hi: Array, high: Array, low: Array, front: Array, front_low: Array
+) -> None:
+    """Sums as pairs of ascending extents; `front` has room for the longest."""
+    base = middle = grown = lo[0]
+    back = back_low = 0.0
+    for extent in range(len(lo)):
+        begin, end = lo[extent], hi[extent]
+        if begin == end:
+            high[extent] = low[extent] = 0.0
+            continue
+        if begin >= middle:
+            back = back_low = 0.0
+            for index in range(end - 1, begin - 1, -1):
+                back, error = _two_sum(back, values[index])
+                back_low += error
+                front[index - begin] = back
+                front_low[index - begin] = back_low
+            base, middle, grown = begin, end, end
+            back = back_low = 0.0
+        while grown < end:
+            back, error = _two_sum(back, values[grown])
+            back_low += error
+            grown += 1
+        total, error = _two_sum(front[begin - base], back)
+        error += front_low[begin - base] + back_low
+        high[extent], low[extent] = _settle(total, error)
+
+
+@compiled
+def chain(
+    values: Array,
+    starts: Array,
+    ends: Array,
+    known: Array,
+    threshold: Any,
+    reference: Array,
+    places: Places,
+) -> int:
+    """Follow each partition from one boundary to the next; returns how many places fired."""
+    fired = 0
+    for partition in range(len(starts)):
+        place, end = starts[partition], ends[partition]
+        if place == end:
+            continue
+        old = reference[partition] if known[partition] else values[place]
+        while place < end:
+            if values[place] - old > threshold:
+                old = values[place]
+                places[fired] = place
+                fired += 1
+                place += 1
+                continue
+            # Leap while nothing fires, then come back by halving: nothing does below `place`.
+            step = 1
+            while place + step < end and not values[place + step] - old > threshold:
+                place += step
+                step *= 2
+            stop = min(place + step, end)
+            place += 1
+            while place < stop:
+                half = (place + stop) >> 1
+                if values[half] - old > threshold:
+                    stop = half
+                else:
+                    place = half + 1
+        reference[partition] = old
+    return fired
+
+
+@compiled
+def oldest_within(
+    values: Array, lo: Array, hi: Array, newest: Array, threshold: Any, places: Places
+) -> None:
+    """Halve for each query, from where the one before ended if that is no detour."""
+    hint = 0
+    for query in range(len(lo)):
+        begin, end, new = lo[query], hi[query], newest[query]
+        if begin < hint <= end and new - values[hint - 1] > threshold:
+            begin = hint
+            step = 1
+            while begin + step <= end and new - values[begin + step - 1] > threshold:
+                begin += step
+                step *= 2
+            end = min(begin + step, end)
+        while begin < end:
+            half = (begin + end) >> 1
+            if new - values[half] > threshold:
+                begin = half + 1
+            else:
+                end = half
+        hint = places[query] = begin
