@@ -1,0 +1,1 @@
+"""Windows over whole Arrow batches, with array arithmetic: the answers of the event engine."""

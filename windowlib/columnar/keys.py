@@ -1,0 +1,263 @@
+"""Partition keys as small numbers, found for whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windowlib.attributes import one_key
+from windowlib.columnar import physical
+from windowlib.columnar.columns import Column
+from windowlib.columnar.decline import Decline
+from windowlib.columnar.numbering import Ids, Numbers, Pairs
+
+Some = npt.NDArray[np.integer[Any]]
+
+MINUS_ZERO = np.int64(-(1 << 63))  # the bits of -0.0
+
+
+class Keys:
+    """Numbers for partition keys: the same number for the same key for as long as the table lives.
+
+    Keys are equal as in a dict over the Python values: all NaN are one key, None is one.
+
+    >>> keys = Keys(("k",), several=False)
+    >>> keys.encode([pa.array(["b", "a", "b"])]), keys.encode([pa.array(["a", None])])
+    (array([0, 1, 0], dtype=int32), array([1, 2], dtype=int32))
+    >>> keys.values([2, 0])
+    [None, 'b']
+    """
+
+    __slots__ = ("_pairs", "_parts", "_python", "names", "several")
+
+    def __init__(self, names: tuple[str, ...], several: bool) -> None:
+        self.names = names
+        self.several = several
+        self._clear()
+
+    def _clear(self) -> None:
+        self._parts = [_Part(name) for name in self.names]
+        # Two columns make a pair, that and a third another, and so on.
+        self._pairs = [Pairs() for _ in self.names[1:]]
+        self._python: list[Any] = []  # keys as Python values, as far as someone asked
+
+    def __len__(self) -> int:
+        return len(self._pairs[-1]) if self._pairs else len(self._parts[0])
+
+    def encode(self, columns: Sequence[Any]) -> Ids:
+        """The numbers of the keys of a batch, one per row; new keys get new ones."""
+        for part, column in zip(self._parts, columns, strict=True):
+            part.check(column.type)
+        first, *others = [
+            part.encode(column) for part, column in zip(self._parts, columns, strict=True)
+        ]
+        for pairs, part, other in zip(self._pairs, self._parts[1:], others, strict=True):
+            first = pairs.encode(first, other, len(part))
+        return first
+
+    def arrow(self, ids: Some | Sequence[int]) -> list[Any]:
+        """The keys with these numbers: one Arrow array for each key column."""
+        rest: Some = np.asarray(ids, np.int64)
+        found = []
+        for pairs, part in zip(reversed(self._pairs), reversed(self._parts[1:]), strict=True):
+            rest, last = pairs.split(rest)
+            found.append(part.arrow(last))
+        return [self._parts[0].arrow(rest), *reversed(found)]
+
+    def values(self, ids: Some | Sequence[int]) -> list[Any]:
+        """The keys with these numbers, as Python values."""
+        known = self._python
+        if len(known) < len(self):
+            known += self._listed(np.arange(len(known), len(self)))
+        return [known[i] for i in np.asarray(ids, np.int64).tolist()]
+
+    def _listed(self, ids: Some) -> list[Any]:
+        columns = [array.to_pylist() for array in self.arrow(ids)]
+        return [
+            one_key(key) for key in (zip(*columns, strict=True) if self.several else columns[0])
+        ]
+
+    def adopt(self, keys: Sequence[Any], types: Sequence[Any]) -> Ids:
+        """The numbers of Python keys; declined unless they convert exactly to these types."""
+        rows = keys if self.several else [(key,) for key in keys]
+        if not all(type(row) is tuple and len(row) == len(self.names) for row in rows):
+            raise Decline(f"keys that are not one value for each of {', '.join(self.names)}")
+        columns = list(zip(*rows, strict=True)) or [()] * len(self.names)
+        arrays = []
+        for values, kind in zip(columns, types, strict=True):
+            array = Column.from_values(list(values), kind).arrow()
+            # A key shows as it was first spelled, which an equal one does not.
+            if list(map(repr, values)) != list(map(repr, array.to_pylist())):
+                raise Decline(f"keys that are not exact as {kind}")
+            arrays.append(array)
+        return self.encode(arrays)
+
+    def compact(self, ids: Some | Sequence[int]) -> None:
+        """Keep only the keys with these numbers; they get new ones, in this order from 0."""
+        kept = self.arrow(ids)
+        self._clear()
+        self.encode(kept)
+
+
+class _Part:
+    """Numbers for the values of one key column."""
+
+    __slots__ = ("_dictionary", "_numbers", "_remap", "name", "type")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.type: Any = None  # of the first batch
+        self._numbers: Numbers | _Objects = Numbers()
+        self._dictionary: Any = None  # the last one that came, and its values' numbers
+        self._remap: Ids = np.empty(0, np.int32)
+
+    def __len__(self) -> int:
+        return self._numbers.count
+
+    def check(self, kind: Any) -> None:
+        """Decline a type that cannot be a key, or is not the one that came first."""
+        kind = physical.plain_type(kind)
+        if self.type is None:
+            if pa.types.is_nested(kind):
+                raise Decline(f"key column {self.name!r} of type {kind}")
+            self.type = kind
+            if pa.types.is_floating(kind):
+                self._numbers = Numbers(wide=True)
+        if kind != self.type and (_family(kind) is None or _family(kind) != _family(self.type)):
+            raise Decline(f"key column {self.name!r} changed type from {self.type} to {kind}")
+
+    def encode(self, array: Any) -> Ids:
+        """The numbers of the values, one per row."""
+        if isinstance(array, pa.ChunkedArray):
+            found = [self.encode(chunk) for chunk in array.chunks]
+            return np.concatenate([np.empty(0, np.int32), *found])
+        if isinstance(array, pa.ExtensionArray):
+            return self.encode(array.storage)
+        if pa.types.is_dictionary(array.type):
+            return self._encode_dictionary(array)
+        array = physical.plain(array)
+        if _family(self.type) is not None:
+            return self._encode_objects(array)
+        column = Column.of(array)
+        if not column.physical:
+            return self._encode_objects(array)
+        if isinstance(self._numbers, _Objects):  # decimals, some of them earlier beyond int64
+            return self._encode_objects(array)
+        return self._numbers.encode(self._bits(column), column.valid)
+
+    def _bits(self, column: Column) -> npt.NDArray[np.int64]:
+        """Integers that are equal where the values are."""
+        data: npt.NDArray[Any] = column.data
+        if not column.floating:
+            return data
+        nan = np.isnan(data)
+        if nan.any():
+            data = np.where(nan, np.nan, data)
+        bits: npt.NDArray[np.int64] = data.view(np.int64)
+        if (bits == MINUS_ZERO).any():
+            raise Decline(f"key column {self.name!r} with -0.0, which shows as 0.0 or not")
+        return bits
+
+    def _encode_objects(self, array: Any) -> Ids:
+        if isinstance(self._numbers, Numbers):
+            objects = _Objects()
+            if self._numbers.count:  # all distinct: the same numbers again
+                objects.encode(self.arrow(np.arange(self._numbers.count)))
+            self._numbers = objects
+        try:
+            return self._numbers.encode(array if array.type == self.type else array.cast(self.type))
+        except pa.ArrowNotImplementedError as error:
+            raise Decline(f"key column {self.name!r} of type {self.type}") from error
+
+    def _encode_dictionary(self, array: Any) -> Ids:
+        """Look up the numbers of the dictionary's values, found when first used."""
+        dictionary = array.dictionary
+        if self._dictionary is None or not _equal(self._dictionary, dictionary):
+            self._dictionary = dictionary
+            self._remap = np.full(len(dictionary) + 1, -1, np.int32)
+        entries = array.indices
+        if entries.null_count:
+            entries = entries.cast(pa.int64()).fill_null(len(dictionary))
+        places = entries.to_numpy()
+        ids: Ids = self._remap[places]
+        if len(ids) and ids.min() < 0:
+            used = pa.array(places[ids < 0]).unique().to_numpy()
+            wanted = pa.array(used, mask=used == len(dictionary))
+            self._remap[used] = self.encode(physical.gather(physical.plain(dictionary), wanted))
+            ids = self._remap[places]
+        return ids
+
+    def arrow(self, ids: Some) -> Any:
+        """The values with these numbers."""
+        numbers = self._numbers
+        if isinstance(numbers, _Objects):
+            return physical.gather(numbers.values, pa.array(ids))
+        data: npt.NDArray[Any] = numbers.values[ids]
+        valid = None if numbers.null < 0 else ids != numbers.null
+        if pa.types.is_floating(self.type):
+            data = data.view(np.float64)
+        if valid is not None:
+            data = np.where(valid, data, data.dtype.type(0))
+        return Column(self.type, data, valid).arrow()
+
+
+class _Objects:
+    """Numbers for values that are no numbers themselves: a dict over the distinct ones."""
+
+    __slots__ = ("_arrays", "_ids")
+
+    def __init__(self) -> None:
+        self._ids: dict[Any, int] = {}
+        self._arrays: list[Any] = []
+
+    @property
+    def count(self) -> int:
+        return len(self._ids)
+
+    @property
+    def values(self) -> Any:
+        """The value of each number."""
+        if len(self._arrays) > 1:
+            self._arrays = [pa.concat_arrays(self._arrays)]
+        return self._arrays[0]
+
+    def encode(self, array: Any) -> Ids:
+        """The numbers of these values; new values get new ones."""
+        encoded = array.dictionary_encode(null_encoding="encode")
+        distinct, ids = encoded.dictionary, self._ids
+        values = distinct.to_pylist()
+        fresh = [place for place, value in enumerate(values) if value not in ids]
+        if fresh or not self._arrays:
+            ids.update(zip((values[place] for place in fresh), count(len(ids)), strict=False))
+            self._arrays.append(physical.gather(distinct, pa.array(fresh, pa.int64())))
+        numbers = np.fromiter(map(ids.__getitem__, values), np.int32, len(values))
+        found: Ids = numbers[encoded.indices.to_numpy()]
+        return found
+
+
+def _family(kind: Any) -> str | None:
+    """What types with equal values have in common: text is text with offsets of any width."""
+    types = pa.types
+    if types.is_string(kind) or types.is_large_string(kind) or kind == pa.string_view():
+        return "text"
+    if types.is_binary(kind) or types.is_large_binary(kind) or kind == pa.binary_view():
+        return "bytes"
+    return None
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two dictionaries are the same; the same memory needs no look."""
+    if one is other:
+        return True
+    if one.type != other.type or len(one) != len(other):
+        return False
+    return _memory(one) == _memory(other) or bool(one.equals(other))
+
+
+def _memory(array: Any) -> tuple[Any, ...]:
+    return array.offset, *[buffer and buffer.address for buffer in array.buffers()]
