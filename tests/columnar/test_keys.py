@@ -148,12 +148,49 @@ def test_many_scattered_keys_over_many_batches():
     checked(Keys(("k",), several=False), batches)
 
 
-def test_few_sorted_arrays_hold_many_scattered_keys():
-    numbers = Numbers(wide=True)
-    for start in range(2000):
-        numbers.encode(np.array([start * 10**9]), None)
-    assert len(numbers._sorted) <= 12
-    assert numbers.encode(np.arange(2000) * 10**9, None).tolist() == list(range(2000))
+@pytest.mark.parametrize("step", [1, 2**32, 2**32 + 1, 2**40, 10**9])
+def test_values_with_any_step_between_them_are_found_by_their_hash(step):
+    numbers = Numbers(limit=0)
+    values = np.arange(3000) * step
+    assert [numbers.encode(values[i : i + 1]).tolist() for i in range(100)] == [
+        [i] for i in range(100)
+    ]
+    assert numbers.encode(values).tolist() == list(range(3000))
+    assert numbers.encode(values[::-1].copy()).tolist() == list(range(3000))[::-1]
+    assert numbers.encode(values + 1).tolist()[-1] == (5999 if step > 1 else 3000)
+
+
+# -- strings --
+
+ALIKE = ["", "a", "a\0", "\0", "\0a", "\0\0", "a\0b", *[("abcdefgh" * 9)[:n] for n in range(2, 60)]]
+ALIKE += [text[:-1] + "\0" for text in ALIKE[7:]] + [text[:-1] + "é" for text in ALIKE[7:]]
+ALIKE += ["x" + text for text in ALIKE]
+
+
+@pytest.mark.parametrize("most", [7, 8, 9, 16, 17, 40, 41, 99])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_strings_that_are_alike_are_different_keys(kind, most):
+    short = [text for text in ALIKE if len(text.encode()) <= most]
+    whole = pa.array([*short[::-1], None, *short], kind)
+    assert (
+        len(checked(Keys(("k",), several=False), [[whole], [whole.slice(5)]])) == len({*short}) + 1
+    )
+    parts = [[whole.slice(i, 7)] for i in range(0, len(whole), 7)]
+    checked(Keys(("k",), several=False), [*parts, [whole]])
+
+
+def test_strings_right_at_the_end_of_their_memory():
+    text = b"abcdefghij"
+    for size in range(1, 11):
+        offsets = pa.py_buffer(np.array([0, size - 1, size], np.int32))
+        buffers = [None, offsets, pa.py_buffer(text[:size])]
+        array = pa.Array.from_buffers(pa.string(), 2, buffers)
+        checked(Keys(("k",), several=False), [[array], [array.slice(1)]])
+
+
+@given(st.lists(st.lists(st.none() | st.binary(max_size=50), max_size=9), max_size=4))
+def test_any_bytes_are_keys(batches):
+    checked(Keys(("k",), several=False), [[pa.array(rows, pa.binary())] for rows in batches])
 
 
 # -- dictionaries --

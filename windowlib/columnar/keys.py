@@ -15,6 +15,7 @@ from windowlib.columnar import physical
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.numbering import Ids, Numbers, Pairs
+from windowlib.columnar.texts import Texts
 
 Some = npt.NDArray[np.integer[Any]]
 
@@ -113,7 +114,7 @@ class _Part:
     def __init__(self, name: str) -> None:
         self.name = name
         self.type: Any = None  # of the first batch
-        self._numbers: Numbers | _Objects = Numbers()
+        self._numbers: Numbers | Texts | _Objects = Numbers()
         self._dictionary: Any = None  # the last one that came, and its values' numbers
         self._remap: Ids = np.empty(0, np.int32)
 
@@ -128,9 +129,9 @@ class _Part:
                 raise Decline(f"key column {self.name!r} of type {kind}")
             self.type = kind
             if pa.types.is_floating(kind):
-                self._numbers = Numbers(wide=True)
+                self._numbers = Numbers(limit=0)
             elif not physical.numeric(kind):
-                self._numbers = _Objects(kind)
+                self._numbers = _Objects(kind) if _family(kind) is None else Texts(kind)
         if kind != self.type and (_family(kind) is None or _family(kind) != _family(self.type)):
             raise Decline(f"key column {self.name!r} changed type from {self.type} to {kind}")
 
@@ -190,7 +191,7 @@ class _Part:
     def arrow(self, ids: Some) -> Any:
         """The values with these numbers."""
         numbers = self._numbers
-        if isinstance(numbers, _Objects):
+        if not isinstance(numbers, Numbers):
             return numbers.values.take(pa.array(ids)).cast(self.type)
         data: npt.NDArray[Any] = numbers.values[ids]
         valid = None if numbers.null < 0 else ids != numbers.null
@@ -202,14 +203,13 @@ class _Part:
 
 
 class _Objects:
-    """Numbers for values that are no numbers themselves: a dict over the distinct ones."""
+    """Numbers for values of other types: a dict over the distinct ones."""
 
-    __slots__ = ("_arrays", "_ids", "_type")
+    __slots__ = ("_arrays", "_ids")
 
     def __init__(self, kind: Any) -> None:
-        self._type = physical.VIEWS.get(kind, kind)
         self._ids: dict[Any, int] = {}
-        self._arrays: list[Any] = [pa.nulls(0, self._type)]
+        self._arrays: list[Any] = [pa.nulls(0, kind)]
 
     @property
     def count(self) -> int:
@@ -224,8 +224,6 @@ class _Objects:
 
     def encode(self, array: Any) -> Ids:
         """The numbers of these values; new values get new ones."""
-        if array.type != self._type:
-            array = array.cast(self._type)
         encoded = array.dictionary_encode(null_encoding="encode")
         distinct, ids = encoded.dictionary, self._ids
         values = distinct.to_pylist()
