@@ -1,1 +1,1 @@
-"""The columnar engine: the answers of the event engine for whole Arrow batches, with arrays."""
+"""Windows over whole Arrow batches, with array arithmetic: the answers of the event engine."""

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from windowlib.columnar import physical
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.numbering import Numbers
 from windowlib.columnar.physical import Valid
 
 Places = npt.NDArray[np.integer[Any]]
@@ -153,30 +154,32 @@ class Column:
         >>> codes, distinct.arrow().to_pylist()
         (array([ 0, -1,  1,  0,  1]), [7.5, 0.0])
         """
-        array = pa.array(self._alike(), mask=self._missing()) if self.physical else self.data
+        if not self.physical:
+            return self._encoded()
+        data: npt.NDArray[Any] = self.data
+        limit = max(1024, 4 * len(data))  # a table of many more slots than rows does not pay
+        if self.floating:
+            data = data + 0.0  # one spelling of zero, and below of NaN
+            data[np.isnan(data)] = np.nan
+            data, limit = data.view(np.int64), 0
+        numbers = Numbers(limit)
+        codes = np.full(len(data), -1, np.int64)
+        if self.valid is None:
+            codes[:] = numbers.encode(data)
+        else:
+            codes[self.valid] = numbers.encode(data[self.valid])
+        distinct = self.with_values(numbers.values.view(self.data.dtype))
+        if self.floating:
+            distinct.data[distinct.data == 0] = self.data[self._there() & (self.data == 0)][:1]
+        return codes, distinct
+
+    def _encoded(self) -> tuple[npt.NDArray[np.int64], Column]:
         try:
-            encoded = _sortable(array).dictionary_encode()
+            encoded = _sortable(self.data).dictionary_encode()
         except pa.ArrowNotImplementedError as error:
             raise Decline(f"values of {self.type} cannot be told apart") from error
         codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        # Each value as it first appeared, so that 0.0 and -0.0 keep their spelling.
-        first = np.empty(len(encoded.dictionary) + 1, np.int64)
-        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-        return codes, self.take(first[:-1])._all_there()
-
-    def _alike(self) -> npt.NDArray[Any]:
-        """The data, with one spelling of zero and of NaN."""
-        data: npt.NDArray[Any] = self.data
-        if self.floating:
-            data = data + 0.0
-            data[np.isnan(data)] = np.nan
-        return data
-
-    def _missing(self) -> Valid:
-        return None if self.valid is None else ~self.valid
-
-    def _all_there(self) -> Column:
-        return Column(self.type, self.data)
+        return codes, Column(self.type, encoded.dictionary.cast(self.type))
 
 
 def _sortable(array: Any) -> Any:

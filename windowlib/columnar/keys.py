@@ -15,6 +15,7 @@ from windowlib.columnar import physical
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.numbering import Ids, Numbers, Pairs
+from windowlib.columnar.texts import Texts
 
 Some = npt.NDArray[np.integer[Any]]
 
@@ -99,9 +100,10 @@ class Keys:
 
     def compact(self, ids: Some | Sequence[int]) -> None:
         """Keep only the keys with these numbers; they get new ones, in this order from 0."""
-        kept = self.arrow(ids)
-        self._clear()
-        self.encode(kept)
+        if len(self):
+            kept = self.arrow(ids)
+            self._clear()
+            self.encode(kept)
 
 
 class _Part:
@@ -112,7 +114,7 @@ class _Part:
     def __init__(self, name: str) -> None:
         self.name = name
         self.type: Any = None  # of the first batch
-        self._numbers: Numbers | _Objects = Numbers()
+        self._numbers: Numbers | Texts | _Objects = Numbers()
         self._dictionary: Any = None  # the last one that came, and its values' numbers
         self._remap: Ids = np.empty(0, np.int32)
 
@@ -127,7 +129,9 @@ class _Part:
                 raise Decline(f"key column {self.name!r} of type {kind}")
             self.type = kind
             if pa.types.is_floating(kind):
-                self._numbers = Numbers(wide=True)
+                self._numbers = Numbers(limit=0)
+            elif not physical.numeric(kind):
+                self._numbers = _Objects(kind) if _family(kind) is None else Texts(kind)
         if kind != self.type and (_family(kind) is None or _family(kind) != _family(self.type)):
             raise Decline(f"key column {self.name!r} changed type from {self.type} to {kind}")
 
@@ -141,14 +145,17 @@ class _Part:
         if pa.types.is_dictionary(array.type):
             return self._encode_dictionary(array)
         array = physical.plain(array)
-        if _family(self.type) is not None:
-            return self._encode_objects(array)
-        column = Column.of(array)
-        if not column.physical:
-            return self._encode_objects(array)
-        if isinstance(self._numbers, _Objects):  # decimals, some of them earlier beyond int64
-            return self._encode_objects(array)
-        return self._numbers.encode(self._bits(column), column.valid)
+        if isinstance(self._numbers, Numbers):
+            column = Column.of(array)
+            if column.physical:
+                return self._numbers.encode(self._bits(column), column.valid)
+            known = self.arrow(np.arange(len(self)))  # decimals, and now one is beyond int64
+            self._numbers = _Objects(self.type)
+            self._numbers.encode(known)  # all distinct: the same numbers again
+        try:
+            return self._numbers.encode(array)
+        except pa.ArrowNotImplementedError as error:
+            raise Decline(f"key column {self.name!r} of type {self.type}") from error
 
     def _bits(self, column: Column) -> npt.NDArray[np.int64]:
         """Integers that are equal where the values are."""
@@ -162,17 +169,6 @@ class _Part:
         if (bits == MINUS_ZERO).any():
             raise Decline(f"key column {self.name!r} with -0.0, which shows as 0.0 or not")
         return bits
-
-    def _encode_objects(self, array: Any) -> Ids:
-        if isinstance(self._numbers, Numbers):
-            objects = _Objects()
-            if self._numbers.count:  # all distinct: the same numbers again
-                objects.encode(self.arrow(np.arange(self._numbers.count)))
-            self._numbers = objects
-        try:
-            return self._numbers.encode(array if array.type == self.type else array.cast(self.type))
-        except pa.ArrowNotImplementedError as error:
-            raise Decline(f"key column {self.name!r} of type {self.type}") from error
 
     def _encode_dictionary(self, array: Any) -> Ids:
         """Look up the numbers of the dictionary's values, found when first used."""
@@ -195,8 +191,8 @@ class _Part:
     def arrow(self, ids: Some) -> Any:
         """The values with these numbers."""
         numbers = self._numbers
-        if isinstance(numbers, _Objects):
-            return physical.gather(numbers.values, pa.array(ids))
+        if not isinstance(numbers, Numbers):
+            return numbers.values.take(pa.array(ids)).cast(self.type)
         data: npt.NDArray[Any] = numbers.values[ids]
         valid = None if numbers.null < 0 else ids != numbers.null
         if pa.types.is_floating(self.type):
@@ -207,13 +203,13 @@ class _Part:
 
 
 class _Objects:
-    """Numbers for values that are no numbers themselves: a dict over the distinct ones."""
+    """Numbers for values of other types: a dict over the distinct ones."""
 
     __slots__ = ("_arrays", "_ids")
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Any) -> None:
         self._ids: dict[Any, int] = {}
-        self._arrays: list[Any] = []
+        self._arrays: list[Any] = [pa.nulls(0, kind)]
 
     @property
     def count(self) -> int:
@@ -232,9 +228,9 @@ class _Objects:
         distinct, ids = encoded.dictionary, self._ids
         values = distinct.to_pylist()
         fresh = [place for place, value in enumerate(values) if value not in ids]
-        if fresh or not self._arrays:
+        if fresh:
             ids.update(zip((values[place] for place in fresh), count(len(ids)), strict=False))
-            self._arrays.append(physical.gather(distinct, pa.array(fresh, pa.int64())))
+            self._arrays.append(distinct.take(pa.array(fresh)))
         numbers = np.fromiter(map(ids.__getitem__, values), np.int32, len(values))
         found: Ids = numbers[encoded.indices.to_numpy()]
         return found
@@ -256,7 +252,10 @@ def _equal(one: Any, other: Any) -> bool:
         return True
     if one.type != other.type or len(one) != len(other):
         return False
-    return _memory(one) == _memory(other) or bool(one.equals(other))
+    if _memory(one) == _memory(other):
+        return True
+    # For Arrow 0.0 equals -0.0, which is not to be overlooked.
+    return not pa.types.is_floating(one.type) and bool(one.equals(other))
 
 
 def _memory(array: Any) -> tuple[Any, ...]:

@@ -13,96 +13,117 @@ from windowlib.columnar.physical import Valid
 Ids = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 
-LIMIT = 1 << 22  # the widest range of values that gets a table: 16 MB
+LIMIT = 1 << 22  # the widest range of values that gets a table of its own: 16 MB
+HEAD = 2048
+GOLDEN = np.uint64(0x9E37_79B9_7F4A_7C15)  # 2**64 over the golden ratio spreads what it multiplies
 
 
 class Numbers:
     """Numbers for int64 values and null.
 
-    Values in a narrow range are looked up in a table, one slot per value; others are made distinct
-    first, and those searched for in sorted arrays.
+    Values in a narrow range are looked up in a table, one slot per value; others by their hash.
 
     >>> numbers = Numbers()
-    >>> numbers.encode(np.array([30, 10, 30]), None), numbers.encode(np.array([20, 10]), None)
+    >>> numbers.encode(np.array([30, 10, 30])), numbers.encode(np.array([20, 10]))
     (array([0, 1, 0], dtype=int32), array([2, 1], dtype=int32))
     """
 
-    __slots__ = ("_base", "_known", "_sorted", "_table", "count", "null")
+    __slots__ = ("_base", "_hashed", "_known", "_limit", "_table", "count", "null")
 
-    def __init__(self, *, wide: bool = False) -> None:
+    def __init__(self, limit: int = LIMIT) -> None:
         self.count = 0
+        self._limit = limit  # of the range that gets a table
         self.null = -1  # the number of null, once it has appeared
         self._known: Ints = np.empty(16, np.int64)  # value by number; null has any
         self._base = 0  # the value of the table's first slot
-        # Number by slot, -1 for none; the last slot is null's.
-        self._table: Ids | None = None if wide else np.full(1, -1, np.int32)
-        self._sorted: list[tuple[Ints, Ids]] = []
+        self._table: Ids | None = np.empty(0, np.int32) if limit else None  # -1 for no number
+        self._hashed = Hashed()
 
     @property
     def values(self) -> Ints:
         """The value of each number."""
         return self._known[: self.count]
 
-    def encode(self, data: Ints, valid: Valid) -> Ids:
+    def encode(self, data: Ints, valid: Valid = None) -> Ids:
         """The numbers of these values; new values get new ones."""
         if not len(data):
             return np.empty(0, np.int32)
+        if valid is not None:
+            return self._encode_nulls(data, valid)
+        if not self.count and len(data) > 4 * HEAD:
+            self.encode(data[:HEAD])  # so that most of the others have numbers already
         if self._table is not None:
-            slots = self._slots(data, valid)
+            slots = self._slots(data)
             if slots is not None:
                 return self._look_up(slots)
             self._widen()
-        encoded = pa.array(data, mask=None if valid is None else ~valid).dictionary_encode(
-            null_encoding="encode"
-        )
-        found: Ids = self._search(encoded.dictionary)[encoded.indices.to_numpy()]
-        return found
+        return self._search(data)
+
+    def _encode_nulls(self, data: Ints, valid: npt.NDArray[np.bool_]) -> Ids:
+        first = int(valid.argmin())
+        if valid[first]:
+            return self.encode(data)
+        if self.null < 0:  # it gets its number in its turn
+            before = self.encode(data[:first])
+            (self.null,) = self._admit(data[first : first + 1]).tolist()
+            return np.concatenate([before, self._encode_nulls(data[first:], valid[first:])])
+        if self._table is not None and self._base == 0 and _below(data, len(self._table)):
+            ids = np.where(valid, self._table.take(data), np.int32(self.null))
+            if ids.min() >= 0:
+                return ids
+        ids = np.full(len(data), self.null, np.int32)
+        ids[valid] = self.encode(data[valid])
+        return ids
+
+    def _admit(self, values: Ints) -> Ids:
+        """Numbers for values that have none yet."""
+        start, self.count = self.count, self.count + len(values)
+        if self.count > len(self._known):
+            more = np.empty(2 * self.count, np.int64)
+            more[:start] = self._known[:start]
+            self._known = more
+        self._known[start : self.count] = values
+        return np.arange(start, self.count, dtype=np.int32)
+
+    def _present(self) -> tuple[Ints, Ids]:
+        """All values but null, and their numbers."""
+        ids = np.arange(self.count, dtype=np.int32)
+        here = ids != self.null
+        return self.values[here], ids[here]
 
     # -- narrow: a table --
 
-    def _slots(self, data: Ints, valid: Valid) -> Ints | None:
+    def _slots(self, data: Ints) -> Ints | None:
         """Where in the table the values are; None: their range is too wide for one."""
-        table = self._table
-        assert table is not None
-        if valid is None:
-            # Negative values are huge without a sign: one look finds both ends.
-            if self._base == 0 and data.view(np.uint64).max() < len(table) - 1:
-                return data
-            present = data
-        else:
-            present = data[valid]
-        if len(present) and not self._cover(int(present.min()), int(present.max())):
+        assert self._table is not None
+        if self._base == 0 and _below(data, len(self._table)):
+            return data
+        if not self._cover(int(data.min()), int(data.max())):
             return None
-        slots = data if self._base == 0 else data - self._base
-        if valid is not None:
-            assert self._table is not None
-            slots = np.where(valid, slots, len(self._table) - 1)
-        return slots
+        return data if self._base == 0 else data - self._base
 
     def _cover(self, low: int, high: int) -> bool:
         """Make the table large enough for values from low to high, if it may be that large."""
         assert self._table is not None
-        room = len(self._table) - 1
+        room = len(self._table)
         if self._base <= low and high < self._base + room:
             return True
         if room:
             low, high = min(low, self._base), max(high, self._base + room - 1)
-        if low >= 0 and high < LIMIT:
+        if low >= 0 and high < self._limit:
             low = 0
-        if high - low >= LIMIT:
+        if high - low >= self._limit:
             return False
         self._base = low
-        self._table = np.full((1 << (high - low).bit_length()) + 1, -1, np.int32)
-        numbers = np.arange(self.count, dtype=np.int32)
-        present = numbers != self.null
-        self._table[self.values[present] - low] = numbers[present]
-        self._table[-1] = self.null
+        self._table = np.full(1 << (high - low).bit_length(), -1, np.int32)
+        values, ids = self._present()
+        self._table[values - low] = ids
         return True
 
     def _look_up(self, slots: Ints) -> Ids:
         table = self._table
         assert table is not None
-        ids: Ids = table[slots]
+        ids: Ids = table.take(slots)
         if ids.min() >= 0:
             return ids
         rows = np.flatnonzero(ids < 0)
@@ -111,62 +132,93 @@ class Numbers:
         order = np.arange(len(rows), dtype=np.int32)
         table[wanted[::-1]] = order[::-1]
         fresh = wanted[table[wanted] == order]
-        null = len(table) - 1
-        table[fresh] = self._admit(fresh + self._base, fresh == null)
+        table[fresh] = self._admit(fresh + self._base)
         ids[rows] = table[wanted]
         return ids
 
-    def _admit(self, values: Ints, nulls: npt.NDArray[np.bool_]) -> Ids:
-        """Numbers for values that have none yet."""
-        start, self.count = self.count, self.count + len(values)
-        if self.count > len(self._known):
-            more = np.empty(2 * self.count, np.int64)
-            more[:start] = self._known[:start]
-            self._known = more
-        self._known[start : self.count] = values
-        ids = np.arange(start, self.count, dtype=np.int32)
-        if nulls.any():
-            self.null = start + int(nulls.argmax())
-        return ids
-
-    # -- wide: sorted arrays --
+    # -- wide: hashes --
 
     def _widen(self) -> None:
         self._table = None
-        ids = np.arange(self.count, dtype=np.int32)
-        present = ids != self.null
-        self._add(self.values[present], ids[present])
+        self._hashed.add(*self._present())
 
-    def _search(self, distinct: Any) -> Ids:
-        """The numbers of distinct values, at most one of them null."""
-        values, nulls = distinct.fill_null(0).to_numpy(), _nulls(distinct)
-        ids = np.full(len(values), -1, np.int32)
-        for known, numbers in self._sorted:
-            places = known.searchsorted(values)
-            places[places == len(known)] = 0
-            hits = known[places] == values
-            ids[hits] = numbers[places[hits]]
-        ids[nulls] = self.null
-        fresh = ids < 0
-        if fresh.any():
-            ids[fresh] = self._admit(values[fresh], nulls[fresh])
-            fresh &= ~nulls
-            self._add(values[fresh], ids[fresh])
+    def _search(self, data: Ints) -> Ids:
+        ids = self._hashed.find(data)
+        if ids.min() < 0:
+            rows = np.flatnonzero(ids < 0)
+            encoded = pa.array(data[rows]).dictionary_encode()
+            fresh = encoded.dictionary.to_numpy()
+            numbers = self._admit(fresh)
+            self._hashed.add(fresh, numbers)
+            ids[rows] = numbers[encoded.indices.to_numpy()]
         return ids
 
-    def _add(self, values: Ints, ids: Ids) -> None:
-        """Remember numbers: arrays of like sizes are merged, so that there are only a few."""
-        while self._sorted and len(self._sorted[-1][0]) <= 2 * len(values):
-            known, numbers = self._sorted.pop()
-            values, ids = np.concatenate([known, values]), np.concatenate([numbers, ids])
-        if len(values):
-            order = values.argsort()
-            self._sorted.append((values[order], ids[order]))
+
+def _below(data: Ints, limit: int) -> bool:
+    """Whether all values are in range(limit): negative ones are huge without a sign."""
+    return bool(data.view(np.uint64).max() < limit)
 
 
-def _nulls(array: Any) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
-    return found
+class Hashed:
+    """A hash table of int64 values, searched and filled for whole arrays at once.
+
+    >>> hashed = Hashed()
+    >>> hashed.add(np.array([7, 10**15]), np.array([0, 1], np.int32))
+    >>> hashed.find(np.array([10**15, 3, 7]))
+    array([ 1, -1,  0], dtype=int32)
+    """
+
+    __slots__ = ("_count", "_ids", "_shift", "_values")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._resize(8)
+
+    def _resize(self, bits: int) -> None:
+        self._shift = np.uint64(64 - bits)
+        self._values = np.zeros(1 << bits, np.int64)
+        self._ids = np.full(1 << bits, -1, np.int32)  # -1: the slot is free
+
+    def _home(self, values: Ints) -> Ints:
+        """The slot where the search for a value starts."""
+        bits = values.view(np.uint64)
+        mixed = bits >> np.uint64(32)
+        mixed ^= bits
+        mixed *= GOLDEN
+        mixed >>= self._shift
+        return mixed.view(np.int64)
+
+    def find(self, values: Ints) -> Ids:
+        """The numbers of these values, -1 for those that have none."""
+        slots = self._home(values)
+        ids: Ids = self._ids.take(slots)
+        # A free slot ends the search, and so does the value; others go on to the next slot.
+        rows = np.flatnonzero((self._values.take(slots) != values) & (ids >= 0))
+        slots = slots[rows]
+        while len(rows):
+            slots = (slots + 1) & (len(self._ids) - 1)
+            found = self._ids.take(slots)
+            ids[rows] = found
+            on = np.flatnonzero((self._values.take(slots) != values[rows]) & (found >= 0))
+            rows, slots = rows[on], slots[on]
+        return ids
+
+    def add(self, values: Ints, ids: Ids) -> None:
+        """Remember distinct values that are not there yet, and their numbers."""
+        self._count += len(values)
+        if 2 * self._count > len(self._ids):  # at most half full, so that searches are short
+            old = self._ids >= 0
+            values = np.concatenate([self._values[old], values])
+            ids = np.concatenate([self._ids[old], ids])
+            self._resize((3 * self._count).bit_length())
+        slots = self._home(values)
+        while len(values):
+            free = np.flatnonzero(self._ids[slots] < 0)
+            self._ids[slots[free]] = ids[free]  # of several for one slot, one stays
+            placed = self._ids[slots] == ids
+            self._values[slots[placed]] = values[placed]
+            values, ids = values[~placed], ids[~placed]
+            slots = (slots[~placed] + 1) & (len(self._ids) - 1)
 
 
 class Pairs:
@@ -193,8 +245,8 @@ class Pairs:
             one, two = self.split(slice(None))
             self._bits = (2 * seconds).bit_length()
             self._numbers = Numbers()
-            self._numbers.encode(one << self._bits | two, None)  # all distinct: the same numbers
-        return self._numbers.encode(first.astype(np.int64) << self._bits | second, None)
+            self._numbers.encode(one << self._bits | two)  # all distinct: the same numbers
+        return self._numbers.encode(first.astype(np.int64) << self._bits | second)
 
     def split(self, ids: Any) -> tuple[Ints, Ints]:
         """The pairs that have these numbers."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.zones import instants, on_the_wall, wall_clock
@@ -31,7 +30,9 @@ def plain(array: Any) -> Any:
     if pa.types.is_dictionary(kind):
         return gather(plain(array.dictionary), array.indices)
     if pa.types.is_run_end_encoded(kind):
-        return plain(pc.run_end_decode(array))
+        rows = np.arange(array.offset, array.offset + len(array))
+        runs = array.run_ends.to_numpy().searchsorted(rows, side="right")
+        return gather(plain(array.values), pa.array(runs))
     return array
 
 
@@ -75,6 +76,13 @@ def word(kind: Any) -> npt.DTypeLike | None:
     if types.is_integer(kind) or timely or (types.is_decimal(kind) and kind.bit_width <= 64):
         return f"i{kind.bit_width // 8}"
     return None
+
+
+def numeric(kind: Any) -> bool:
+    """Whether arrays of a plain type are int64 or float64 numbers, unless too large."""
+    types = pa.types
+    many = types.is_null(kind) or types.is_boolean(kind) or types.is_decimal128(kind)
+    return many or word(kind) is not None
 
 
 def validity(array: Any) -> Valid:

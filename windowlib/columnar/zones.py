@@ -19,8 +19,8 @@ from windowlib.columnar.decline import Decline
 
 UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Etc/UCT", "UCT", "Zulu", "Etc/Zulu"})
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-QUARTER = 900  # seconds; since 1972 clocks are put forward and back at full quarters of an hour
-ALIGNED_SINCE = 2 * 366 * 86_400
+DAY = 86_400  # seconds
+REGULAR = range(1_096, 365 * 400)  # days since 1970: from 1973 no zone changes twice in a day
 
 Ints = npt.NDArray[np.int64]
 
@@ -49,19 +49,33 @@ def wall_clock(instants: Ints, kind: Any) -> Ints:
     """
     if not len(instants):
         return instants
-    low, high = int(instants.min()), int(instants.max())
-    quarter = QUARTER * PER_SECOND[kind.unit]
-    quarters = (high - low) // quarter + 2
-    if quarters < len(instants) // 2 and low > ALIGNED_SINCE * PER_SECOND[kind.unit]:
-        # The offset can only change at these few instants: where it does not, one does for all.
-        grid = (low // quarter + np.arange(quarters)) * quarter
-        offsets = _local(grid, kind) - grid
-        if (offsets == offsets[0]).all() and _unambiguous(grid + offsets[0], grid, kind):
-            shown: Ints = instants + offsets[0]
-            return shown
+    day = DAY * PER_SECOND[kind.unit]
+    days = instants // day
+    low, high = int(days.min()) - 1, int(days.max()) + 1
+    if low not in REGULAR or high not in REGULAR:
+        return _each(instants, kind)
+    grid = np.arange(low, high + 2) * day
+    offsets = _local(grid, kind) - grid
+    changes = np.diff(offsets) != 0  # in the course of a day
+    near = changes.copy()
+    near[1:] |= changes[:-1]
+    near[:-1] |= changes[1:]
+    days -= low
+    shown: Ints = instants + offsets[days]
+    if near.any():
+        rows = np.flatnonzero(near[days])
+        shown[rows] = _each(instants[rows], kind)
+    return shown
+
+
+def _each(instants: Ints, kind: Any) -> Ints:
+    """Wall clocks, looked up one by one."""
     shown = _local(instants, kind)
-    if not _unambiguous(shown, instants, kind):
-        raise Decline(f"times in an hour that the clocks of {kind.tz} show twice")
+    clocks = pa.array(shown).view(pa.timestamp(kind.unit))
+    for which in ("earliest", "latest"):
+        back = pc.assume_timezone(clocks, kind.tz, ambiguous=which)
+        if not np.array_equal(back.view(pa.int64()).to_numpy(), instants):
+            raise Decline(f"times in an hour that the clocks of {kind.tz} show twice")
     return shown
 
 
@@ -76,14 +90,3 @@ def instants(shown: Any, kind: Any) -> Any:
 def _local(instants: Ints, kind: Any) -> Ints:
     shown: Ints = pc.local_timestamp(pa.array(instants).view(kind)).view(pa.int64()).to_numpy()
     return shown
-
-
-def _unambiguous(shown: Ints, instants: Ints, kind: Any) -> bool:
-    clocks = pa.array(shown).view(pa.timestamp(kind.unit))
-    return all(
-        np.array_equal(
-            pc.assume_timezone(clocks, kind.tz, ambiguous=which).view(pa.int64()).to_numpy(),
-            instants,
-        )
-        for which in ("earliest", "latest")
-    )
