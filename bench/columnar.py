@@ -37,7 +37,7 @@ from bench.columnar_data import (
     data,
     windows,
 )
-from bench.harness import Measure, alternate, at_least, at_most, ratio
+from bench.harness import Measure, Setup, alternate, at_least, at_most, ratio
 from windowlib import Count, Delta, Operator, OperatorModel, Sliding, Tumbling
 from windowlib.columnar import primitives
 from windowlib.operators import Aggregate, agg
@@ -311,7 +311,7 @@ class Feed(NamedTuple):
 
 def grown(sizes: dict[int, Feed], engines: list[str], rounds: int) -> dict[str, list[float]]:
     """The times of each engine at each size, once the engines agree."""
-    setups = {}
+    setups: dict[str, Setup] = {}
     for size, (op, arriving, before) in sizes.items():
         found = {f"{e} {size}": aggregated(op, e, arriving, before) for e in engines}
         check_same(found)

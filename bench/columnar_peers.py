@@ -18,7 +18,7 @@ from bench.columnar_data import EVERY, LONG, RANGE, SIZE, SLIDE, Candidate, Data
 from bench.peers import module
 
 PANES = RANGE // EVERY
-Content = tuple[Any, Any, Iterable[float]]
+Content = tuple[Any, Any, Any]
 """A window for W5's handler: key, number, values."""
 
 

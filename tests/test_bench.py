@@ -160,10 +160,10 @@ def test_every_target_of_the_columnar_engine_is_measured_against_results_that_ag
 def test_a_running_sum_is_found_to_be_off():
     def running(data, slide):
         total = np.cumsum(np.concatenate(([0.0], data)))
-        return (total[accuracy.LONG :] - total[: -accuracy.LONG])[::slide]
+        return (total[columnar_data.LONG :] - total[: -columnar_data.LONG])[::slide]
 
     def worst(name, sums):
-        data = accuracy.data_sets(3 * accuracy.LONG)[name]
+        data = accuracy.data_sets(3 * columnar_data.LONG)[name]
         return accuracy.worst(data, accuracy.exact(data), sums)
 
     assert worst("one 1e16, which has left", running) > 0.1
