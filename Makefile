@@ -27,9 +27,10 @@ demo: env
 
 # The peers are optional: without them, or where they do not install, the rest is measured.
 bench: env
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench,speed]'
 	$(BIN)/python -m bench core
 	$(BIN)/python -m bench operators
+	$(BIN)/python -m bench columnar
 
 soak: env
 	$(BIN)/python -m tests.soak.drift

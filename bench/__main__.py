@@ -9,7 +9,16 @@ import sys
 import bench
 from bench.harness import report
 
-HELPERS = {"__main__", "by_hand", "growth", "harness", "peers"}
+HELPERS = {
+    "__main__",
+    "accuracy",
+    "by_hand",
+    "columnar_data",
+    "columnar_peers",
+    "growth",
+    "harness",
+    "peers",
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -79,12 +79,13 @@ def report(name: str, measures: list[Measure]) -> None:
         sign = "≥" if m.higher_is_better else "≤"
         verdict = "met" if m.met else "MISSED"
         wanted = "" if m.target is None else f"{sign} {m.target:<5g} {verdict:6}"
-        print(f"{m.name:{width}}  {m.ratio:6.2f}  {wanted:14}  {m.note}".rstrip())
+        shown = f"{m.ratio:.2f}" if m.ratio >= 0.005 or not m.ratio else f"{m.ratio:.0e}"
+        print(f"{m.name:{width}}  {shown:>6}  {wanted:14}  {m.note}".rstrip())
     OUT.mkdir(exist_ok=True)
     rows = [
         {
             "name": m.name,
-            "ratio": round(m.ratio, 4),
+            "ratio": float(f"{m.ratio:.5g}"),
             "target": m.target,
             "higher_is_better": m.higher_is_better,
         }

@@ -57,7 +57,7 @@ def candidates(rows: list[Row], directory: str) -> dict[str, Candidate]:
     return found
 
 
-def _module(name: str) -> ModuleType:
+def module(name: str) -> ModuleType:
     """Imported by name, so that types are the same whether it is installed or not."""
     with warnings.catch_warnings(record=True):  # a peer's dependencies warn about each other
         return importlib.import_module(name)
@@ -67,8 +67,8 @@ def _module(name: str) -> ModuleType:
 
 
 def bytewax(rows: list[Row], directory: str) -> dict[str, Candidate]:
-    op = _module("bytewax.operators")
-    dataflow, testing = _module("bytewax.dataflow"), _module("bytewax.testing")
+    op = module("bytewax.operators")
+    dataflow, testing = module("bytewax.dataflow"), module("bytewax.testing")
     pairs = [(key, value) for key, _, value in rows]
 
     def collected(handler: Callable[[list[float]], float]) -> Callable[[Any], Any]:
@@ -133,9 +133,9 @@ def sliding(state: list[Any] | None, value: float) -> tuple[Any, Iterable[tuple[
 
 
 def quixstreams(rows: list[Row], directory: str) -> dict[str, Candidate]:
-    windows = _module("quixstreams.dataframe.windows.definitions")
-    functions = _module("quixstreams.dataframe.windows.aggregations")
-    stores = _module("quixstreams.state.rocksdb.windowed.store")
+    windows = module("quixstreams.dataframe.windows.definitions")
+    functions = module("quixstreams.dataframe.windows.aggregations")
+    stores = module("quixstreams.state.rocksdb.windowed.store")
     messages = [(value, key, int(ts * 1000)) for key, ts, value in rows]
 
     def setup(definition: Any, result: Result, **outputs: Any) -> Setup:
