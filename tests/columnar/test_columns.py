@@ -186,6 +186,32 @@ def test_extension_types_are_their_storage_if_that_shows_the_same():
     assert column.arrow().to_pylist() == array.to_pylist() == [1, None]
 
 
+class Celsius(pa.ExtensionType):  # type: ignore[misc]
+    def __init__(self):
+        super().__init__(pa.float64(), "tests.celsius")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+
+class Shown(pa.ExtensionScalar):  # type: ignore[misc]
+    def as_py(self, **_options):
+        return f"{self.value} °C"
+
+
+class Written(Celsius):
+    def __arrow_ext_scalar_class__(self):
+        return Shown
+
+
+def test_an_extension_type_of_ones_own_is_its_storage_unless_it_shows_something_else():
+    storage = pa.array([1.5, None])
+    plain = pa.ExtensionArray.from_storage(Celsius(), storage)
+    assert Column.of(plain).arrow().equals(storage)
+    with pytest.raises(Decline, match="storage"):
+        Column.of(pa.ExtensionArray.from_storage(Written(), storage))
+
+
 @pytest.mark.parametrize("kind", [pa.uuid(), pa.bool8()], ids=str)
 def test_extension_types_that_show_something_else_are_declined(kind):
     with pytest.raises(Decline, match="storage"):
