@@ -176,10 +176,14 @@ class Aggregate(Operator):
 
     def _fired(self, firings: Firings) -> None:
         """Send the rows of all firings of a batch, each with its punctuation."""
-        from windowlib.columnar.host import Failed
+        from windowlib.columnar.failed import Failed
 
+        columns = made(self.outputs, firings)
+        if self._many is not None:
+            self._many(columns)
+            return
         row, punct = self._outputs[0], self._puncts[0]
-        for at, found in enumerate(made(self.outputs, firings).rows()):
+        for at, found in enumerate(columns.rows()):
             try:
                 row(found)
                 punct()
@@ -277,6 +281,14 @@ class Aggregate(Operator):
             if part is not None:
                 yield part, f"group_by={self.group_by!r}"
         yield from self.outputs.reads()
+
+    def schema(self, columns: Any) -> Any:
+        """The columns of the output, from those of the input."""
+        from operators.schema import output_schema
+
+        (spec,) = self.windows
+        assert spec is not None
+        return output_schema(self.outputs, spec.by, self.group_by, columns)
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """How each output is computed."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from operators.compile import Outputs
 from operators.expressions import Expr
 from operators.making import Agg
+from windowlib.batched import array_of
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
@@ -19,6 +20,16 @@ class Made:
     def __init__(self, columns: dict[str, Any], size: int) -> None:
         self.columns, self.size = columns, size
 
+    def arrow(self, schema: Any) -> Any:
+        """The rows as an Arrow batch of these types; of a null type, as the values are."""
+        import pyarrow as pa
+
+        arrays = []
+        for field, column in zip(schema, self.columns.values(), strict=True):
+            arrays.append(as_array(field, column))
+        fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows as the event engine makes them."""
         names = list(self.columns)
@@ -28,7 +39,20 @@ class Made:
 
 def as_list(column: Any) -> list[Any]:
     """A column as Python values."""
-    return column if isinstance(column, list) else column.to_pylist()  # type: ignore[no-any-return]
+    found: list[Any] = column if isinstance(column, list) else column.to_pylist()
+    return found
+
+
+def as_array(field: Any, column: Any) -> Any:
+    """A column as an Arrow array of the type of a field."""
+    import pyarrow as pa
+
+    known = not pa.types.is_null(field.type)
+    if isinstance(column, list):
+        return array_of(field, column)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    return column.cast(field.type) if known and column.type != field.type else column
 
 
 def made(outputs: Outputs, firings: Firings) -> Made:
@@ -38,7 +62,9 @@ def made(outputs: Outputs, firings: Firings) -> Made:
         columns |= zip(outputs.keys, firings.keys.arrow(firings.ids), strict=False)
     leaf = _leaves(outputs, firings)
     for name, expression in outputs.expressions.items():
-        columns[name] = leaf(expression) if isinstance(expression, Agg) else _value(expression, leaf)
+        columns[name] = (
+            leaf(expression) if isinstance(expression, Agg) else _value(expression, leaf)
+        )
     return Made(columns, len(firings))
 
 

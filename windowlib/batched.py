@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
-from windowlib.errors import SchemaError
+from windowlib.attributes import column_names
+from windowlib.errors import AccessError, SchemaError
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
@@ -40,6 +42,25 @@ class Batched:
         for part in record_batches(batch, "insert_batch"):
             self._host().insert(part)
 
+    def arrow(self, key: Any = None) -> Any:
+        """The tuples of a partition as an Arrow batch; they must be rows with named columns.
+
+        Handlers with `content = "arrow"` get it without a copy where batches go in.
+        """
+        import pyarrow as pa
+
+        rows = [_named(row) for row in self[key]]  # type: ignore[index]  # of Window
+        schema = None if self._batches is None else self._batches.schema
+        return pa.RecordBatch.from_pylist(rows, schema)
+
+    def column(self, name: str, key: Any = None) -> Any:
+        """The values of one column of a partition, as a numpy array."""
+        found = self.arrow(key)
+        if name not in found.schema.names:
+            listed = ", ".join(found.schema.names)
+            raise AccessError(f"column({name!r}): no such column. Columns: {listed}.")
+        return found.column(name).to_numpy(zero_copy_only=False)
+
     def _host(self) -> Batches:
         if self._batches is None:
             from windowlib.columnar.host import Batches
@@ -71,6 +92,17 @@ class Batched:
         raise NotImplementedError
 
 
+def _named(row: Any) -> Mapping[str, Any]:
+    """A row as a mapping."""
+    if isinstance(row, Mapping):
+        return row
+    names = column_names(row)
+    if not names:
+        msg = f"arrow(key): the tuple {row!r} has no named columns. Insert dicts, or Arrow batches."
+        raise SchemaError(msg)
+    return {name: getattr(row, name) for name in names}
+
+
 def record_batches(batch: Any, call: str) -> list[Any]:
     """An Arrow batch or table as record batches that hold at least one row."""
     if hasattr(batch, "to_batches"):
@@ -85,3 +117,73 @@ def record_batches(batch: Any, call: str) -> list[Any]:
         )
         raise SchemaError(msg)
     return [part for part in found if part.num_rows]
+
+
+def array_of(field: Any, values: list[Any]) -> Any:
+    """Python values as an Arrow array of a field's type; of a null type, as they are."""
+    import pyarrow as pa
+
+    known = not pa.types.is_null(field.type)
+    if known and pa.types.is_decimal(field.type):
+        values = [_placed(value, field.type.scale) for value in values]
+    try:
+        return pa.array(values, field.type if known else None)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        msg = (
+            f"process_batch(...): column {field.name!r} is {field.type} by the types of the "
+            f"input, and a value does not fit ({reason}). Use insert_batch, which sends rows, or "
+            f"a wider type for the column it is made of."
+        )
+        raise SchemaError(msg) from error
+
+
+def _placed(value: Any, places: int) -> Any:
+    """A decimal rounded to as many places as its column has; anything else as it is."""
+    if isinstance(value, Decimal) and value.is_finite():
+        with localcontext(prec=76):
+            return round(value, places)
+    return value
+
+
+def batch_of(rows: Sequence[Any], schema: Any) -> Any:
+    """Rows of the event engine as an Arrow batch of these columns."""
+    import pyarrow as pa
+
+    arrays = [array_of(field, [row[field.name] for row in rows]) for field in schema]
+    fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+class Made:
+    """Rows that wait to be taken as one Arrow batch, in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self._parts: list[Any] = []  # lists of rows, or many rows as columns
+
+    def add(self, row: Any) -> None:
+        """One row more."""
+        if not self._parts or not isinstance(self._parts[-1], list):
+            self._parts.append([])
+        self._parts[-1].append(row)
+
+    def add_columns(self, columns: Any) -> None:
+        """Many rows more, which know how to become Arrow (`columns.arrow(schema)`)."""
+        self._parts.append(columns)
+
+    def taken(self, schema: Any) -> Any:
+        """All of them; none is left."""
+        import pyarrow as pa
+
+        if schema is None:
+            rows = [row for part in self._parts for row in part]
+            self._parts.clear()
+            return pa.RecordBatch.from_pylist(rows) if rows else pa.record_batch({})
+        found = [
+            batch_of(part, schema) if isinstance(part, list) else part.arrow(schema)
+            for part in self._parts
+        ]
+        self._parts.clear()
+        if len(found) == 1:
+            return found[0]
+        return pa.concat_batches(found) if found else batch_of((), schema)

@@ -7,7 +7,7 @@ are overridden, and pays only for those.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from windowlib.errors import SchemaError
 
@@ -47,6 +47,10 @@ class WindowEvents(Generic[T, K]):
     >>> window.events.emitted
     [{'low': 1, 'high': 5}, {'low': 1, 'high': 9}]
     """
+
+    content: ClassVar[Literal["tuples", "arrow"]] = "tuples"
+    """What the handlers read: `window[key]`; or with "arrow" only `window.column(name, key)` and
+    `window.arrow(key)` of the partition they are called for, so that batches need no tuples."""
 
     sink: Callable[[Any], None] | None = None
     hooks: ClassVar[tuple[str, ...]] = ()

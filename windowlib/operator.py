@@ -60,6 +60,7 @@ class Operator(WindowEvents[Any, Any]):
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     _outputs: tuple[Emit, ...] = ()
     _puncts: tuple[Callable[[], None], ...] = ()
+    _many: Callable[[Any], None] | None = None  # takes many rows at once, as columns
     containers: tuple[Window[Any, Any] | None, ...] = ()
     """The live windows of a running operator, one a port."""
 
@@ -161,6 +162,13 @@ class Operator(WindowEvents[Any, Any]):
     def notes(self) -> Iterable[tuple[str, str]]:
         """What `explain` should add about a running operator: topics and texts."""
         return ()
+
+    def schema(self, columns: Any) -> Any:
+        """The Arrow schema of the output for an input of schema `columns`; None: as the rows are.
+
+        A field of type null stands for a type that only the values tell.
+        """
+        return None
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The columns read from the tuples of a port, each with who reads it, for messages."""

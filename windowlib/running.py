@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from windowlib.batched import record_batches
+from windowlib.batched import Made, record_batches
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
@@ -56,6 +56,7 @@ class Running:
         self._rows: list[Row] = [_nowhere] * ports
         self._marks: list[Punct] = [_nowhere] * ports
         self._finals: list[Punct] = [_nowhere] * ports
+        self._made = Made()
         self._wire()
         op.containers = tuple(
             None if spec is None else self._container(spec, port, start)
@@ -119,6 +120,31 @@ class Running:
             return
         for part in record_batches(batch, "insert_batch"):
             self.insert_many(part.to_pylist(), port)
+
+    def process_batch(self, batch: Any, port: int = 0) -> Any:
+        """Take an Arrow batch and give the rows of the first output that it made as another.
+
+        The rows are those that `insert` of each row would send, in the same order. If a row is
+        refused, the exception comes out, the rows before it have been taken, and what they made
+        comes with the next call.
+
+        >>> import pyarrow as pa
+        >>> from windowlib import Count, Tumbling
+        >>> from operators import Aggregate, agg
+        >>> running = Aggregate(Tumbling(Count(2)), total=agg.sum("x")).open()
+        >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
+        [{'total': 3}, {'total': 7}]
+        """
+        made = self._made
+        row, self._rows[0] = self._rows[0], made.add
+        self._wire()
+        self.operator._many = made.add_columns
+        try:
+            self.insert_batch(batch, port)
+        finally:
+            self._rows[0], self.operator._many = row, None
+            self._wire()
+        return made.taken(self.operator.schema(batch.schema))
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation; outputs that preserve this port's pass it on."""

@@ -73,6 +73,7 @@ class Subwindow:
         returning: bool
         rough: bool
         stamp: int
+        older: Any
         stamps: deque[int]
         summary: Any
 

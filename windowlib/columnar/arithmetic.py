@@ -91,7 +91,7 @@ def _numbers(operand: Any) -> Any:
         if not plain:
             raise Decline(f"arithmetic with {kind} needs Python values")
         return operand.data
-    if not isinstance(operand, int | float) or abs(operand) >= LIMIT and type(operand) is int:
+    if not isinstance(operand, int | float) or (abs(operand) >= LIMIT and type(operand) is int):
         raise Decline(f"arithmetic with {operand!r} needs Python values")
     return int(operand) if isinstance(operand, bool) else operand
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
+from windowlib.columnar.firings import Firings
+from windowlib.columnar.handlers import caller
+from windowlib.columnar.kept import KeptEngine
 from windowlib.columnar.sliced import SlicedEngine
 from windowlib.columnar.sliding import SlidingEngine
 from windowlib.columnar.tumbling import TumblingEngine
@@ -18,11 +22,16 @@ if TYPE_CHECKING:
     from windowlib.window import Window
 
 
+FIRING = {"before_flush", "on_trigger"}
+"""Events that a batch can tell of at once."""
+
+
 def engine_for(window: Window[Any, Any], schema: pa.Schema) -> Engine:
     """A new engine for batches of this schema; `Decline` says why there is none."""
     _check_handlers(window)
     if isinstance(window, TumblingWindow):
-        return TumblingEngine(window, schema)
+        keeps = window._factory is None
+        return KeptEngine(window, schema) if keeps else TumblingEngine(window, schema)
     assert isinstance(window, SlidingWindow)
     if window._slices is not None:
         return SlicedEngine(window, schema)
@@ -36,5 +45,24 @@ def _check_handlers(window: Window[Any, Any]) -> None:
         raise Decline("a clock of its own moves the window")
     if window._asleep or window._arrivals:
         raise Decline("partitions that time has emptied")
-    if window._on and window._consumer is None:
-        raise Decline(f"handlers read Python tuples: {', '.join(window._on)}")
+    if window._consumer is None and window._on:
+        _check_content(window)
+
+
+def _check_content(window: Window[Any, Any]) -> None:
+    """Handlers of one's own must ask for columns, and for nothing but flushes or triggers."""
+    others = [name for name in window._on if name not in FIRING]
+    if others:
+        raise Decline(f"handlers see each tuple: {', '.join(others)}")
+    if window.events.content != "arrow":
+        raise Decline(f"content='tuples' for {', '.join(window._on)}")
+    if window._factory is not None:
+        raise Decline("a summarizer beside content='arrow'")
+
+
+def handlers_of(window: Window[Any, Any]) -> Callable[[Firings], None] | None:
+    """What tells the window's own handlers of firings, if it has any."""
+    if window._consumer is not None or not window._on:
+        return None
+    (handler,) = window._on.values()
+    return caller(window, handler)

@@ -38,15 +38,16 @@ class DeltaColumn:
         kind, types = self.kind, pa.types
         number = isinstance(limit, int | float | Decimal)
         if types.is_timestamp(kind) and isinstance(limit, timedelta) and kind.unit != "ns":
-            return math.floor(Fraction(limit // timedelta(microseconds=1), 10**6) * _UNITS[kind.unit])
+            return math.floor(
+                Fraction(limit // timedelta(microseconds=1), 10**6) * _UNITS[kind.unit]
+            )
         if types.is_date32(kind) and isinstance(limit, timedelta):
             return limit // timedelta(days=1)
         if types.is_integer(kind) and number and not isinstance(limit, Decimal):
             return self._whole(limit)
-        if types.is_integer(kind) or types.is_decimal(kind):
-            if isinstance(limit, int | Decimal):
-                scale = getattr(kind, "scale", 0)
-                return self._whole(Fraction(limit) * 10**scale)
+        exact = types.is_integer(kind) or types.is_decimal(kind)
+        if exact and isinstance(limit, int | Decimal):
+            return self._whole(Fraction(limit) * 10 ** getattr(kind, "scale", 0))
         if self.floating and isinstance(limit, int | float) and abs(limit) <= 2**53:
             return float(limit)
         raise Decline(f"{self.policy.shown} over {kind} needs Python values")
@@ -54,7 +55,7 @@ class DeltaColumn:
     def _whole(self, limit: Any) -> int:
         if isinstance(limit, float) and math.isinf(limit):
             return _HUGE if limit > 0 else -1
-        return min(math.floor(limit), _HUGE)
+        return int(min(math.floor(limit), _HUGE))
 
     def read(self, column: Column) -> Any:
         """The values; nulls and NaN are for the event engine, which says what is wrong."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from windowlib import snapshot
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
+from windowlib.columnar.failed import Failed
 from windowlib.columnar.firings import Firings
 
 if TYPE_CHECKING:
@@ -29,16 +30,7 @@ MANY = 1 << 14
 PATIENCE = 64
 """The most batches that are left to the event engine before the next try."""
 
-FIRING = {"before_flush", "on_trigger"}
 Consumer = Callable[[Firings], None]
-
-
-class Failed(Exception):
-    """Whoever was told of a firing raised; `row` of the batch had caused it."""
-
-    def __init__(self, row: int, error: Exception) -> None:
-        super().__init__(row, error)
-        self.row, self.error = row, error
 
 
 class Batches:
@@ -47,11 +39,14 @@ class Batches:
     def __init__(self, window: Window[Any, Any]) -> None:
         self.window = window
         self.engine: Engine | None = None
+        self.schema: pa.Schema | None = None  # of the batches that have come
         self.reason = "no batch has come"
         self._pause = self._wait = 0
+        self._handlers: Consumer | None = None
 
     def insert(self, batch: pa.RecordBatch) -> None:
         """Insert each row in order."""
+        self.schema = batch.schema
         for part in self._slices(batch):
             if not self._columnar(part):
                 self.settle()
@@ -94,10 +89,11 @@ class Batches:
         if self.engine is not None and self.engine.schema != schema:
             self.settle()
         if self.engine is None:
-            from windowlib.columnar.choice import engine_for
+            from windowlib.columnar.choice import engine_for, handlers_of
 
             window = self.window
             engine = engine_for(window, schema)
+            self._handlers = handlers_of(window)
             engine.load([snapshot._part(window, s) for s in window._subs.values()])
             self.engine = engine
             window._lead(True)
@@ -110,7 +106,7 @@ class Batches:
         self._pause = self._wait - 1
 
     def _tell(self, firings: Firings) -> None:
-        consumer = self.window._consumer
+        consumer = self.window._consumer or self._handlers
         if consumer is not None and len(firings):
             consumer(firings)
 
@@ -123,6 +119,8 @@ class Batches:
 
         def again(*_: Any) -> None:
             raise failed.error
+
+        from windowlib.columnar.choice import FIRING
 
         window, handlers = self.window, self.window._on
         (row,) = batch.slice(failed.row, 1).to_pylist()

@@ -25,7 +25,9 @@ class Inputs:
     @property
     def names(self) -> list[str]:
         """The columns there are."""
-        return list(self._rows.schema.names if isinstance(self._rows, pa.RecordBatch) else self._rows)
+        return list(
+            self._rows.schema.names if isinstance(self._rows, pa.RecordBatch) else self._rows
+        )
 
     def named(self, name: str) -> Column:
         """A column by name."""
@@ -37,6 +39,8 @@ class Inputs:
 
     def _found(self, name: str) -> Column:
         if not isinstance(self._rows, pa.RecordBatch):
+            if name not in self._rows:
+                raise Decline(f"there is no column {name!r}")
             return self._rows[name]
         index = self._rows.schema.get_field_index(name)
         if index < 0:

@@ -53,7 +53,8 @@ class Pieces:
 
     def _both(self, pieces: Places, bare: Places) -> Places:
         together = np.concatenate((pieces, bare)) if len(bare) else pieces
-        return together[self.fires]
+        fired: Places = together[self.fires]
+        return fired
 
 
 @dataclass(slots=True)
@@ -112,9 +113,7 @@ def by_count(grouped: Grouped, carried: Places, size: int) -> Pieces:
     )
 
 
-def by_slices(
-    grouped: Grouped, carried: Places, begun: Places, first: int, every: int
-) -> Pieces:
+def by_slices(grouped: Grouped, carried: Places, begun: Places, first: int, every: int) -> Pieces:
     """Pieces of periods of `every` tuples that are cut again after their first `first`.
 
     `begun` is how many tuples of its period each partition has, `carried` how many of them are in

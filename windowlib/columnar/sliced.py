@@ -19,7 +19,15 @@ from windowlib.columnar.functions import Partial, functions_of
 from windowlib.columnar.inputs import Inputs, Sorted
 from windowlib.columnar.kernels.picks import Pick
 from windowlib.columnar.ledger import State
-from windowlib.columnar.pieces import NONE, Grouped, Pieces, Places, by_count, by_slices, fired_in_order
+from windowlib.columnar.pieces import (
+    NONE,
+    Grouped,
+    Pieces,
+    Places,
+    by_count,
+    by_slices,
+    fired_in_order,
+)
 from windowlib.columnar.primitives import ranges
 
 if TYPE_CHECKING:
@@ -54,7 +62,8 @@ class SlicedEngine(Engine):
         closed = np.ones(len(pieces.starts), bool)
         closed[pieces.stays] = False
         windows = Windows(self, grouped, pieces, closed)
-        folded = [self._fold(i, columns, pieces, closed, windows) for i in range(len(self.functions))]
+        numbers = range(len(self.functions))
+        folded = [self._fold(i, columns, pieces, closed, windows) for i in numbers]
         values = [value for value, *_ in folded]
         self.pending = (grouped, pieces, windows, folded)
         fires = windows.fires
@@ -207,9 +216,7 @@ PACK = 1 << 20
 class Windows:
     """The slices of all touched partitions side by side, and the triggers as extents over them."""
 
-    def __init__(
-        self, engine: SlicedEngine, grouped: Grouped, pieces: Pieces, closed: Any
-    ) -> None:
+    def __init__(self, engine: SlicedEngine, grouped: Grouped, pieces: Pieces, closed: Any) -> None:
         ledger, touched, kept = engine.ledger, grouped.touched, engine.kept
         old = ledger.closed[touched]
         number = np.searchsorted(touched, pieces.ids[closed])
@@ -243,7 +250,7 @@ class Windows:
         number: Places,
     ) -> None:
         """The closed slices that end a period, as extents; those that do not count are left out."""
-        ledger, touched = engine.ledger, grouped.touched
+        ledger = engine.ledger
         ends, ids = pieces.ends[closed], pieces.ids[closed]
         arrived = ledger.taken[ids] + ends - grouped.starts[:-1][number]
         fires = arrived % engine.every == 0

@@ -8,53 +8,29 @@ The layout holds, partition by partition, the rows that are kept and then the ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from windowlib.attributes import Getter
-from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
-from windowlib.columnar.engine import Engine
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.functions import empty_batch, functions_of
 from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.pieces import Grouped, Places, fired_in_order
 from windowlib.columnar.primitives import chain, oldest_within, ranges
-from windowlib.columnar.store import ROOM, Store
+from windowlib.columnar.rows import Rows, RowsEngine
 from windowlib.policies import Count, Delta, Time
 
 if TYPE_CHECKING:
     from windowlib.sliding import SlidingWindow
 
-WORTH = 32
-"""Kept rows for each new one from which on moving them costs more than array arithmetic gains."""
 OVERLAP = 64
 """Rows looked at for each row there is, from which on some functions are better kept up to date."""
 
 
-@dataclass(slots=True)
-class Rows:
-    """The kept and new rows of the touched partitions, side by side."""
-
-    columns: list[Column]
-    """The columns that are read, in the order of the layout."""
-    base: Places
-    """Where each partition begins."""
-    fresh: Places
-    """Where its new rows begin."""
-    ends: Places
-    """Where it ends."""
-
-    def partition(self, places: Places) -> Places:
-        """The number of the partition that each place is in."""
-        return np.searchsorted(self.base, places, "right") - 1
-
-
-class SlidingEngine(Engine):
+class SlidingEngine(RowsEngine):
     """A sliding window that keeps its tuples."""
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
@@ -70,10 +46,9 @@ class SlidingEngine(Engine):
         self.every = every.size if isinstance(every, Count) else 0
         if not (self.size or self.evict_delta) or not (self.every or self.trigger_delta):
             raise Decline("a count of 0")
-        self.functions = functions_of(window._factory, schema)
-        self.names = self._names(schema)
-        empty = [Column.of(pa.array([], self.type_of(name))) for name in self.names]
-        self.store = Store(empty)
+        kept = window._factory is None
+        self.functions = [] if kept else functions_of(window._factory, schema)
+        self.keep(self._names(schema))
 
     def _delta(self, policy: Any) -> DeltaColumn | None:
         if not isinstance(policy, Delta):
@@ -82,6 +57,8 @@ class SlidingEngine(Engine):
 
     def _names(self, schema: pa.Schema) -> list[str]:
         """The columns that have to be kept: those that are read again."""
+        if not self.functions:
+            return list(schema.names)
         inputs = Inputs(empty_batch(schema))
         deltas = [each.policy.attribute for each in (self.evict_delta, self.trigger_delta) if each]
         for attribute in (*deltas, *(each.attribute for each in self.functions)):
@@ -93,9 +70,8 @@ class SlidingEngine(Engine):
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All triggers of a batch; `commit` makes it so."""
         grouped = self.grouped(batch)
-        self.store.grow(self.ledger.size)
-        rows = self._rows(batch, grouped)
-        inputs = Inputs(dict(zip(self.names, rows.columns, strict=True)))
+        rows = self.rows(batch, grouped)
+        inputs = Inputs(rows)
         age, marks = self._values(inputs, rows)
         places, references = self._triggers(grouped, rows, marks)
         number = rows.partition(places)
@@ -108,34 +84,16 @@ class SlidingEngine(Engine):
         self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
         found = [each.over(inputs.read(each.attribute), lo, hi) for each in self.functions]
         self.pending = (grouped, rows, age, references)
-        return Firings(self.keys, grouped.touched[number], hi - lo, found, cause)
+        ids = grouped.touched[number]
+        return Firings(self.keys, ids, hi - lo, found, cause, lo=lo, hi=hi, content=rows)
 
     def _worth(self, covered: int, rows: int) -> None:
         if covered > OVERLAP * rows and not all(each.overlaps for each in self.functions):
             raise Decline("windows overlap so much that they are better kept up to date")
 
-    def _rows(self, batch: pa.RecordBatch, grouped: Grouped) -> Rows:
-        """The rows of the touched partitions: those that are kept, then the new ones."""
-        kept, held = self.store.take(grouped.touched)
-        total, new = int(held.sum()), grouped.lengths
-        if total > WORTH * batch.num_rows + ROOM:
-            raise Decline("windows that are long against the batch are better kept row by row")
-        both = held + new
-        ends = np.cumsum(both)
-        base = ends - both
-        columns = [Column.of(batch.column(self.schema.get_field_index(n))) for n in self.names]
-        if total:
-            columns = [Column.concat([a, b]) for a, b in zip(kept, columns, strict=True)]
-        if grouped.order is not None:
-            place = np.empty(int(ends[-1]), np.intp)
-            place[ranges(base, held)] = np.arange(total)
-            place[ranges(base + held, new)] = total + grouped.order
-            columns = [column.take(place) for column in columns]
-        return Rows(columns, base, base + held, ends)
-
     def _values(self, inputs: Inputs, rows: Rows) -> tuple[Any, Any]:
         """The values that eviction looks at, and those that the trigger looks at."""
-        found = []
+        found: list[Any] = []
         for delta in (self.evict_delta, self.trigger_delta):
             if delta is None:
                 found.append(None)
@@ -187,7 +145,7 @@ class SlidingEngine(Engine):
             ledger.full[touched] |= lo > rows.base
         kept = rows.ends - lo
         places = ranges(lo, kept)
-        self.store.put(touched, [column.take(places) for column in rows.columns], kept)
+        self.store.put(touched, rows.part(places), kept)
         if self.every > 1:
             ledger.count[touched] = (ledger.count[touched] + grouped.lengths) % self.every
         if references is not None:
@@ -201,20 +159,12 @@ class SlidingEngine(Engine):
 
     # -- hand-over --------------------------------------------------------------------------------
 
-    def held(self) -> int:
-        """How many tuples are kept."""
-        return int(self.store.lengths.sum())
-
     def load(self, parts: list[dict[str, Any]]) -> None:
         """Take over tuples and trigger state."""
         if any(part["rough"] for part in parts):
             raise Decline("values have gone backwards")
         ids, ledger = self.adopted(parts), self.ledger
-        self.store.grow(ledger.size)
-        tuples = [tuple_ for part in parts for tuple_ in part["data"]]
-        columns = [self._read(name, tuples) for name in self.names]
-        lengths = np.array([len(part["data"]) for part in parts], np.intp)
-        self.store.put(ids, columns, lengths)
+        self.load_rows(ids, parts)
         ledger.count[ids] = [part["count"] for part in parts]
         ledger.full[ids] = [part["full"] for part in parts]
         if self.trigger_delta is not None:
@@ -224,36 +174,18 @@ class SlidingEngine(Engine):
             if values:
                 ledger.ref[ids[known]] = self.trigger_delta.load(values)
 
-    def _read(self, name: str, tuples: list[Any]) -> Column:
-        get = Getter(name, name)
-        return Column.from_values([get(tuple_) for tuple_ in tuples], self.type_of(name))
-
     def parts(self, ids: Places) -> list[dict[str, Any]]:
         """Tuples and trigger state, the way the event engine saves them."""
         ledger, parts = self.ledger, self.common(ids)
-        columns, lengths = self.store.take(ids)
-        tuples = _dicts(self.names, columns, int(lengths.sum()))
-        ends = np.cumsum(lengths).tolist()
         size = self.size
-        newest = None
-        if self.evict_delta is not None and len(ids):
-            at = self.names.index(str(self.evict_delta.policy.attribute))
-            newest = columns[at].take(np.cumsum(lengths) - 1).arrow().to_pylist()
+        self.save_rows(ids, parts)
         refs = None
         if self.trigger_delta is not None:
             refs = self.trigger_delta.python(ledger.ref[ids])
         for i, part in enumerate(parts):
-            part["data"] = tuples[ends[i] - int(lengths[i]) : ends[i]]
             part["count"] = int(ledger.count[ids[i]])
             part["full"] = bool(ledger.full[ids[i]]) or bool(size and part["taken"] >= size)
-            part["newest"] = [] if newest is None else [newest[i]]
+            if self.evict_delta is not None:
+                part["newest"] = [part["data"][-1][self.evict_delta.policy.attribute]]
             part["ref"] = [] if refs is None else [refs[i]]
         return parts
-
-
-def _dicts(names: list[str], columns: list[Column], size: int) -> list[dict[str, Any]]:
-    """Rows as dicts."""
-    if not names:
-        return [{} for _ in range(size)]
-    lists = [column.arrow().to_pylist() for column in columns]
-    return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]

@@ -97,6 +97,10 @@ class Store:
         places = ranges(self.starts[ids], lengths)
         return [buffer.take(places) for buffer in self._buffers], lengths
 
+    def none(self) -> list[Column]:
+        """No rows."""
+        return [buffer.take(np.empty(0, np.intp)) for buffer in self._buffers]
+
     def put(self, ids: Places, columns: Sequence[Column], lengths: Places) -> None:
         """Replace the rows of some partitions."""
         for buffer, column in zip(self._buffers, columns, strict=True):

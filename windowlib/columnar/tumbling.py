@@ -33,10 +33,12 @@ class TumblingEngine(Engine):
         if isinstance(evict, Count) and not self.size:
             raise Decline("Count(0) keeps nothing")
         self.delta = None
+        self.numbers: Places = NONE
         if isinstance(evict, Delta):
             self.delta = DeltaColumn(evict, self.type_of(evict.attribute))
             self.ledger.set_dtype("ref", self.delta.dtype)
-        self.functions = functions_of(window._factory, schema)
+        kept = window._factory is None
+        self.functions = [] if kept else functions_of(window._factory, schema)
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -112,10 +114,11 @@ class TumblingEngine(Engine):
     def load(self, parts: list[dict[str, Any]]) -> None:
         """Take over what the event engine holds."""
         ids, ledger = self.adopted(parts), self.ledger
+        self.numbers = ids
         sizes = np.array([part["n"] for part in parts], np.intp)
         ledger.n[ids] = sizes
         held = sizes > 0
-        saved = [part["summary"][0][1] for part in parts if part["n"]]
+        saved = [part["summary"][0][1] for part in parts if part["n"] and part["summary"]]
         for i, each in enumerate(self.functions):
             each.grow(ledger.size)
             each.load(ids[held], [row[i] for row in saved], sizes[held])

@@ -106,3 +106,11 @@ def is_number(kind: pa.DataType) -> bool:
     types = pa.types
     whole_or_float = types.is_integer(kind) or types.is_floating(kind)
     return bool(whole_or_float or types.is_decimal128(kind) or types.is_null(kind))
+
+
+def plain_places(fold: Fold, saved: Sequence[Any]) -> list[list[Any]]:
+    """The places of plain values in saved states; lists are for the event engine."""
+    plain = [fold.from_saved(each) for each in saved]
+    if any(each is None for each in plain):
+        raise Decline(f"{fold.name} of lists so far")
+    return [each for each in plain if each is not None]

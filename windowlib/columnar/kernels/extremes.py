@@ -19,6 +19,7 @@ from windowlib.columnar.kernels.base import (
     column,
     counted,
     physical,
+    plain_places,
 )
 from windowlib.columnar.primitives import largest, smallest, sums
 from windowlib.folds import Fold
@@ -76,9 +77,7 @@ class Extreme(Kernel):
 
     def load(self, saved: Sequence[Any], n: Array) -> Planes:
         """One best value stands for all that came."""
-        plain = [self.fold.from_saved(each) for each in saved]
-        if any(each is None for each in plain):
-            raise Decline(f"{self.fold.name} of lists so far")
+        plain = plain_places(self.fold, saved)
         best = Column.from_values([each[0] for each in plain], self.types[0])
         if not best.physical:
             raise Decline(f"{self.fold.name} so far has no physical value")

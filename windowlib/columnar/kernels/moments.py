@@ -71,7 +71,9 @@ class Moments(Kernel):
         some = np.where(count > 0, count, 1)
         means, width = [], self.width
         with np.errstate(invalid="ignore", over="ignore"):
-            away = [np.where((a[0] > 0) & (b[0] > 0), b[1 + i] - a[1 + i], 0.0) for i in range(width)]
+            away = [
+                np.where((a[0] > 0) & (b[0] > 0), b[1 + i] - a[1 + i], 0.0) for i in range(width)
+            ]
             for i in range(width):
                 means.append(np.where(a[0] > 0, a[1 + i] + away[i] * b[0] / some, b[1 + i]))
             share = a[0] * (b[0] / some)
@@ -82,7 +84,7 @@ class Moments(Kernel):
         return (count, *means, *products)
 
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
-        """Merge the runs of each extent, the first with the second and so on, all extents at once."""
+        """Merge the runs of each extent one after the other, in all extents at once."""
         total = tuple(plane[lo] for plane in planes)
         for step in range(1, int((hi - lo).max(initial=1))):
             at = np.flatnonzero(lo + step < hi)

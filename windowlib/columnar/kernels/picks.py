@@ -302,4 +302,3 @@ class ExtremeCountKernel(Kernel):
         """Ranks and counts."""
         counts = np.array([each[1] or 0 for each in saved], np.int64)
         return self.by.load([each[0] for each in saved]), counts
-

@@ -27,6 +27,7 @@ from windowlib.columnar.kernels.base import (
     counted,
     is_number,
     masked,
+    plain_places,
 )
 from windowlib.columnar.primitives import add_pairs, sums, two_sums
 from windowlib.folds import Fold
@@ -156,7 +157,7 @@ class Total:
         if self.floating:
             pairs = [(total or 0.0, carry or 0.0) for total, carry in totals]
             for part in (each for pair in pairs for each in pair):
-                if not isinstance(part, int | float) or abs(part) > EXACT and type(part) is int:
+                if not isinstance(part, int | float) or (abs(part) > EXACT and type(part) is int):
                     raise Decline(f"the sum so far, {part!r}, is no float")
             both = np.array(pairs, np.float64).reshape(len(totals), 2)
             return both[:, 0].copy(), both[:, 1].copy()
@@ -213,9 +214,7 @@ class Sum(Kernel):
 
     def load(self, saved: Sequence[Any], n: Array) -> Planes:
         """Sums and counts."""
-        plain = [self.fold.from_saved(each) for each in saved]
-        if any(each is None for each in plain):
-            raise Decline(f"{self.fold.name} of lists so far")
+        plain = plain_places(self.fold, saved)
         planes = self.total.take([(each[0], each[2] if len(each) > 2 else 0) for each in plain])
         nulls = np.array([each[1] or 0 for each in plain], np.int64)
         return (*planes, n - nulls)

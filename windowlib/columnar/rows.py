@@ -1,0 +1,117 @@
+"""Engines that keep rows: those of earlier batches and the new ones, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.attributes import Getter
+from windowlib.columnar.columns import Column
+from windowlib.columnar.decline import Decline
+from windowlib.columnar.engine import Engine
+from windowlib.columnar.pieces import Grouped, Places
+from windowlib.columnar.primitives import ranges
+from windowlib.columnar.store import ROOM, Store
+
+WORTH = 32
+"""Kept rows for each new one from which on moving them costs more than array arithmetic gains."""
+
+
+class Rows(Mapping[str, Column]):
+    """The kept and the new rows of the touched partitions; columns are put in order when read."""
+
+    def __init__(self, names: list[str], columns: list[Column], place: Places | None) -> None:
+        self.names, self._columns, self._place = names, columns, place
+        self._ordered: dict[str, Column] = {}
+        self.base: Places  # where each partition begins
+        self.fresh: Places  # where its new rows begin
+        self.ends: Places  # where it ends
+
+    def __getitem__(self, name: str) -> Column:
+        found = self._ordered.get(name)
+        if found is None:
+            found = self._columns[self.names.index(name)]
+            if self._place is not None:
+                found = found.take(self._place)
+            self._ordered[name] = found
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def part(self, places: Places) -> list[Column]:
+        """All columns of some rows."""
+        source = places if self._place is None else self._place[places]
+        return [column.take(source) for column in self._columns]
+
+    def partition(self, places: Places) -> Places:
+        """The number of the partition that each place is in."""
+        return np.searchsorted(self.base, places, "right") - 1
+
+
+class RowsEngine(Engine):
+    """Base of engines that keep rows."""
+
+    names: list[str]
+    store: Store
+
+    def keep(self, names: list[str]) -> None:
+        """Say which columns are kept."""
+        self.names = names
+        self.store = Store([Column.of(pa.array([], self.type_of(name))) for name in names])
+
+    def rows(self, batch: pa.RecordBatch, grouped: Grouped) -> Rows:
+        """The rows of the touched partitions: those that are kept, then the new ones."""
+        self.store.grow(self.ledger.size)
+        kept, held = self.store.take(grouped.touched)
+        total, new = int(held.sum()), grouped.lengths
+        if total > WORTH * batch.num_rows + ROOM:
+            raise Decline("windows that are long against the batch are better kept row by row")
+        both = held + new
+        ends = np.cumsum(both)
+        base = ends - both
+        columns = [Column.of(batch.column(self.schema.get_field_index(n))) for n in self.names]
+        if total:
+            columns = [Column.concat([a, b]) for a, b in zip(kept, columns, strict=True)]
+        place = None
+        if grouped.order is not None:
+            place = np.empty(int(ends[-1]), np.intp)
+            place[ranges(base, held)] = np.arange(total)
+            place[ranges(base + held, new)] = total + grouped.order
+        rows = Rows(self.names, columns, place)
+        rows.base, rows.fresh, rows.ends = base, base + held, ends
+        return rows
+
+    def held(self) -> int:
+        """How many tuples are kept."""
+        return int(self.store.lengths.sum())
+
+    def load_rows(self, ids: Places, parts: list[dict[str, Any]]) -> None:
+        """Take over the tuples of the event engine."""
+        self.store.grow(self.ledger.size)
+        tuples = [tuple_ for part in parts for tuple_ in part["data"]]
+        columns = []
+        for name in self.names:
+            get = Getter(name, name)
+            values = [get(tuple_) for tuple_ in tuples]
+            columns.append(Column.from_values(values, self.type_of(name)))
+        lengths = np.array([len(part["data"]) for part in parts], np.intp)
+        self.store.put(ids, columns, lengths)
+
+    def save_rows(self, ids: Places, parts: list[dict[str, Any]]) -> None:
+        """Give the tuples to the event engine."""
+        columns, lengths = self.store.take(ids)
+        lists = [column.arrow().to_pylist() for column in columns]
+        tuples = [dict(zip(self.names, row, strict=True)) for row in zip(*lists, strict=True)]
+        if not lists:
+            tuples = [{} for _ in range(int(lengths.sum()))]
+        at = 0
+        for part, length in zip(parts, lengths.tolist(), strict=True):
+            part["data"] = tuples[at : at + length]
+            at += length
