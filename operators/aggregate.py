@@ -178,14 +178,15 @@ class Aggregate(Operator):
         """Send the rows of all firings of a batch, each with its punctuation."""
         from windowlib.columnar.failed import Failed
 
-        columns = made(self.outputs, firings)
+        columns = made(self.outputs, firings.with_tuples())
         if self._many is not None:
             self._many(columns)
             return
-        row, punct = self._outputs[0], self._puncts[0]
-        for at, found in enumerate(columns.rows()):
+        row, punct, rows = self._outputs[0], self._puncts[0], columns.rows()
+        for at, size in enumerate(firings.sizes.tolist()):
             try:
-                row(found)
+                if size:
+                    row(next(rows))
                 punct()
             except Exception as error:
                 raise Failed(int(firings.rows[at]), error) from error

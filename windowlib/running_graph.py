@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from windowlib.batched import Made
 from windowlib.durations import Instant, as_instant
 from windowlib.failure import raise_first
 from windowlib.graph import Graph, Stream
@@ -27,6 +28,8 @@ class RunningGraph(Running):
         ports = len(self.model.outputs)
         self._rows, self._marks, self._finals = ([_nowhere] * ports for _ in range(3))
         self._open_feeds = Counter((node, port) for node, port, _ in graph._edges())
+        self._direct = (None,) * len(self.model.inputs)  # rows go to operators, not to windows
+        self._made = Made()
         self._failures: list[Exception] = []  # of those who were fed in the call under way
         self._wire()
 

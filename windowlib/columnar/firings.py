@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from windowlib.columnar.keys import Keys
+from windowlib.columnar.physical import gather
 from windowlib.columnar.pieces import NONE, Places
 
 
@@ -31,6 +33,8 @@ class Firings:
     hi: Places = field(default_factory=lambda: NONE)
     content: Any = None
     """Where rows are kept: the extents of the firings, and the columns they are extents of."""
+    times: Any = None
+    """When each happens, in microseconds; None: now."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -42,3 +46,33 @@ class Firings:
         distinct, places = np.unique(self.ids, return_inverse=True)
         named = self.keys.values(distinct)
         return [named[i] for i in places.tolist()]
+
+    def with_tuples(self) -> Firings:
+        """Those that are not empty."""
+        some = self.sizes > 0
+        if some.all():
+            return self
+        places = np.flatnonzero(some)
+        values = [_picked(each, places) for each in self.values]
+        return Firings(self.keys, self.ids[places], self.sizes[places], values, self.rows[places])
+
+
+def _picked(values: Any, places: Places) -> Any:
+    if isinstance(values, list):
+        return [values[place] for place in places.tolist()]
+    return gather(values, pa.array(places))
+
+
+def spread(values: Any, some: Any) -> Any:
+    """The values of some firings among all of them, with nulls for the others.
+
+    >>> spread(pa.array([7, 8]), np.array([True, False, True])).to_pylist()
+    [7, None, 8]
+    """
+    if some.all():
+        return values
+    places = np.cumsum(some) - 1
+    if isinstance(values, list):
+        listed = zip(places.tolist(), some.tolist(), strict=True)
+        return [values[place] if there else None for place, there in listed]
+    return gather(values, pa.array(places, mask=~some))

@@ -109,6 +109,14 @@ class TumblingEngine(Engine):
         ledger.n[ids], ledger.alive[ids] = 0, False
         self.pending = None
 
+    def fire_all(self) -> Firings:
+        """Every partition is flushed."""
+        return self.flush_all()
+
+    def commit_all(self) -> None:
+        """Every partition has been flushed."""
+        self.commit_flush()
+
     # -- hand-over --------------------------------------------------------------------------------
 
     def load(self, parts: list[dict[str, Any]]) -> None:
