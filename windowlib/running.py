@@ -249,6 +249,14 @@ class Running:
         times = [due for window in self._awake if (due := window._due()) is not None]
         return min(times, default=None)
 
+    def _wakes(self) -> int | None:
+        """When next something happens that can be seen."""
+        if self.operator._watches_clock:
+            return self.due()
+        return min(
+            (at for window in self._awake if (at := window._wakes()) is not None), default=None
+        )
+
     @property
     def _awake(self) -> list[Window[Any, Any]]:
         """The windows that still act: after the end of the input, none does."""
@@ -268,7 +276,7 @@ class Running:
             )
             raise ClockError(msg)
         failures: list[Exception] = []
-        while (due := self.due()) is not None and due <= now:
+        while (due := self._wakes()) is not None and due <= now:
             self._tell(max(due, self._now))
             self._act(failures)
         self._tell(now)

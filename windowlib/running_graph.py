@@ -137,6 +137,9 @@ class RunningGraph(Running):
         times = [due for node in self.nodes.values() if (due := node.due()) is not None]
         return min(times, default=None)
 
+    def _wakes(self) -> int | None:
+        return self.due()
+
     def _tell(self, now: int) -> None:
         self._now = now
         for node in self.nodes.values():

@@ -95,6 +95,12 @@ class AgingEngine(SlidingEngine):
             ledger.sleeps[ids] = ledger.returning[ids] = True
             self.store.drop(ids)
 
+    def due(self) -> int | None:
+        """When the oldest row is too old."""
+        columns, _ = self.kept(np.flatnonzero(self.ledger.alive))
+        stamps = columns[-1].data
+        return int(stamps.min()) + self.period + 1 if len(stamps) else None
+
     def kept(self, ids: Places) -> tuple[list[Column], Places]:
         """The rows that are young enough."""
         columns, lengths = super().kept(ids)

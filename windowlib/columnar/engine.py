@@ -14,8 +14,8 @@ from windowlib.columnar.ledger import Ledger
 from windowlib.columnar.pieces import NONE, Grouped, Places
 from windowlib.columnar.primitives import group
 from windowlib.columnar.stamps import Stamps
-from windowlib.policies import PartitionAge, PartitionCount, Time, TupleCount
-from windowlib.spec import KEY, Sliding
+from windowlib.policies import Either, PartitionAge, PartitionCount, Time, TupleCount
+from windowlib.spec import KEY
 
 if TYPE_CHECKING:
     from windowlib.window import Window
@@ -69,6 +69,24 @@ class Engine:
     def advance(self, now: int) -> None:
         """Time has passed."""
         self.now = now
+
+    def due(self) -> int | None:
+        """When time does something by itself next, apart from ticks."""
+        return None
+
+    @property
+    def ticks(self) -> int:
+        """How many ticks come before the last row of the batch, and are dealt with in `insert`."""
+        return 0
+
+    @property
+    def together(self) -> bool:
+        """Whether one row may cause several firings."""
+        return False
+
+    def times(self, firings: Firings) -> Stamps | None:
+        """When the firings of the batch happen; None: now."""
+        return None if self.arrivals is None else self.arrivals[firings.rows]
 
     def fire_all(self) -> Firings:
         """Every partition fires, in order of storage: at a tick, or at a punctuation."""
@@ -125,8 +143,8 @@ class Engine:
     def _empties_first(self, forget: PartitionAge) -> bool:
         """Whether time has emptied a partition by the time it is old."""
         evict = self.window.spec.evict
-        sliding = isinstance(self.window.spec, Sliding)
-        return sliding and isinstance(evict, Time) and evict.micros <= forget.micros
+        evict = evict.time if isinstance(evict, Either) else evict
+        return isinstance(evict, Time) and evict.micros <= forget.micros
 
     def _ages_none(self, forget: PartitionAge, grouped: Grouped, arrivals: Stamps) -> None:
         """Refuse a batch in which a partition is old when a row arrives, its own or another."""

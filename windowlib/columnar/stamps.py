@@ -72,16 +72,19 @@ def _there(column: Any) -> npt.NDArray[np.bool_]:
     return found.copy()  # it may be a view that must not be written to
 
 
-def stretches(stamps: Stamps, tick: int | None, period: int) -> list[tuple[int, int]]:
+def stretches(stamps: Stamps, tick: int, period: int, *, idle: bool) -> list[tuple[int, int]]:
     """The batch in runs of rows between which the clock ticks, as places `[lo, hi)`.
 
     Ticks come at `tick` and every `period` from then on, each before the rows of its instant.
+    With `idle` only those count that have no row between them and another.
 
-    >>> stretches(np.array([1, 4, 5, 7, 9, 31]), 5, 4)
+    >>> stretches(np.array([1, 4, 5, 7, 9, 31]), 5, 4, idle=False)
     [(0, 2), (2, 4), (4, 5), (5, 6)]
+    >>> stretches(np.array([1, 4, 5, 7, 9, 31]), 5, 4, idle=True)
+    [(0, 5), (5, 6)]
     """
-    if tick is None or tick > stamps[-1]:
+    if tick > stamps[-1]:
         return [(0, len(stamps))]
     passed = np.maximum((stamps - tick) // min(period, HUGE), -1)
-    cuts = [0, *(np.flatnonzero(np.diff(passed)) + 1).tolist(), len(stamps)]
+    cuts = [0, *(np.flatnonzero(np.diff(passed) > idle) + 1).tolist(), len(stamps)]
     return list(pairwise(cuts))

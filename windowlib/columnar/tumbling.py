@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from windowlib.columnar.closings import Carried, Closings, by_lapse, by_ticks, with_others
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
 from windowlib.columnar.engine import Engine
@@ -15,7 +16,8 @@ from windowlib.columnar.functions import functions_of
 from windowlib.columnar.inputs import Inputs, Sorted
 from windowlib.columnar.pieces import NONE, Grouped, Pieces, Places, by_count, by_cuts, whole
 from windowlib.columnar.primitives import chain
-from windowlib.policies import Count, Delta, Either
+from windowlib.columnar.stamps import HUGE, Stamps
+from windowlib.policies import Count, Delta, Either, Time
 
 if TYPE_CHECKING:
     from windowlib.tumbling import TumblingWindow
@@ -27,8 +29,11 @@ class TumblingEngine(Engine):
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema, n=0, ref=0, known=False)
         evict = window.spec.evict
-        if isinstance(evict, Either):
-            raise Decline(f"{evict} runs on the clock")
+        self.lapse = min(evict.time.micros, HUGE) if isinstance(evict, Either) else 0
+        self.period = min(evict.micros, HUGE) if isinstance(evict, Time) else 0
+        self.passed = NONE
+        self.closings: Closings | None = None
+        evict = evict.count if isinstance(evict, Either) else evict
         self.size = evict.size if isinstance(evict, Count) else 0
         if isinstance(evict, Count) and not self.size:
             raise Decline("Count(0) keeps nothing")
@@ -39,6 +44,59 @@ class TumblingEngine(Engine):
             self.ledger.set_dtype("ref", self.delta.dtype)
         kept = window._factory is None
         self.functions = [] if kept else functions_of(window._factory, schema)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def arrive(self, arrivals: Stamps | None) -> None:
+        """Say when the rows of the next batch arrive, and so how many ticks come before each."""
+        super().arrive(arrivals)
+        tick, self.passed = self.window._tick, NONE
+        if self.period and arrivals is not None and tick is not None and tick <= arrivals[-1]:
+            self.passed = np.maximum((arrivals - tick) // self.period + 1, 0)
+
+    @property
+    def ticks(self) -> int:
+        """How many ticks come before the last row of the batch."""
+        return int(self.passed[-1]) if len(self.passed) else 0
+
+    @property
+    def together(self) -> bool:
+        """Whether one row may cause several firings."""
+        return self.closings is not None
+
+    def times(self, firings: Firings) -> Stamps | None:
+        """When the firings of the batch happen."""
+        return super().times(firings) if self.closings is None else self.closings.times
+
+    def due(self) -> int | None:
+        """When the first of the open subwindows has been open for long enough."""
+        opened = self.ledger.ref[self.ledger.alive]
+        return int(opened.min()) + self.lapse if self.lapse and len(opened) else None
+
+    def grouped(self, batch: pa.RecordBatch) -> Grouped:
+        """The batch by partition, with those that time closes before its last row is in."""
+        found, ledger = super().grouped(batch), self.ledger
+        if self.ticks:
+            return with_others(found, np.flatnonzero(ledger.alive))
+        if self.lapse:
+            over = ledger.alive & (ledger.ref + self.lapse <= self.until)
+            return with_others(found, np.flatnonzero(over))
+        return found
+
+    def _closed(self, grouped: Grouped) -> Closings | None:
+        """What time closes, if it closes anything."""
+        ledger, touched = self.ledger, grouped.touched
+        n, ref, born = ledger.n[touched], ledger.ref[touched], ledger.born[touched]
+        carried = Carried(n, ref, born, self.seen_rows)
+        arrivals, tick = self.arrivals, self.window._tick
+        if self.ticks and arrivals is not None and tick is not None:
+            times = np.arange(self.ticks) * self.period + tick
+            return by_ticks(grouped, carried, arrivals, self.passed, times)
+        if self.lapse:
+            if arrivals is None:
+                arrivals = np.full(int(grouped.starts[-1]), self.until)
+            return by_lapse(grouped, carried, arrivals, self.size, self.lapse)
+        return None
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -57,6 +115,9 @@ class TumblingEngine(Engine):
         return Firings(self.keys, pieces.fired_ids, pieces.fired_sizes, values, pieces.rows)
 
     def _pieces(self, grouped: Grouped, columns: Sorted) -> tuple[Pieces, Any]:
+        self.closings = self._closed(grouped)
+        if self.closings is not None:
+            return self.closings.pieces, self.closings.opened
         carried = self.ledger.n[grouped.touched]
         if self.size:
             return by_count(grouped, carried, self.size), None
@@ -83,6 +144,8 @@ class TumblingEngine(Engine):
             self.left += int(pieces.fired_sizes.sum())
             ledger.alive[touched] = False
             ledger.alive[open_ids] = True
+            if self.lapse:
+                ledger.ref[open_ids] = references
             fresh = np.setdiff1d(pieces.stays, pieces.joins, assume_unique=True)
         else:
             np.add.at(ledger.taken, pieces.fired_ids, pieces.fired_sizes)
@@ -135,6 +198,8 @@ class TumblingEngine(Engine):
             values = [part["ref"][0] for part in parts if part["ref"]]
             ledger.ref[ids[known]] = self.delta.load(values) if values else NONE
             ledger.known[ids] = known
+        elif self.lapse:
+            ledger.ref[ids] = [part["ref"][0] for part in parts]
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
         """What the event engine needs to go on with these partitions."""
@@ -146,4 +211,7 @@ class TumblingEngine(Engine):
         if self.delta is not None:
             for part, ref in zip(parts, self.delta.python(self.ledger.ref[ids]), strict=True):
                 part["ref"] = [ref]
+        elif self.lapse:
+            for part, first in zip(parts, self.ledger.ref[ids].tolist(), strict=True):
+                part["ref"] = [first]
         return parts
