@@ -253,9 +253,8 @@ class Running:
         """When next something happens that can be seen."""
         if self.operator._watches_clock:
             return self.due()
-        return min(
-            (at for window in self._awake if (at := window._wakes()) is not None), default=None
-        )
+        times = [at for window in self._awake if (at := window._wakes()) is not None]
+        return min(times, default=None)
 
     @property
     def _awake(self) -> list[Window[Any, Any]]:

@@ -18,7 +18,7 @@ from windowlib.columnar.columns import Column
 from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.pieces import Grouped, Places
 from windowlib.columnar.primitives import oldest_within
-from windowlib.columnar.rows import Rows
+from windowlib.columnar.rows import WORTH, Rows
 from windowlib.columnar.sliding import SlidingEngine
 from windowlib.columnar.stamps import HUGE
 from windowlib.policies import Time
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 class AgingEngine(SlidingEngine):
     """A sliding window with time eviction."""
+
+    worth = 4 * WORTH  # row by row it has to look at the clock, too
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema, newest=0, sleeps=False, returning=False)

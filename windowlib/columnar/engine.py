@@ -207,6 +207,9 @@ class Engine:
         self.seen_rows = n
         return ids
 
+    def check_load(self, rows: int) -> None:
+        """Refuse to take over what is not worth it for a batch of so many rows."""
+
     def load(self, parts: list[dict[str, Any]]) -> None:
         """Take over what the event engine holds; `Decline` if these columns cannot have it."""
         raise NotImplementedError

@@ -116,7 +116,9 @@ class Batches(Ticks):
                 part = None if stamps is None else stamps[lo:hi]
                 if part is not None and window._tick is not None and window._tick <= part[0]:
                     self._advance(int(part[0]))
-                self._take(self._ready(batch.schema), batch.slice(lo, hi - lo), part)
+                self._take(
+                    self._ready(batch.schema, batch.num_rows), batch.slice(lo, hi - lo), part
+                )
                 taken = hi
         except Decline as reason:
             self._declined(reason)
@@ -155,7 +157,7 @@ class Batches(Ticks):
         if ticks:
             window._tick = self._tick_after(ticks)
 
-    def _ready(self, schema: pa.Schema) -> Engine:
+    def _ready(self, schema: pa.Schema, rows: int) -> Engine:
         """The engine, with the window's state in it."""
         schema = schema.remove_metadata()
         if self.engine is not None and self.engine.schema != schema:
@@ -165,6 +167,7 @@ class Batches(Ticks):
 
             window = self.window
             engine = engine_for(window, schema)
+            engine.check_load(rows)
             self._handlers = handlers_of(window)
             engine.load([snapshot._part(window, s) for s in window._subs.values()])
             if window._pe is not None:
