@@ -28,6 +28,7 @@ from windowlib.policies import Attribute
 from windowlib.running import Running
 
 CHUNK = 4096
+BATCH = 1 << 16
 Item = tuple[str, Any]
 
 
@@ -126,8 +127,11 @@ class Replay(Iterator[Any]):
         if failure is not None:
             raise failure
 
-    def _chunks(self, rows: Iterable[Any]) -> Iterator[list[Any]]:
+    def _chunks(self, rows: Iterable[Any]) -> Iterator[Any]:
         """The input in pieces; the first has a row if it takes one to say when to start."""
+        if self._times is not None and hasattr(rows, "to_pylist"):  # Arrow, which stays Arrow
+            yield from _slices(rows, BATCH)
+            return
         waiting: list[Any] = []
         known = self._times is None or self._start is not None
         for chunk in _chunks(rows):
@@ -143,10 +147,11 @@ class Replay(Iterator[Any]):
         done, self._out[:] = list(self._out), []
         return iter(done)
 
-    def _opened(self, chunk: Sequence[Any]) -> Running:
+    def _opened(self, chunk: Any) -> Running:
         start = self._start
         if start is None and self._times is not None:
-            first = next((_row(item) for item in chunk if _is_row(item)), None)
+            items = chunk.slice(0, 1).to_pylist() if hasattr(chunk, "to_pylist") else chunk
+            first = next((_row(item) for item in items if _is_row(item)), None)
             start = None if first is None else timedelta(microseconds=self._times(first))
         return self._connected(self.operator.open(0 if start is None else start))
 
@@ -156,7 +161,10 @@ class Replay(Iterator[Any]):
             running.connect(name, row, mark)
         return running
 
-    def _take(self, running: Running, chunk: list[Any]) -> Running:
+    def _take(self, running: Running, chunk: Any) -> Running:
+        if hasattr(chunk, "to_pylist"):
+            self._take_arrow(running, chunk)
+            return running
         if self._times is None and not any(isinstance(i, Mark | Restart | Tagged) for i in chunk):
             port = self._port(running, chunk[0])
             self._check(chunk[0], port)
@@ -171,6 +179,13 @@ class Replay(Iterator[Any]):
             else:
                 self._take_one(running, item)
         return running
+
+    def _take_arrow(self, running: Running, table: Any) -> None:
+        assert self._times is not None
+        (first,) = table.slice(0, 1).to_pylist()
+        port, self._moved = self._port(running, first), True
+        self._check(first, port)
+        running.insert_batch(table, port, times=self._times.column)
 
     def _take_one(self, running: Running, item: Any) -> None:
         port, row = self._port(running, item), _row(item)
@@ -362,6 +377,6 @@ def _flat(chunks: Iterable[Sequence[Any]]) -> Iterator[list[Any]]:
                 yield [item]
 
 
-def _slices(table: Any) -> Iterator[Any]:
+def _slices(table: Any, size: int = CHUNK) -> Iterator[Any]:
     """An Arrow table or batch in pieces that are worth turning into Python objects at once."""
-    return (table.slice(i, CHUNK) for i in range(0, len(table), CHUNK))
+    return (table.slice(i, size) for i in range(0, len(table), size))

@@ -16,6 +16,7 @@ from windowlib.batched import Made, record_batches
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
+from windowlib.policies import Attribute
 from windowlib.spec import Spec
 from windowlib.window import Window
 
@@ -111,7 +112,7 @@ class Running:
             for row in rows:
                 self.insert(row, port)
 
-    def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
+    def insert_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
 
         Args:
@@ -131,7 +132,7 @@ class Running:
             else:
                 self.insert_many(part.to_pylist(), port)
 
-    def _insert_timed(self, batch: Any, port: int, times: str) -> None:
+    def _insert_timed(self, batch: Any, port: int, times: Attribute) -> None:
         """Advance to the time of each row, and insert it."""
         window, when = self._direct[port], Times(times)
         if window is not None and self._one_clock:
@@ -150,7 +151,7 @@ class Running:
         """Whether time moves one window and nothing else."""
         return len(self._live) == 1 and not self.operator._watches_clock
 
-    def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
+    def process_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> Any:
         """Take an Arrow batch and give the rows of the first output that it made as another.
 
         The rows are those that `insert` of each row would send, in the same order. If a row is

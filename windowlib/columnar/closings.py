@@ -69,6 +69,24 @@ def with_others(grouped: Grouped, ids: Places) -> Grouped:
     return Grouped(grouped.order, touched, np.append(starts, grouped.starts[-1]))
 
 
+def at_ticks(grouped: Grouped, behind: Places) -> tuple[Places, Places, Places]:
+    """Where each partition is at each tick: its number, the tick's, and the place of its next row.
+
+    `behind` is the first row behind each tick.
+
+    >>> grouped = Grouped(np.array([0, 3, 1, 2]), np.array([5, 6]), np.array([0, 2, 4]))
+    >>> number, tick, places = at_ticks(grouped, np.array([1, 3]))
+    >>> number.tolist(), tick.tolist(), places.tolist()
+    ([0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 2, 4])
+    """
+    n, ticks = int(grouped.starts[-1]), len(behind)
+    partitions = np.arange(len(grouped.touched))
+    # Rows ascend in a partition, and so does this number in the whole layout.
+    numbers = np.repeat(partitions, grouped.lengths) * n + grouped.rows(np.arange(n))
+    number, tick = np.repeat(partitions, ticks), np.tile(np.arange(ticks), len(partitions))
+    return number, tick, np.searchsorted(numbers, number * n + behind[tick])
+
+
 def by_ticks(
     grouped: Grouped, carried: Carried, arrivals: Stamps, passed: Places, times: Stamps
 ) -> Closings:

@@ -13,12 +13,18 @@ from windowlib.columnar.keys import Keys
 from windowlib.columnar.ledger import Ledger
 from windowlib.columnar.pieces import NONE, Grouped, Places
 from windowlib.columnar.primitives import group
-from windowlib.columnar.stamps import Stamps
+from windowlib.columnar.stamps import HUGE, Stamps
 from windowlib.policies import Either, PartitionAge, PartitionCount, Time, TupleCount
 from windowlib.spec import KEY
 
 if TYPE_CHECKING:
     from windowlib.window import Window
+
+
+def beat_of(window: Window[Any, Any]) -> int | None:
+    """How far ticks are apart, if the window's clock ticks."""
+    policy = window.spec.policies[-1]
+    return policy.micros if isinstance(policy, Time) else None
 
 
 class Engine:
@@ -37,6 +43,9 @@ class Engine:
         self.pending: Any = None
         self.now = window._now  # the time up to which the state is worked out
         self.arrivals: Stamps | None = None
+        self.beat = min(beat_of(window) or 0, HUGE)  # how far ticks are apart, 0 without any
+        self.passed = NONE  # how many ticks come before each row of the batch, if any does
+        self.fired_at: Stamps | None = None
 
     def _keys(self, window: Window[Any, Any]) -> Keys | None:
         by = window.spec.by
@@ -58,8 +67,11 @@ class Engine:
     # -- time -------------------------------------------------------------------------------------
 
     def arrive(self, arrivals: Stamps | None) -> None:
-        """Say when the rows of the next batch arrive; None: all of them now."""
-        self.arrivals = arrivals
+        """Say when the rows of the next batch arrive, and so between which; None: all now."""
+        self.arrivals, self.fired_at = arrivals, None
+        tick, self.passed = self.window._tick, NONE
+        if self.beat and arrivals is not None and tick is not None and tick <= arrivals[-1]:
+            self.passed = np.maximum((arrivals - tick) // self.beat + 1, 0)
 
     @property
     def until(self) -> int:
@@ -76,17 +88,26 @@ class Engine:
 
     @property
     def ticks(self) -> int:
-        """How many ticks come before the last row of the batch, and are dealt with in `insert`."""
-        return 0
+        """How many ticks come before the last row of the batch."""
+        return int(self.passed[-1]) if len(self.passed) else 0
+
+    def tick_times(self) -> Stamps:
+        """When these ticks come."""
+        tick = self.window._tick
+        assert tick is not None
+        times: Stamps = np.arange(self.ticks) * self.beat + tick
+        return times
 
     @property
     def together(self) -> bool:
-        """Whether one row may cause several firings."""
-        return False
+        """Whether one row of the batch may have caused several firings."""
+        return self.fired_at is not None
 
     def times(self, firings: Firings) -> Stamps | None:
         """When the firings of the batch happen; None: now."""
-        return None if self.arrivals is None else self.arrivals[firings.rows]
+        if self.fired_at is not None or self.arrivals is None:
+            return self.fired_at
+        return self.arrivals[firings.rows]
 
     def fire_all(self) -> Firings:
         """Every partition fires, in order of storage: at a tick, or at a punctuation."""
@@ -168,10 +189,13 @@ class Engine:
 
     def used(self, grouped: Grouped) -> None:
         """Note that the partitions of a batch were used, in the order of their last rows."""
-        ledger, last = self.ledger, grouped.rows(grouped.starts[1:] - 1)
-        ledger.last[grouped.touched] = self.seen_rows + last
-        arrived = self.until if self.arrivals is None else self.arrivals[last]
-        ledger.stamp[grouped.touched] = arrived
+        ledger, touched, places = self.ledger, grouped.touched, grouped.starts[1:] - 1
+        if self.together:  # then some may have no rows
+            some = grouped.lengths > 0
+            touched, places = touched[some], places[some]
+        last = grouped.rows(places)
+        ledger.last[touched] = self.seen_rows + last
+        ledger.stamp[touched] = self.until if self.arrivals is None else self.arrivals[last]
         self.seen_rows += int(grouped.starts[-1])
         self.advance(self.until)
 

@@ -116,9 +116,8 @@ class Batches(Ticks):
                 part = None if stamps is None else stamps[lo:hi]
                 if part is not None and window._tick is not None and window._tick <= part[0]:
                     self._advance(int(part[0]))
-                self._take(
-                    self._ready(batch.schema, batch.num_rows), batch.slice(lo, hi - lo), part
-                )
+                engine = self._ready(batch.schema, batch.num_rows)
+                self._take(engine, batch.slice(lo, hi - lo), part)
                 taken = hi
         except Decline as reason:
             self._declined(reason)

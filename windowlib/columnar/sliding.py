@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from windowlib.columnar.closings import at_ticks, with_others
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
 from windowlib.columnar.firings import Firings, spread
@@ -21,6 +22,7 @@ from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.pieces import NONE, Grouped, Places, fired_in_order
 from windowlib.columnar.primitives import chain, oldest_within, ranges
 from windowlib.columnar.rows import Rows, RowsEngine
+from windowlib.columnar.stamps import Stamps
 from windowlib.columnar.store import ROOM
 from windowlib.policies import Count, Delta
 
@@ -74,6 +76,9 @@ class SlidingEngine(RowsEngine):
         rows = self.rows(batch, grouped)
         inputs = Inputs(rows)
         age, marks = self._values(inputs, rows)
+        if self.ticks:
+            self.pending = (grouped, rows, age, None)
+            return self._ticked(grouped, rows, inputs, age)
         places, references = self._triggers(grouped, rows, marks)
         number = rows.partition(places)
         lo, hi, full = self._extents(grouped, rows, age, places, number)
@@ -87,6 +92,50 @@ class SlidingEngine(RowsEngine):
         self.pending = (grouped, rows, age, references)
         ids = grouped.touched[number]
         return Firings(self.keys, ids, hi - lo, found, cause, lo=lo, hi=hi, content=rows)
+
+    def grouped(self, batch: pa.RecordBatch) -> Grouped:
+        """The batch by partition; at a tick, with all partitions in it."""
+        found = super().grouped(batch)
+        return with_others(found, np.flatnonzero(self.ledger.alive)) if self.ticks else found
+
+    def _ticked(self, grouped: Grouped, rows: Rows, inputs: Inputs, age: Any) -> Firings:
+        """The triggers of a batch in which the clock ticks: each for all partitions in storage."""
+        behind = np.searchsorted(self.passed, np.arange(1, self.ticks + 1))
+        number, tick, hi = at_ticks(grouped, behind)
+        hi += (rows.fresh - grouped.starts[:-1])[number]
+        there = hi > rows.base[number]
+        number, tick, hi = number[there], tick[there], hi[there]
+        times = self.tick_times()[tick]
+        lo, full = self._held(grouped, rows, age, number, hi, times)
+        full = (full | self.partial) & (hi > lo)
+        born = self._births(grouped, rows, age, number, hi)
+        fires = np.flatnonzero(full)
+        fires = fires[np.lexsort((born[fires], tick[fires]))]
+        number, tick, lo, hi = number[fires], tick[fires], lo[fires], hi[fires]
+        self.fired_at = times[fires]
+        self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
+        found, ids = self._results(inputs, lo, hi), grouped.touched[number]
+        return Firings(self.keys, ids, hi - lo, found, behind[tick], lo=lo, hi=hi, content=rows)
+
+    def _held(
+        self, grouped: Grouped, rows: Rows, age: Any, number: Places, hi: Places, times: Stamps
+    ) -> tuple[Places, Any]:
+        """What partitions hold behind the rows before `hi`, and whether they have been full."""
+        base = rows.base[number]
+        if self.evict_delta is None:
+            lo = np.maximum(hi - self.size, base)
+            return lo, hi - lo >= self.size
+        last, limit = hi - 1, self.evict_delta.threshold
+        lo = oldest_within(age, base, last, age[last], limit)
+        return lo, self.ledger.full[grouped.touched][number] | (lo > base)
+
+    def _births(self, grouped: Grouped, rows: Rows, age: Any, number: Places, hi: Places) -> Places:
+        """Since when partitions are in storage, at some ticks."""
+        old = self.ledger.born[grouped.touched]
+        first = np.minimum(grouped.starts[:-1], grouped.starts[-1] - 1)
+        new = self.seen_rows + grouped.rows(first)
+        born: Places = np.where(self.ledger.alive[grouped.touched], old, new)[number]
+        return born
 
     def _results(self, inputs: Inputs, lo: Places, hi: Places) -> list[Any]:
         """The values of all functions; those of an empty extent are null."""

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from windowlib.columnar.decline import Decline
-from windowlib.columnar.engine import Engine
+from windowlib.columnar.engine import Engine, beat_of
 from windowlib.columnar.failed import Failed
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.stamps import HUGE, Stamps, stretches
 from windowlib.policies import Either, PartitionAge, Time
-from windowlib.spec import Sliding, Tumbling
+from windowlib.spec import Tumbling
 
 if TYPE_CHECKING:
     from windowlib.window import Window
 
-FEW = 200
+FEW = 300
 """Rows between two ticks from which on it pays to work on them at once."""
 
+MANY = 1 << 22
+"""The most firings that are looked for at once."""
 FIRING = {"before_flush", "on_trigger"}
 """Events that a batch can tell of at once."""
 
@@ -42,30 +44,37 @@ class Ticks:
 
     def _stretches(self, rows: int, stamps: Stamps | None) -> list[tuple[int, int]]:
         """The rows of a batch in runs that are inserted at once; not if these get too short."""
-        window = self.window
-        policy, tick = window.spec.policies[-1], window._tick
-        if stamps is None or tick is None or not isinstance(policy, Time):
+        tick, beat = self.window._tick, beat_of(self.window)
+        if stamps is None or tick is None or beat is None:
             return [(0, rows)]
-        # Tumbling windows insert past ticks, unless nothing is in them at a tick.
-        tumbles = isinstance(window.spec, Tumbling) and not self._ages_between_ticks(policy)
-        found = stretches(stamps, tick, policy.micros, idle=tumbles)
-        cuts = len(found) - 1
-        if cuts and isinstance(window.spec, Sliding):  # they fire without new rows, too
-            cuts = (int(stamps[-1]) - tick) // policy.micros + 1
-        if cuts > 1 and rows < FEW * cuts:
-            raise Decline(f"fewer than {FEW} rows between two ticks")
-        return found
+        quiet = self._quiet(beat)
+        found = stretches(stamps, tick, beat, quiet, HUGE)
+        if len(found) > 2 and rows < FEW * len(found):
+            raise Decline(f"fewer than {FEW} rows between ticks that stop them")
+        if isinstance(self.window.spec, Tumbling):
+            return found
+        return stretches(stamps, tick, beat, quiet, self._most(rows))
 
-    def _ages_between_ticks(self, policy: Time) -> bool:
-        forget = self.window.spec.forget
-        return isinstance(forget, PartitionAge) and forget.micros < policy.micros
+    def _quiet(self, beat: int) -> int:
+        """How long after the last row a tick finds a partition in storage, which then fires."""
+        spec, forget = self.window.spec, self.window.spec.forget
+        lasts = spec.evict.micros if isinstance(spec.evict, Time) else HUGE
+        if isinstance(forget, PartitionAge) and forget.micros < lasts:
+            return 0  # a tick is when partitions are found to be old
+        return beat if isinstance(spec, Tumbling) else lasts
+
+    def _most(self, rows: int) -> int:
+        """How many ticks fire all partitions of a sliding window at once."""
+        known = self.engine.keys if self.engine is not None else None
+        partitions = rows if known is None else len(known)
+        return MANY // (partitions if self.window.spec.partitioned else 1)
 
     def _tick_after(self, ticks: int) -> int:
         """When the clock ticks after some more ticks."""
-        policy, tick = self.window.spec.policies[-1], self.window._tick
-        assert isinstance(policy, Time)
+        tick, beat = self.window._tick, beat_of(self.window)
         assert tick is not None
-        return tick + ticks * policy.micros
+        assert beat is not None
+        return tick + ticks * beat
 
     def due(self) -> int | None:
         """When time does something by itself next, apart from ticks."""

@@ -16,8 +16,8 @@ from windowlib.columnar.functions import functions_of
 from windowlib.columnar.inputs import Inputs, Sorted
 from windowlib.columnar.pieces import NONE, Grouped, Pieces, Places, by_count, by_cuts, whole
 from windowlib.columnar.primitives import chain
-from windowlib.columnar.stamps import HUGE, Stamps
-from windowlib.policies import Count, Delta, Either, Time
+from windowlib.columnar.stamps import HUGE
+from windowlib.policies import Count, Delta, Either
 
 if TYPE_CHECKING:
     from windowlib.tumbling import TumblingWindow
@@ -30,9 +30,6 @@ class TumblingEngine(Engine):
         super().__init__(window, schema, n=0, ref=0, known=False)
         evict = window.spec.evict
         self.lapse = min(evict.time.micros, HUGE) if isinstance(evict, Either) else 0
-        self.period = min(evict.micros, HUGE) if isinstance(evict, Time) else 0
-        self.passed = NONE
-        self.closings: Closings | None = None
         evict = evict.count if isinstance(evict, Either) else evict
         self.size = evict.size if isinstance(evict, Count) else 0
         if isinstance(evict, Count) and not self.size:
@@ -46,27 +43,6 @@ class TumblingEngine(Engine):
         self.functions = [] if kept else functions_of(window._factory, schema)
 
     # -- time -------------------------------------------------------------------------------------
-
-    def arrive(self, arrivals: Stamps | None) -> None:
-        """Say when the rows of the next batch arrive, and so how many ticks come before each."""
-        super().arrive(arrivals)
-        tick, self.passed = self.window._tick, NONE
-        if self.period and arrivals is not None and tick is not None and tick <= arrivals[-1]:
-            self.passed = np.maximum((arrivals - tick) // self.period + 1, 0)
-
-    @property
-    def ticks(self) -> int:
-        """How many ticks come before the last row of the batch."""
-        return int(self.passed[-1]) if len(self.passed) else 0
-
-    @property
-    def together(self) -> bool:
-        """Whether one row may cause several firings."""
-        return self.closings is not None
-
-    def times(self, firings: Firings) -> Stamps | None:
-        """When the firings of the batch happen."""
-        return super().times(firings) if self.closings is None else self.closings.times
 
     def due(self) -> int | None:
         """When the first of the open subwindows has been open for long enough."""
@@ -88,10 +64,9 @@ class TumblingEngine(Engine):
         ledger, touched = self.ledger, grouped.touched
         n, ref, born = ledger.n[touched], ledger.ref[touched], ledger.born[touched]
         carried = Carried(n, ref, born, self.seen_rows)
-        arrivals, tick = self.arrivals, self.window._tick
-        if self.ticks and arrivals is not None and tick is not None:
-            times = np.arange(self.ticks) * self.period + tick
-            return by_ticks(grouped, carried, arrivals, self.passed, times)
+        arrivals = self.arrivals
+        if self.ticks and arrivals is not None:
+            return by_ticks(grouped, carried, arrivals, self.passed, self.tick_times())
         if self.lapse:
             if arrivals is None:
                 arrivals = np.full(int(grouped.starts[-1]), self.until)
@@ -115,9 +90,9 @@ class TumblingEngine(Engine):
         return Firings(self.keys, pieces.fired_ids, pieces.fired_sizes, values, pieces.rows)
 
     def _pieces(self, grouped: Grouped, columns: Sorted) -> tuple[Pieces, Any]:
-        self.closings = self._closed(grouped)
-        if self.closings is not None:
-            return self.closings.pieces, self.closings.opened
+        if (closings := self._closed(grouped)) is not None:
+            self.fired_at = closings.times
+            return closings.pieces, closings.opened
         carried = self.ledger.n[grouped.touched]
         if self.size:
             return by_count(grouped, carried, self.size), None
