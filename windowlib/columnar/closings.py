@@ -52,8 +52,6 @@ class Ends:
 
     rows: Places
     """The row that closes each, END if none does."""
-    entered: npt.NDArray[np.bool_]
-    """Whether the row has entered before it does."""
     times: Stamps
 
 
@@ -103,9 +101,9 @@ def by_ticks(
     closing = np.append(np.searchsorted(passed, np.arange(1, len(times) + 1)), END)
     number = _partition(grouped, begins)
     goes_on = (turn == 0) & (begins == grouped.starts[number])
-    ends = Ends(closing[turn], np.zeros(len(turn), bool), np.append(times, 0)[turn])
+    ends = Ends(closing[turn], np.append(times, 0)[turn])
     tick = np.zeros(len(carried.sizes), np.intp)
-    bare = Ends(closing[tick], tick > 0, times[tick])
+    bare = Ends(closing[tick], times[tick])
     return _closings(grouped, carried, begins, goes_on, ends, bare, arrivals[rows[begins]])
 
 
@@ -134,8 +132,8 @@ def by_lapse(
     waits = np.where(goes_on, old_late[of], late[begins])
     closing = np.where(full, rows[last], np.where(waits < n, waits, END))
     moment = np.where(goes_on, old_due[of], due[begins])
-    ends = Ends(closing, full, np.where(full, arrivals[rows[last]], moment))
-    bare = Ends(old_late, touched < 0, old_due)
+    ends = Ends(closing, np.where(full, arrivals[rows[last]], moment))
+    bare = Ends(old_late, old_due)
     opened = np.where(goes_on, carried.first[of], arrivals[rows[begins]])
     return _closings(grouped, carried, begins, goes_on, ends, bare, opened)
 
@@ -174,8 +172,8 @@ def _closings(
 ) -> Closings:
     """Put together pieces, and what is carried and ends without new rows, in order of firing.
 
-    At one row, what is due goes first, in order of storage; then the row enters, and may close
-    its own piece.
+    At one row, what is due goes first, in order of storage. Then the row enters, and may fill its
+    own piece, which is not due and so younger than those.
     """
     number = _partition(grouped, begins)
     goes_on = goes_on & (carried.sizes[number] > 0)
@@ -188,8 +186,7 @@ def _closings(
     closed, left = np.flatnonzero(ends.rows != END), np.flatnonzero(alone)
     born = np.where(goes_on, carried.born[number], carried.rows + grouped.rows(begins))
     rows = np.append(ends.rows[closed], bare.rows[left])
-    entered = np.append(ends.entered[closed], bare.entered[left])
-    order = np.lexsort((np.append(born[closed], carried.born[left]), entered, rows))
+    order = np.lexsort((np.append(born[closed], carried.born[left]), rows))
     pieces = Pieces(
         starts=begins,
         ends=over,

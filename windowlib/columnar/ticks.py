@@ -13,7 +13,7 @@ from windowlib.columnar.engine import Engine, beat_of
 from windowlib.columnar.failed import Failed
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.stamps import HUGE, Stamps, stretches
-from windowlib.policies import Either, PartitionAge, Time
+from windowlib.policies import Either, Time
 from windowlib.spec import Tumbling
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FEW = 300
 """Rows between two ticks from which on it pays to work on them at once."""
 
-MANY = 1 << 22
+MANY = 1 << 20
 """The most firings that are looked for at once."""
 FIRING = {"before_flush", "on_trigger"}
 """Events that a batch can tell of at once."""
@@ -57,11 +57,10 @@ class Ticks:
 
     def _quiet(self, beat: int) -> int:
         """How long after the last row a tick finds a partition in storage, which then fires."""
-        spec, forget = self.window.spec, self.window.spec.forget
-        lasts = spec.evict.micros if isinstance(spec.evict, Time) else HUGE
-        if isinstance(forget, PartitionAge) and forget.micros < lasts:
-            return 0  # a tick is when partitions are found to be old
-        return beat if isinstance(spec, Tumbling) else lasts
+        evict = self.window.spec.evict
+        if isinstance(self.window.spec, Tumbling):
+            return beat
+        return evict.micros if isinstance(evict, Time) else HUGE
 
     def _most(self, rows: int) -> int:
         """How many ticks fire all partitions of a sliding window at once."""
