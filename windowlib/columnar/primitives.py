@@ -30,6 +30,7 @@ __all__ = [
     "Places",
     "add_pairs",
     "chain",
+    "gather",
     "group",
     "largest",
     "oldest_within",
@@ -106,6 +107,17 @@ def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     ([1, 3, 0, 2, 4], [2, 7], [0, 2, 5])
     """
     result: tuple[Places, Places, Places] = _engine(grouping).group(ids, partitions)
+    return result
+
+
+def gather(values: Array, order: Places) -> Array:
+    """The values of a batch in the order of the layout: `values.take(order)`, faster.
+
+    >>> import numpy as np
+    >>> gather(np.array([1.5, 2.5, 3.5]), np.array([2, 0, 1])).tolist()
+    [3.5, 1.5, 2.5]
+    """
+    result: Array = _engine(grouping).gather(values, order)
     return result
 
 
