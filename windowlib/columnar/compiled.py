@@ -202,54 +202,66 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
 
 
 @compiled
-def _settle(high: float, low: float) -> tuple[float, float]:
-    """A sum and its collected errors as a pair; a sum that is not finite has none."""
-    if not np.isfinite(high):
-        return high, 0.0
+def _settle(total: float, errors: float, least: float) -> tuple[float, float]:
+    """A sum, its errors and their errors as a pair; a sum that is not finite has none."""
+    if not np.isfinite(total):
+        return total, 0.0
+    high, low = _two_sum(total, errors)
+    low += least
     total = high + low
     return total, low - (total - high)
+
+
+# Sums carry their errors along, and the errors of those: where large values cancel, the errors are
+# what is left, and they may cancel too.
 
 
 @compiled
 def pairs(values: Array, lo: Array, hi: Array, high: Array, low: Array) -> None:
     """Sums of extents as pairs, each on its own."""
     for extent in range(len(lo)):
-        total = errors = 0.0
+        total = errors = least = 0.0
         for index in range(np.uint64(lo[extent]), np.uint64(hi[extent])):
             total, error = _two_sum(total, values[index])
-            errors += error
-        high[extent], low[extent] = _settle(total, errors)
+            errors, error = _two_sum(errors, error)
+            least += error
+        high[extent], low[extent] = _settle(total, errors, least)
 
 
 @compiled
 def sliding_pairs(
-    values: Array, lo: Array, hi: Array, high: Array, low: Array, front: Array, front_low: Array
+    values: Array, lo: Array, hi: Array, high: Array, low: Array, front: Array
 ) -> None:
-    """Sums as pairs of ascending extents; `front` has room for the longest."""
+    """Sums of ascending extents as pairs; `front` has three rows as long as the longest."""
     base = middle = grown = np.uint64(lo[0])
-    back = back_low = 0.0
+    total = errors = least = 0.0
     for extent in range(len(lo)):
         begin, end = np.uint64(lo[extent]), np.uint64(hi[extent])
         if begin == end:
             high[extent] = low[extent] = 0.0
             continue
         if begin >= middle:
-            back = back_low = 0.0
+            total = errors = least = 0.0
             for offset in range(end - begin):
                 index = end - ONE - offset
-                back, error = _two_sum(back, values[index])
-                back_low += error
-                front[index - begin] = back
-                front_low[index - begin] = back_low
+                total, error = _two_sum(total, values[index])
+                errors, error = _two_sum(errors, error)
+                least += error
+                front[0, index - begin] = total
+                front[1, index - begin] = errors
+                front[2, index - begin] = least
             base, middle, grown = begin, end, end
-            back = back_low = 0.0
+            total = errors = least = 0.0
         while grown < end:
-            back, error = _two_sum(back, values[grown])
-            back_low += error
+            total, error = _two_sum(total, values[grown])
+            errors, error = _two_sum(errors, error)
+            least += error
             grown += ONE
-        total, error = _two_sum(front[begin - base], back)
-        error += front_low[begin - base] + back_low
-        high[extent], low[extent] = _settle(total, error)
+        both, error = _two_sum(front[0, begin - base], total)
+        lower, rest = _two_sum(front[1, begin - base], errors)
+        lower, error = _two_sum(lower, error)
+        rest += error + front[2, begin - base] + least
+        high[extent], low[extent] = _settle(both, lower, rest)
 
 
 @compiled

@@ -162,8 +162,8 @@ def two_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
     """The sum of each extent of floats as `high + low`, right to about 100 bits; `low` is small.
 
     If no value is negative, or none positive, nothing can cancel: `high` is the plain sum and
-    `low` is 0. Infinities and NaN give what adding them gives, in the extents they belong to. So
-    may partial sums that are too large for a float.
+    `low` is 0. Infinities and NaN give what adding them gives, in the extents they belong to. If
+    all values are finite, a sum is infinite only if the exact sum is too large for a float.
 
     >>> import numpy as np
     >>> high, low = two_sums(np.array([1e16, 1.0, -1e16]), np.array([0, 0]), np.array([3, 2]))

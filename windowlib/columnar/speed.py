@@ -16,14 +16,20 @@ IDS_PER_ROW = 4
 # What was measured, in ns: an extent on its own (more where lengths vary, so that the processor
 # cannot foresee the end of the loop), and each value it covers, by what is wanted.
 ALONE, ALONE_UNEVEN = 2.0, 10.0
-SUM, PICK, PAIR = 0.12, 0.2, 1.3
+SUM, PICK, PAIR = 0.12, 0.2, 2.0
 
 # The same for overlapping extents that ascend: for each value that they span, and each extent.
 SPANNED_PICK, SLIDING_PICK = 1.5, 1.0
-SPANNED_PAIR, SLIDING_PAIR = 2.5, 3.0
+SPANNED_PAIR, SLIDING_PAIR = 4.0, 5.0
+
+# The same for pairs by digits, which numpy takes in any order.
+SPANNED_DIGITS, DIGITS = 5.0, 20.0
 
 # The same for differences of running sums of integers.
 SPANNED_SUM, DIFFERENCE = 0.6, 2.5
+
+# Partial sums of values below this stay finite.
+HUGE = 1e290
 
 
 def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
@@ -46,11 +52,16 @@ def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
 
 def gather(values: Array, order: Places) -> Array:
     """As `grouping.gather`."""
-    if values.dtype.itemsize != 8 or values.dtype.kind not in "if" or not len(values):
+    if not _fits(values, order):
         return grouping.gather(values, order)
     result = np.empty(len(order), values.dtype)
     compiled.gather(values, order, result)
     return result
+
+
+def _fits(values: Array, wanted: Array) -> bool:
+    """Whether there is something to do, for the types that loops are compiled for."""
+    return len(wanted) > 0 and len(values) > 0 and values.dtype in (np.int64, np.float64)
 
 
 class _Shape:
@@ -72,8 +83,8 @@ class _Shape:
 
 def sums(values: Array, lo: Array, hi: Array) -> Array:
     """As `reduce.sums`."""
-    if not len(lo):
-        return np.zeros(0, values.dtype)
+    if not _fits(values, lo):
+        return reduce.sums(values, lo, hi)
     shape = _Shape(lo, hi)
     result = np.empty(len(lo), values.dtype)
     if values.dtype.kind == "i":
@@ -113,8 +124,8 @@ _SMALLEST = _Ways(compiled.smallest, compiled.sliding_smallest, reduce.smallest)
 
 
 def _picked(ways: _Ways, nothing: Any, values: Array, lo: Array, hi: Array) -> Array:
-    if not len(lo):
-        return np.empty(0, values.dtype)
+    if not _fits(values, lo):
+        return ways.doubling(values, lo, hi)
     shape = _Shape(lo, hi)
     nothing = values.dtype.type(nothing)
     result = np.empty(len(lo), values.dtype)
@@ -128,11 +139,14 @@ def _picked(ways: _Ways, nothing: Any, values: Array, lo: Array, hi: Array) -> A
 
 
 def two_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
-    """As `reduce.two_sums`; a sum is infinite if a partial sum is too large for a float."""
+    """As `reduce.two_sums`."""
     if not len(lo) or reduce.one_sign(values):
         return sums(values, lo, hi), np.zeros(len(lo))
+    if not max(values.max(), -values.min()) < HUGE:  # or NaN, or infinite
+        return reduce.two_sums(values, lo, hi)
     shape = _Shape(lo, hi)
-    if shape.alone(PAIR) <= shape.sliding(SPANNED_PAIR, SLIDING_PAIR):
+    together = (SPANNED_PAIR, SLIDING_PAIR) if shape.ascends else (SPANNED_DIGITS, DIGITS)
+    if shape.alone(PAIR) <= shape.sliding(*together):
         high, low = np.empty(len(lo)), np.empty(len(lo))
         compiled.pairs(values, lo, hi, high, low)
         return high, low
@@ -143,8 +157,7 @@ def two_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
 
 def _sliding_pairs(values: Array, lo: Array, hi: Array, longest: int) -> tuple[Array, Array]:
     high, low = np.empty(len(lo)), np.empty(len(lo))
-    front, front_low = np.empty(longest), np.empty(longest)
-    compiled.sliding_pairs(values, lo, hi, high, low, front, front_low)
+    compiled.sliding_pairs(values, lo, hi, high, low, np.empty((3, longest)))
     return high, low
 
 
