@@ -26,6 +26,10 @@ RADIX_BITS = 16
 # compared.
 HALVED_ROWS_PER_ID = 32
 
+# Copying values brings them into the cache in turn, before they are wanted in another order: 2.0 ns
+# for a value instead of 3.9. Larger arrays do not stay there.
+GATHERED = 1 << 21
+
 # Rows looked at before all of them are, to see whether a batch comes sorted.
 GLANCE = 64
 
@@ -58,6 +62,13 @@ def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     order = np.arange(rows) if _ascending(shifted) else _order(shifted, span)
     touched, starts = _segments(shifted, order, span)
     return order, touched + low, starts
+
+
+def gather(values: Array, order: Places) -> Array:
+    """See `primitives.gather`."""
+    if values.nbytes <= GATHERED:
+        values = values.copy()
+    return values.take(order)
 
 
 def _ascending(ids: Array) -> bool:
