@@ -111,7 +111,7 @@ class Column:
         """The values at these places, in this order."""
         valid = None if self.valid is None else self.valid[places]
         if self.physical:
-            return Column(self.type, self.data[places], valid)
+            return Column(self.type, self.data.take(places, mode="clip"), valid)
         return Column(self.type, physical.gather(self.data, pa.array(places)), valid)
 
     def slice(self, lo: int, hi: int) -> Column:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.kernels import kernel
-from windowlib.columnar.kernels.base import Array, Kernel, Planes, Result, Values
+from windowlib.columnar.kernels.base import (
+    Array,
+    Kernel,
+    Planes,
+    Result,
+    Values,
+    replaced,
+    side_by_side,
+    taken,
+)
 from windowlib.columnar.kernels.picks import Pick
 from windowlib.columnar.ledger import State
 from windowlib.columnar.pieces import Pieces, Places
@@ -83,12 +91,10 @@ class Partial(Function):
     def fold(self, values: Values, pieces: Pieces) -> tuple[Result, Any]:
         """Fold each piece, after what it goes on with."""
         planes = self.joined(self.kernel.partial(values, pieces.starts, pieces.ends), pieces)
-        later = tuple(plane[pieces.stays] for plane in planes)
+        later = taken(planes, pieces.stays)
         if len(pieces.bare):
-            bare = self.state.take(pieces.bare)
-            planes = tuple(map(np.concatenate, zip(planes, bare, strict=True)))
-        fired = tuple(plane[pieces.fires] for plane in planes)
-        return self.kernel.finish(fired, pieces.fired_sizes), later
+            planes = side_by_side(planes, self.state.take(pieces.bare))
+        return self.kernel.finish(taken(planes, pieces.fires), pieces.fired_sizes), later
 
     def joined(self, planes: Planes, pieces: Pieces) -> Planes:
         """The planes of pieces with what is carried merged into those that go on with it."""
@@ -96,10 +102,8 @@ class Partial(Function):
         if not len(joins) or not planes:
             return planes
         before = self.state.take(pieces.ids[joins])
-        merged = self.kernel.merge(before, tuple(plane[joins] for plane in planes))
-        for plane, new in zip(planes, merged, strict=True):
-            plane[joins] = new
-        return planes
+        merged = self.kernel.merge(before, taken(planes, joins))
+        return replaced(planes, joins, merged, len(pieces.starts))
 
     def commit(self, ids: Places, later: Any) -> None:
         """Put the planes of what stays open."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WORTH = 256
 """Rows from which on it pays to move the state to arrays."""
-SLICE = 1 << 16
+SLICE = 1 << 18
 """Rows that are worked on at once: their columns fit the cache."""
 MANY = 1 << 14
 """With more partitions than this, slices are longer, so that each partition gets a few rows."""

@@ -11,6 +11,7 @@ from windowlib.attributes import Several
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.pieces import Places
+from windowlib.columnar.primitives import gather
 from windowlib.policies import Attribute, attribute_text
 
 
@@ -86,5 +87,12 @@ class Sorted:
             return column
         found = self._sorted.get(id(column))
         if found is None:
-            found = self._sorted[id(column)] = column.take(self._order)
+            found = self._sorted[id(column)] = _in_order(column, self._order)
         return found
+
+
+def _in_order(column: Column, order: Places) -> Column:
+    """All values of a column in another order."""
+    if column.physical and column.valid is None:
+        return Column(column.type, gather(column.data, order))
+    return column.take(order)

@@ -11,10 +11,13 @@ import pyarrow as pa
 
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.primitives import sums
 from windowlib.folds import Fold
 
 Array = npt.NDArray[Any]
-Planes = tuple[Array, ...]
+Plane = Array | None
+"""One number for each run of rows; None: zero for all, which costs nothing."""
+Planes = tuple[Any, ...]
 Values = tuple[Column, ...]
 Result = Any
 """What comes out for some firings: an Arrow array, or a list where Arrow has no exact type."""
@@ -78,18 +81,72 @@ def column(kind: pa.DataType, data: Array, valid: Array | None = None) -> pa.Arr
     return Column(kind, data, valid).arrow()
 
 
-def counted(values: Column, lo: Array, hi: Array) -> Array:
-    """How many values of each run are not null."""
-    from windowlib.columnar.primitives import sums
-
-    if values.valid is None:
-        return hi - lo
-    return sums(values.valid.astype(np.int64), lo, hi)
+def nulls(valid: Array | None, lo: Array, hi: Array) -> Plane:
+    """How many values of each run are null."""
+    if valid is None or valid.all():
+        return None
+    return sums((~valid).astype(np.int64), lo, hi)
 
 
-def bounded(data: Array, times: int) -> None:
+def totals(plane: Plane, lo: Array, hi: Array) -> Plane:
+    """The sum of a plane over each extent."""
+    return None if plane is None else sums(plane, lo, hi)
+
+
+def added(a: Plane, b: Plane) -> Plane:
+    """Two planes together."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
+
+
+def whole(plane: Plane, like: Array, dtype: Any = np.int64) -> Array:
+    """A plane as an array, which it may already be."""
+    return np.zeros(len(like), dtype) if plane is None else plane
+
+
+def some(nulls: Plane, n: Array) -> Array | None:
+    """Which runs of `n` rows have a value; None: all."""
+    if nulls is None and n.all():
+        return None
+    known: Array = n > whole(nulls, n)
+    return known
+
+
+def taken(planes: Planes, places: Any) -> Planes:
+    """Some places of all planes."""
+    return tuple([None if plane is None else plane[places] for plane in planes])
+
+
+def side_by_side(a: Planes, b: Planes) -> Planes:
+    """The places of some runs, and behind them those of others."""
+    found: list[Plane] = []
+    lengths = [max(len(plane) for plane in part if plane is not None) for part in (a, b) if part]
+    for x, y in zip(a, b, strict=True):
+        if x is None and y is None:
+            found.append(None)
+            continue
+        kind = (y if x is None else x).dtype
+        zeros = [np.zeros(length, kind) for length in lengths]
+        found.append(np.concatenate([zeros[0] if x is None else x, zeros[1] if y is None else y]))
+    return tuple(found)
+
+
+def replaced(planes: Planes, places: Array, new: Planes, size: int) -> Planes:
+    """The planes with other numbers at some places."""
+    found: list[Plane] = []
+    for plane, other in zip(planes, new, strict=True):
+        if plane is None and other is not None:
+            plane = np.zeros(size, other.dtype)
+        if plane is not None:
+            plane[places] = 0 if other is None else other
+        found.append(plane)
+    return tuple(found)
+
+
+def bounded(data: Plane, times: int) -> None:
     """Refuse whole numbers whose sum might leave 64 bits."""
-    if len(data):
+    if data is not None and len(data):
         largest = max(-float(data.min()), float(data.max()))
         if largest * max(times, 1) >= LIMIT:
             raise Decline("a sum of whole numbers might need more than 64 bits")
