@@ -75,7 +75,7 @@ class Partial(Function):
         super().__init__(attribute)
         self.kernel = kernel
         self.overlaps = kernel.overlaps
-        self.state = State(kernel.dtypes)
+        self.state = State(kernel)
 
     def over(self, values: Values, lo: Array, hi: Array) -> Result:
         """Fold each extent by itself."""
@@ -93,7 +93,8 @@ class Partial(Function):
         planes = self.joined(self.kernel.partial(values, pieces.starts, pieces.ends), pieces)
         later = taken(planes, pieces.stays)
         if len(pieces.bare):
-            planes = side_by_side(planes, self.state.take(pieces.bare))
+            bare = self.state.take(pieces.bare)
+            planes = side_by_side(planes, bare, len(pieces.starts), len(pieces.bare))
         return self.kernel.finish(taken(planes, pieces.fires), pieces.fired_sizes), later
 
     def joined(self, planes: Planes, pieces: Pieces) -> Planes:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from windowlib.columnar.kernels.base import Planes
+from windowlib.columnar.kernels.base import Kernel, Planes
 from windowlib.columnar.pieces import Places
 
 Array = Any
@@ -58,10 +58,11 @@ def _dtype(start: Any) -> Any:
 class State:
     """The planes of one kernel, one place for each partition, or one row of places."""
 
-    def __init__(self, dtypes: tuple[Any, ...], width: int = 0) -> None:
+    def __init__(self, kernel: Kernel, width: int = 0) -> None:
         shape = (0, width) if width else (0,)
-        self.planes = [np.zeros(shape, dtype) for dtype in dtypes]
-        self._zero = [True for _ in dtypes]  # nothing but zeros so far
+        self.planes = [np.zeros(shape, dtype) for dtype in kernel.dtypes]
+        # Planes that hold nothing but zeros so far, of those that need not be there.
+        self._zero = [i in kernel.mostly_zero for i in range(len(kernel.dtypes))]
 
     def grow(self, size: int) -> None:
         """Make room for so many partitions."""
@@ -74,8 +75,8 @@ class State:
     def take(self, places: Places) -> Planes:
         """The planes at some places, which number partitions, or all places of all rows."""
         return tuple(
-            None if zero and i else plane.reshape(-1)[places]
-            for i, (plane, zero) in enumerate(zip(self.planes, self._zero, strict=True))
+            None if zero else plane.reshape(-1)[places]
+            for plane, zero in zip(self.planes, self._zero, strict=True)
         )
 
     def put(self, places: Places, planes: Planes) -> None:

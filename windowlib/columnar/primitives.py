@@ -20,6 +20,8 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from windowlib.columnar import chains, grouping, reduce
 from windowlib.columnar.grouping import Array, Places, ranges
 from windowlib.columnar.pairs import add_pairs
@@ -35,6 +37,7 @@ __all__ = [
     "largest",
     "oldest_within",
     "ranges",
+    "slide",
     "smallest",
     "sums",
     "two_sums",
@@ -156,6 +159,15 @@ def smallest(values: Array, lo: Array, hi: Array) -> Array:
     """
     result: Array = _engine(reduce).smallest(values, lo, hi)
     return result
+
+
+def slide(op: np.ufunc, values: Array, length: int) -> Array:
+    """The largest or smallest (`np.maximum`, `np.minimum`) of each `values[i : i + length]`.
+
+    >>> slide(np.maximum, np.array([1, 5, 2, 3]), 2).tolist()
+    [5, 5, 3]
+    """
+    return reduce.slide(op, values, length)
 
 
 def two_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from windowlib.columnar import stream
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.firings import Firings
@@ -51,12 +52,15 @@ class SlicedEngine(Engine):
                 raise Decline("a function of slices that needs all values")
             self.functions.append(each)
         # The newest slice is the last of a row.
-        self.history = [State(each.kernel.dtypes, self.kept) for each in self.functions]
+        self.history = [State(each.kernel, self.kept) for each in self.functions]
 
     # -- batches ----------------------------------------------------------------------------------
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All triggers of a batch; `commit` makes it so."""
+        if stream.ready(self, batch):
+            firings, self.pending = stream.insert(self, batch)
+            return firings
         grouped = self.grouped(batch)
         columns = Sorted(Inputs(batch), grouped.order)
         pieces = self._slices(grouped)
@@ -93,6 +97,10 @@ class SlicedEngine(Engine):
 
     def commit(self) -> None:
         """The batch has been taken: remember open slices and the newest closed ones."""
+        if isinstance(self.pending, stream.Streamed):
+            stream.commit(self, self.pending)
+            self.pending = None
+            return
         grouped, pieces, windows, folded = self.pending
         ledger, touched = self.ledger, grouped.touched
         open_ids = pieces.ids[pieces.stays]

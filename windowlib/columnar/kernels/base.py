@@ -37,6 +37,7 @@ class Kernel:
     """
 
     dtypes: tuple[Any, ...] = ()
+    mostly_zero: tuple[int, ...] = ()  # planes that may be None
     overlaps = True  # whether it looks at fewer rows than the extents have, if they overlap
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
@@ -53,6 +54,16 @@ class Kernel:
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
         """The state of the runs in each extent together; no extent is empty."""
         raise NotImplementedError
+
+    def singles(self, values: Values) -> Planes:
+        """The state of each row by itself."""
+        places = np.arange(len(values[0]) if values else 0)
+        return self.partial(values, places, places + 1)
+
+    def slide(self, planes: Planes, size: int, length: int) -> Planes:
+        """The state of each `length` runs in a row, of `size` runs."""
+        lo = np.arange(size - length + 1)
+        return self.combine(planes, lo, lo + length)
 
     def finish(self, planes: Planes, n: Array) -> Result:
         """The results, of `n` tuples each."""
@@ -118,10 +129,9 @@ def taken(planes: Planes, places: Any) -> Planes:
     return tuple([None if plane is None else plane[places] for plane in planes])
 
 
-def side_by_side(a: Planes, b: Planes) -> Planes:
-    """The places of some runs, and behind them those of others."""
+def side_by_side(a: Planes, b: Planes, *lengths: int) -> Planes:
+    """The places of some runs, and behind them those of others; `lengths` says how many each."""
     found: list[Plane] = []
-    lengths = [max(len(plane) for plane in part if plane is not None) for part in (a, b) if part]
     for x, y in zip(a, b, strict=True):
         if x is None and y is None:
             found.append(None)

@@ -25,7 +25,7 @@ from windowlib.columnar.kernels.base import (
     totals,
     whole,
 )
-from windowlib.columnar.primitives import largest, smallest, sums
+from windowlib.columnar.primitives import largest, slide, smallest, sums
 from windowlib.folds import Fold
 
 
@@ -35,6 +35,7 @@ class Extreme(Kernel):
     best: Any  # the reduction
     better: Any  # of two arrays
     nan_wins: bool
+    mostly_zero = (1, 2)
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
         super().__init__(fold, types)
@@ -56,6 +57,18 @@ class Extreme(Kernel):
             data = np.where(odd, self.worst, data)
         nans = None if odd is None else sums(odd.astype(np.int64), lo, hi)
         return type(self).best(data, lo, hi), nulls(values_.valid, lo, hi), nans
+
+    def singles(self, values: Values) -> Planes:
+        """Each value itself."""
+        (values_,) = values
+        plain = values_.valid is None and not (self.floating and np.isnan(values_.data.max()))
+        return (values_.data, None, None) if plain else super().singles(values)
+
+    def slide(self, planes: Planes, size: int, length: int) -> Planes:
+        """The best of each `length` in a row."""
+        if planes[1] is None and planes[2] is None:
+            return slide(type(self).better, planes[0], length), None, None
+        return super().slide(planes, size, length)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """The better of both."""

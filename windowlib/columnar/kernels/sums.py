@@ -69,6 +69,7 @@ class CountingValues(Kernel):
     """How many values are not null: the plane counts those that are."""
 
     dtypes = (np.int64,)
+    mostly_zero = (0,)
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """The number of nulls."""
@@ -186,6 +187,13 @@ class Sum(Kernel):
         super().__init__(fold, types)
         self.total = Total(fold.name, types[0])
         self.dtypes = (*self.total.dtypes, np.int64)
+        self.mostly_zero = tuple(range(1, len(self.dtypes)))
+
+    def singles(self, values: Values) -> Planes:
+        """Each value itself; nulls are 0."""
+        valid = values[0].valid
+        left = None if valid is None else (~valid).astype(np.int64)
+        return (values[0].data, *(None for _ in self.total.dtypes[1:]), left)
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """Sums and nulls."""
@@ -288,6 +296,7 @@ class WeightedMeanKernel(Kernel):
     """Sums of value times weight and of weights, of pairs without a null."""
 
     dtypes = (np.float64,) * 4 + (np.int64,)
+    mostly_zero = (1, 3, 4)
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
         super().__init__(fold, types)
