@@ -19,6 +19,7 @@ from operator import itemgetter
 from typing import Any
 
 from windowlib.attributes import Getter, column_names, key_getter
+from windowlib.batched import record_batches
 from windowlib.durations import Instant, as_instant
 from windowlib.errors import ClockError, OperatorError, SchemaError, WindowlibWarning
 from windowlib.marks import Mark, Restart, Tagged, punct
@@ -129,7 +130,7 @@ class Replay(Iterator[Any]):
         """The input in pieces; the first has a row if it takes one to say when to start."""
         waiting: list[Any] = []
         known = self._times is None or self._start is not None
-        for chunk in _chunks(rows):
+        for chunk in _chunks(rows, open_batches=self._times is not None):
             waiting += chunk
             known = known or any(map(_is_row, chunk))
             if known:
@@ -168,6 +169,8 @@ class Replay(Iterator[Any]):
         return running
 
     def _take(self, running: Running, chunk: list[Any]) -> Running:
+        if is_batch(chunk[0]):
+            return self._take_batch(running, chunk[0])
         if self._times is None and not any(isinstance(i, Mark | Restart | Tagged) for i in chunk):
             port = self._port(running, chunk[0])
             self._check(chunk[0], port)
@@ -181,6 +184,15 @@ class Replay(Iterator[Any]):
                 running.advance_micros(_row(item).moment(running._now))
             else:
                 self._take_one(running, item)
+        return running
+
+    def _take_batch(self, running: Running, batch: Any) -> Running:
+        if self._times is not None or len(running.model.inputs) > 1:
+            return self._take(running, batch.to_pylist())
+        if 0 not in self._checked:
+            self._checked.add(0)
+            self.operator.check_columns(batch.schema.names, 0)
+        running.insert_batch(batch)
         return running
 
     def _take_one(self, running: Running, item: Any) -> None:
@@ -341,11 +353,11 @@ class _First:
         return False
 
 
-def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    """Lists of rows: as large as can be had without waiting for the next."""
+def _chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[Any]]:
+    """Lists of rows, as large as can be had without waiting for the next; or single batches."""
     kind = type(rows).__name__
     if hasattr(rows, "to_pylist"):
-        rows = _slices(rows)
+        rows = [rows]
     elif hasattr(rows, "to_dict"):
         msg = f"replay(op, {kind}): a {kind} is no list of rows. Pass pa.Table.from_pandas(df)."
         raise SchemaError(msg)
@@ -354,13 +366,13 @@ def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
         raise SchemaError(msg)
     elif isinstance(rows, Sequence):
         source = iter(rows)
-        yield from _flat(iter(lambda: list(islice(source, CHUNK)), []))
+        yield from _flat(iter(lambda: list(islice(source, CHUNK)), []), open_batches)
         return
-    yield from _flat([row] for row in rows)
+    yield from _flat(([row] for row in rows), open_batches)
 
 
-def _flat(chunks: Iterable[Sequence[Any]]) -> Iterator[list[Any]]:
-    """The same with Arrow batches among the rows opened up; no chunk is empty."""
+def _flat(chunks: Iterable[Sequence[Any]], open_batches: bool) -> Iterator[list[Any]]:
+    """The same with Arrow batches opened up, or each a chunk of its own; no chunk is empty."""
     for chunk in chunks:
         if not any(hasattr(item, "to_pylist") for item in chunk):
             if chunk:
@@ -368,9 +380,15 @@ def _flat(chunks: Iterable[Sequence[Any]]) -> Iterator[list[Any]]:
             continue
         for item in chunk:
             if hasattr(item, "to_pylist"):
-                yield from (part.to_pylist() for part in _slices(item))
+                for part in _slices(item) if open_batches else record_batches(item, "replay"):
+                    yield part.to_pylist() if open_batches else [part]
             else:
                 yield [item]
+
+
+def is_batch(item: Any) -> bool:
+    """Whether it is an Arrow batch."""
+    return hasattr(item, "to_pylist")
 
 
 def _slices(table: Any) -> Iterator[Any]:

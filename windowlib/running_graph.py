@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from windowlib.batched import Made, record_batches
 from windowlib.durations import Instant, as_instant
 from windowlib.failure import raise_first
 from windowlib.graph import Graph, Stream
@@ -27,6 +28,7 @@ class RunningGraph(Running):
         ports = len(self.model.outputs)
         self._rows, self._marks, self._finals = ([_nowhere] * ports for _ in range(3))
         self._open_feeds = Counter((node, port) for node, port, _ in graph._edges())
+        self._made = Made()
         self._failures: list[Exception] = []  # of those who were fed in the call under way
         self._wire()
 
@@ -108,6 +110,22 @@ class RunningGraph(Running):
             insert(row)
             if self._failures:
                 self._raise()
+
+    def insert_batch(self, batch: Any, port: int = 0) -> None:
+        """Take the rows of an Arrow batch in order; whole if just one operator reads them."""
+        if port not in self._taking:
+            self._refuse("insert_batch(batch)", port)
+        graph = self.operator
+        assert isinstance(graph, Graph)
+        entry = Stream(None, port)
+        readers = [(node, at) for node, at, read in graph._edges() if read == entry]
+        if len(readers) == 1 and entry not in graph.sinks.values():
+            ((node, at),) = readers
+            self.nodes[node].insert_batch(batch, at)
+            self._raise()
+            return
+        for part in record_batches(batch, "insert_batch"):
+            self.insert_many(part.to_pylist(), port)
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from windowlib.columnar.keys import Keys
 from windowlib.columnar.pieces import NONE, Places
@@ -42,3 +43,12 @@ class Firings:
         distinct, places = np.unique(self.ids, return_inverse=True)
         named = self.keys.values(distinct)
         return [named[i] for i in places.tolist()]
+
+
+def reordered(values: Any, order: Places | slice) -> Any:
+    """Results in another order; a slice of all is the one they are in."""
+    if isinstance(order, slice):
+        return values
+    if isinstance(values, list):
+        return [values[i] for i in order.tolist()]
+    return values.take(pa.array(order))

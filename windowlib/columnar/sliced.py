@@ -92,7 +92,7 @@ class SlicedEngine(Engine):
         planes = each.joined(each.kernel.partial(values, pieces.starts, pieces.ends), pieces)
         later = taken(planes, pieces.stays)
         side = windows.side(history.take(windows.old), taken(planes, windows.closed))
-        combined = each.kernel.combine(side, windows.lo, windows.hi)
+        combined = taken(each.kernel.combine(side, windows.lo, windows.hi), windows.order)
         return each.kernel.finish(combined, windows.sizes), later, side
 
     def commit(self) -> None:
@@ -261,9 +261,9 @@ class Windows:
             full = arrived >= engine.window_size
             fires = full if fires is None else fires & full
         which = np.arange(len(ends)) if fires is None else np.flatnonzero(fires)
-        order, self.rows = fired_in_order(grouped.rows(ends[which] - 1), grouped)
-        which = which[order]
-        self.ids = grouped.touched[number[which]]
         self.hi = self._new_places[which] + 1
         self.lo = np.maximum(self.hi - engine.kept, begins[number[which]])
+        self.order, self.rows = fired_in_order(grouped.rows(ends[which] - 1), grouped)
+        which = which[self.order]
+        self.ids = grouped.touched[number[which]]
         self.sizes = np.minimum(arrived[which], engine.window_size)

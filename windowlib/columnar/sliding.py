@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
-from windowlib.columnar.firings import Firings
+from windowlib.columnar.firings import Firings, reordered
 from windowlib.columnar.functions import empty_batch, functions_of
 from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.pieces import Grouped, Places, fired_in_order
@@ -80,9 +80,12 @@ class SlidingEngine(RowsEngine):
             places, number, lo, hi = (each[full] for each in (places, number, lo, hi))
         new = places - rows.fresh[number] + grouped.starts[:-1][number]
         order, cause = fired_in_order(grouped.rows(new), grouped)
-        lo, hi, number = lo[order], hi[order], number[order]
         self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
-        found = [each.over(inputs.read(each.attribute), lo, hi) for each in self.functions]
+        found = [
+            reordered(each.over(inputs.read(each.attribute), lo, hi), order)
+            for each in self.functions
+        ]
+        lo, hi, number = lo[order], hi[order], number[order]
         self.pending = (grouped, rows, age, references)
         ids = grouped.touched[number]
         return Firings(self.keys, ids, hi - lo, found, cause, lo=lo, hi=hi, content=rows)

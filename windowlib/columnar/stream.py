@@ -54,6 +54,7 @@ def insert(engine: SlicedEngine, batch: pa.RecordBatch) -> tuple[Firings, Stream
     carried = int(engine.ledger.n[0])
     ends = np.arange(every - carried, size + 1, every)
     open_size = (carried + size) % every
+    sizes = np.broadcast_to(np.intp(engine.window_size), len(ends))
     found, streamed = [], Streamed(size, open_size, [], [])
     for each, history in zip(engine.functions, engine.history, strict=True):
         values = inputs.read(each.attribute)
@@ -66,9 +67,9 @@ def insert(engine: SlicedEngine, batch: pa.RecordBatch) -> tuple[Firings, Stream
         # A window begins one slice after the window before it: the oldest carried one is in none.
         windows, size_ = taken(side, slice(1, None)), engine.kept + len(ends) - 1
         combined = each.kernel.slide(windows, size_, engine.kept)
-        found.append(each.kernel.finish(combined, np.full(len(ends), engine.window_size)))
+        found.append(each.kernel.finish(combined, sizes))
         streamed.newest.append(taken(side, slice(-engine.kept, None)))
-    ids, sizes = np.zeros(len(ends), np.intp), np.full(len(ends), engine.window_size)
+    ids = np.broadcast_to(np.intp(0), len(ends))
     return Firings(None, ids, sizes, found, ends - 1), streamed
 
 
