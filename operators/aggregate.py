@@ -14,7 +14,7 @@ from operators.aggregate_checks import (
     columns,
     take_aliases,
 )
-from operators.batches import made
+from operators.batches import Made, made
 from operators.compile import Outputs, merged
 from operators.expressions import Expr
 from operators.groups import GroupedPlan, GroupValues
@@ -26,6 +26,7 @@ from windowlib.incremental import describe
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
 from windowlib.policies import Attribute, Delta, Time
+from windowlib.running import nowhere
 from windowlib.sliding import SlidingWindow
 from windowlib.spec import By, Sliding, Spec, Tumbling
 from windowlib.summarizers import Plan
@@ -179,16 +180,34 @@ class Aggregate(Operator):
         from windowlib.columnar.failed import Failed
 
         columns = made(self.outputs, firings)
-        if self._many is not None:
-            self._many(columns)
-            return
-        row, punct = self._outputs[0], self._puncts[0]
-        for at, found in enumerate(columns.rows()):
-            try:
+        done = 0
+        try:
+            for done in self._sent(columns):
+                pass
+        except Exception as error:
+            raise Failed(int(firings.rows[done]), error) from error
+
+    def _sent(self, columns: Made) -> Iterator[int]:
+        """Send rows, or columns if somebody takes them; gives how many rows have been sent."""
+        row, punct, many = self._outputs[0], self._puncts[0], self._many
+        if many is None:
+            for done, found in enumerate(columns.rows(), 1):
                 row(found)
                 punct()
-            except Exception as error:
-                raise Failed(int(firings.rows[at]), error) from error
+                yield done
+            return
+        done = 0
+        try:
+            for done in range(columns.size) if punct is not nowhere else ():
+                yield done
+                punct()
+        except Exception:
+            many(columns.head(done + 1))
+            raise
+        many(columns)
+        yield columns.size
+        if columns.error is not None:
+            raise columns.error
 
     def _in_order(self, tuple_: Any, port: int) -> None:
         """Take a row, unless it is late."""

@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 class Made:
     """Rows as columns: each an Arrow array, or a list where Arrow has no exact type."""
 
-    def __init__(self, columns: dict[str, Any], size: int) -> None:
+    def __init__(self, columns: dict[str, Any], size: int, error: Exception | None = None) -> None:
         self.columns, self.size = columns, size
+        self.error = error
+        """Why there are not more rows: the next one has no value."""
+
+    def head(self, size: int) -> Made:
+        """The first rows."""
+        columns = {name: column[:size] for name, column in self.columns.items()}
+        return self if size == self.size else Made(columns, size)
 
     def arrow(self, schema: Any) -> Any:
         """The rows as an Arrow batch of these types; of a null type, as the values are."""
@@ -31,10 +38,13 @@ class Made:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows as the event engine makes them."""
+        """The rows as the event engine makes them; raises where one has no value."""
         names = list(self.columns)
         lists = [as_list(column) for column in self.columns.values()]
-        return (dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True))
+        for row in zip(*lists, strict=True):
+            yield dict(zip(names, row, strict=True))
+        if self.error is not None:
+            raise self.error
 
 
 def as_list(column: Any) -> list[Any]:
@@ -56,16 +66,27 @@ def as_array(field: Any, column: Any) -> Any:
 
 
 def made(outputs: Outputs, firings: Firings) -> Made:
-    """One row for each firing."""
+    """One row for each firing, up to the first that has no value."""
     columns: dict[str, Any] = {}
     if firings.keys is not None:
         columns |= zip(outputs.keys, firings.keys.arrow(firings.ids), strict=False)
     leaf = _leaves(outputs, firings)
+    size, error = len(firings), None
     for name, expression in outputs.expressions.items():
-        columns[name] = (
-            leaf(expression) if isinstance(expression, Agg) else _value(expression, leaf)
-        )
-    return Made(columns, len(firings))
+        found = leaf(expression) if isinstance(expression, Agg) else _value(expression, leaf)
+        if isinstance(found, Broken) and len(found.values) < size:
+            size, error = len(found.values), found.error
+        columns[name] = found.values if isinstance(found, Broken) else found
+    if error is None:
+        return Made(columns, size)
+    return Made({name: column[:size] for name, column in columns.items()}, size, error)
+
+
+class Broken:
+    """The values of an expression up to a firing for which it has none, and why."""
+
+    def __init__(self, values: list[Any], error: Exception) -> None:
+        self.values, self.error = values, error
 
 
 def _leaves(outputs: Outputs, firings: Firings) -> Callable[[Expr], Any]:
@@ -102,12 +123,15 @@ def _value(expression: Expr, leaf: Callable[[Expr], Any]) -> Any:
         return one_by_one(expression, leaf)
 
 
-def one_by_one(expression: Expr, leaf: Callable[[Expr], Any]) -> list[Any]:
+def one_by_one(expression: Expr, leaf: Callable[[Expr], Any]) -> list[Any] | Broken:
     """An expression of aggregates, firing by firing."""
     leaves = list(dict.fromkeys(expression.leaves()))
     lists = [as_list(leaf(each)) for each in leaves]
-    found = []
+    found: list[Any] = []
     for row in zip(*lists, strict=True):
         values = dict(zip(leaves, row, strict=True))
-        found.append(expression.evaluate(values.__getitem__))
+        try:
+            found.append(expression.evaluate(values.__getitem__))
+        except Exception as error:
+            return Broken(found, error)
     return found

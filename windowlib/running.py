@@ -28,7 +28,7 @@ Row = Callable[[Any], None]
 Punct = Callable[[], None]
 
 
-def _nowhere(*_: Any) -> None:
+def nowhere(*_: Any) -> None:
     """An output that nobody listens to."""
 
 
@@ -53,9 +53,9 @@ class Running:
         self.model = op.model
         self._ended: set[int] = set()
         ports = len(self.model.outputs)
-        self._rows: list[Row] = [_nowhere] * ports
-        self._marks: list[Punct] = [_nowhere] * ports
-        self._finals: list[Punct] = [_nowhere] * ports
+        self._rows: list[Row] = [nowhere] * ports
+        self._marks: list[Punct] = [nowhere] * ports
+        self._finals: list[Punct] = [nowhere] * ports
         self._made = Made()
         self._wire()
         op.containers = tuple(
@@ -73,7 +73,7 @@ class Running:
         return make(spec, events=op, summarizer=op.summarizer(port), start=start)
 
     def connect(
-        self, port: int | str, row: Row, punct: Punct = _nowhere, final: Punct = _nowhere
+        self, port: int | str, row: Row, punct: Punct = nowhere, final: Punct = nowhere
     ) -> None:
         """Send what an output port gives to functions: of a row, at a punctuation, at the end."""
         number = self.model.output(port, self.operator.name)

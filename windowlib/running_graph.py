@@ -11,7 +11,7 @@ from windowlib.batched import Made, record_batches
 from windowlib.durations import Instant, as_instant
 from windowlib.failure import raise_first
 from windowlib.graph import Graph, Stream
-from windowlib.running import VERSION, Running, _nowhere
+from windowlib.running import VERSION, Running, nowhere
 
 
 class RunningGraph(Running):
@@ -26,7 +26,7 @@ class RunningGraph(Running):
         for name in graph.names:
             self.nodes[name] = graph.operators[name].open(start)
         ports = len(self.model.outputs)
-        self._rows, self._marks, self._finals = ([_nowhere] * ports for _ in range(3))
+        self._rows, self._marks, self._finals = ([nowhere] * ports for _ in range(3))
         self._open_feeds = Counter((node, port) for node, port, _ in graph._edges())
         self._made = Made()
         self._failures: list[Exception] = []  # of those who were fed in the call under way

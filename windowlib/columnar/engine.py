@@ -95,7 +95,8 @@ class Engine:
         """Note that the partitions of a batch were used, in the order of their last rows."""
         ledger, last = self.ledger, grouped.rows(grouped.starts[1:] - 1)
         ledger.last[grouped.touched] = self.seen_rows + last
-        ledger.stamp[grouped.touched] = self.window._now
+        if self.window._pe is not None:  # otherwise nobody looks at the clock
+            ledger.stamp[grouped.touched] = self.window._now
         self.seen_rows += int(grouped.starts[-1])
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
@@ -124,11 +125,18 @@ class Engine:
             self.ledger.grow(len(self.keys))
         ledger, n = self.ledger, len(parts)
         ledger.alive[ids] = True
-        ledger.born[ids] = ledger.last[ids] = np.arange(n)
+        ledger.born[ids] = np.arange(n)
+        ledger.last[ids] = self._uses([part["key"] for part in parts])
         for name in ("taken", "stamp"):
             getattr(ledger, name)[ids] = [part[name] for part in parts]
         self.seen_rows = n
         return ids
+
+    def _uses(self, keys: list[Any]) -> list[int]:
+        """The place of each key among those from least to most recently used."""
+        pe = self.window._pe
+        places = {} if pe is None else {key: place for place, key in enumerate(pe.lru)}
+        return [places.get(key, 0) for key in keys]
 
     def load(self, parts: list[dict[str, Any]]) -> None:
         """Take over what the event engine holds; `Decline` if these columns cannot have it."""

@@ -12,6 +12,7 @@ from windowlib.attributes import Getter
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
+from windowlib.columnar.physical import check_movable, numeric, plain_type
 from windowlib.columnar.pieces import Grouped, Places
 from windowlib.columnar.primitives import ranges
 from windowlib.columnar.store import ROOM, Store
@@ -64,6 +65,8 @@ class RowsEngine(Engine):
     def keep(self, names: list[str]) -> None:
         """Say which columns are kept."""
         self.names = names
+        for name in names:
+            check_movable(plain_type(self.type_of(name)))
         self.store = Store([Column.of(pa.array([], self.type_of(name))) for name in names])
 
     def rows(self, batch: pa.RecordBatch, grouped: Grouped) -> Rows:
@@ -76,7 +79,10 @@ class RowsEngine(Engine):
         both = held + new
         ends = np.cumsum(both)
         base = ends - both
-        columns = [Column.of(batch.column(self.schema.get_field_index(n))) for n in self.names]
+        columns = [
+            _narrow(Column.of(batch.column(self.schema.get_field_index(name))))
+            for name in self.names
+        ]
         if total:
             columns = [Column.concat([a, b]) for a, b in zip(kept, columns, strict=True)]
         place = None
@@ -100,7 +106,7 @@ class RowsEngine(Engine):
         for name in self.names:
             get = Getter(name, name)
             values = [get(tuple_) for tuple_ in tuples]
-            columns.append(Column.from_values(values, self.type_of(name)))
+            columns.append(_narrow(Column.from_values(values, self.type_of(name))))
         lengths = np.array([len(part["data"]) for part in parts], np.intp)
         self.store.put(ids, columns, lengths)
 
@@ -115,3 +121,10 @@ class RowsEngine(Engine):
         for part, length in zip(parts, lengths.tolist(), strict=True):
             part["data"] = tuples[at : at + length]
             at += length
+
+
+def _narrow(column: Column) -> Column:
+    """The column, unless it has no numbers where others of its type do."""
+    if not column.physical and numeric(column.type):
+        raise Decline(f"values of {column.type} beyond 64 bits")
+    return column

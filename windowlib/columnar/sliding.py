@@ -63,7 +63,7 @@ class SlidingEngine(RowsEngine):
         deltas = [each.policy.attribute for each in (self.evict_delta, self.trigger_delta) if each]
         for attribute in (*deltas, *(each.attribute for each in self.functions)):
             inputs.read(attribute)
-        return list(inputs.asked)
+        return [name for name in schema.names if name in inputs.asked]  # as rows have them
 
     # -- batches ----------------------------------------------------------------------------------
 

@@ -168,6 +168,14 @@ def physical(name: str, kind: pa.DataType) -> None:
         raise Decline(f"{name} of {kind} needs Python values")
 
 
+def data_of(values: Column) -> Array:
+    """The physical values of a column; decimals may have none, if they are too large."""
+    if not values.physical:
+        raise Decline(f"values of {values.type} beyond 64 bits")
+    data: Array = values.data
+    return data
+
+
 def is_number(kind: pa.DataType) -> bool:
     """Whether it is a number: whole, float or decimal. Null counts, having no values."""
     types = pa.types

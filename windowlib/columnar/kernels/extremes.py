@@ -18,6 +18,7 @@ from windowlib.columnar.kernels.base import (
     Values,
     added,
     column,
+    data_of,
     nulls,
     physical,
     plain_places,
@@ -48,7 +49,7 @@ class Extreme(Kernel):
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """The best of each run."""
         (values_,) = values
-        data, odd = values_.data, None
+        data, odd = data_of(values_), None
         if values_.valid is not None:
             data = np.where(values_.valid, data, self.worst)
         # The largest of values with a NaN is NaN: one look at all tells whether there is any.
@@ -83,10 +84,13 @@ class Extreme(Kernel):
         """The best; null if every value was."""
         best, left, nans = planes
         assert best is not None
-        if nans is not None:
+        if nans is not None and self.floating:
             lost = nans > 0 if self.nan_wins else (nans > 0) & (nans + whole(left, n) == n)
             best = np.where(lost, np.nan, best)
-        return column(self.types[0], best, some(left, n))
+        known = some(left, n)
+        if known is not None:
+            best = np.where(known, best, 0)  # any value will do that its type can have
+        return column(self.types[0], best, known)
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
         """The best value, None if there is none yet."""
@@ -102,7 +106,7 @@ class Extreme(Kernel):
         odd = np.isnan(best.data) & known if self.floating else np.zeros(len(best), bool)
         data = np.where(known & ~odd, best.data, self.worst)
         # NaN stands for all if nothing else has come; otherwise for one.
-        nans = np.where(odd, 1 if self.nan_wins else n, 0)
+        nans = np.where(odd, 1 if self.nan_wins else n, 0) if odd.any() else None
         return data, np.where(known, 0, n), nans
 
 

@@ -25,6 +25,7 @@ from windowlib.columnar.kernels.base import (
     added,
     bounded,
     column,
+    data_of,
     is_number,
     masked,
     nulls,
@@ -110,8 +111,9 @@ class Total:
         """The sum of each run; nulls are 0."""
         if self.floating:
             return pair(two_sums(values.data, lo, hi))
-        bounded(values.data, len(values))
-        return (sums(values.data, lo, hi),)
+        data = data_of(values)
+        bounded(data, len(data))
+        return (sums(data, lo, hi),)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """The sum of both."""
@@ -125,13 +127,13 @@ class Total:
         """The sum of all."""
         if self.floating:
             return summed_over(planes, lo, hi)
-        bounded(planes[0], len(lo))
+        bounded(planes[0], int((hi - lo).max(initial=0)))
         return (totals(planes[0], lo, hi),)
 
     def floats(self, planes: Planes) -> Array:
         """Float sums in one."""
         high, low = planes
-        floats: Array = high if low is None else high + low
+        floats: Array = high + (0.0 if low is None else low)  # no sum is -0.0: it starts at 0
         return floats
 
     def arrow(self, planes: Planes, known: Array | None) -> pa.Array:
@@ -161,12 +163,7 @@ class Total:
     def take(self, totals: Sequence[tuple[Any, Any]]) -> Planes:
         """What `python` gave; None for no value."""
         if self.floating:
-            pairs = [(total or 0.0, carry or 0.0) for total, carry in totals]
-            for part in (each for pair in pairs for each in pair):
-                if not isinstance(part, int | float) or (abs(part) > EXACT and type(part) is int):
-                    raise Decline(f"the sum so far, {part!r}, is no float")
-            both = np.array(pairs, np.float64).reshape(len(totals), 2)
-            return both[:, 0].copy(), both[:, 1].copy()
+            return loaded(totals)
         if any(carry for _, carry in totals):
             raise Decline("the sum so far is not exact")
         kind = self.kind
@@ -273,6 +270,17 @@ def pair(planes: Planes) -> Planes:
     return high, None if low is None or not low.any() else low
 
 
+def loaded(totals: Sequence[tuple[Any, Any]]) -> Planes:
+    """Float sums of the event engine, each a total and a compensation, None for no value."""
+    for total, _ in totals:
+        if total is not None and type(total) is not float:
+            raise Decline(f"the sum so far, {total!r}, is no float")
+    both = np.array([(total or 0.0, carry or 0.0) for total, carry in totals], np.float64)
+    high, low = both.reshape(len(totals), 2).T.copy()
+    low[~np.isfinite(high)] = 0.0  # the compensation of an infinite sum is no number
+    return high, low
+
+
 def summed(a: Planes, b: Planes) -> Planes:
     """Two sums of two floats each, together."""
     a_high, b_high = a[0], b[0]
@@ -353,10 +361,12 @@ class WeightedMeanKernel(Kernel):
         for each in saved:
             if any(not isinstance(place, int | float | None) for place in each):
                 raise Decline("weighted_mean so far is no float")
-        rows = [[each[i] or 0.0 for i in (0, 2, 3, 5)] for each in saved]
-        both = np.array(rows, np.float64).reshape(len(saved), 4)
+        above, below = (
+            loaded([(None if each[i] is None else float(each[i]), each[i + 2]) for each in saved])
+            for i in (0, 3)
+        )
         count = np.array([each[6] or 0 for each in saved], np.int64)
-        return (*(both[:, i].copy() for i in range(4)), n - count)
+        return (*above, *below, n - count)
 
 
 def _both_valid(values: Values) -> Array | None:
