@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from operators.aggregate_checks import (
@@ -21,7 +22,7 @@ from operators.groups import GroupedPlan, GroupValues
 from operators.late import Latest
 from operators.making import Agg
 from operators.windows import each_partition, window_of
-from windowlib.attributes import key_getter, one_key
+from windowlib.attributes import one_key
 from windowlib.incremental import describe
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
@@ -136,7 +137,7 @@ class Aggregate(Operator):
         if self.group_by is None:
             return Plan(recipes, short=False, named=False)
         shown = f"group_by={self.group_by!r}"
-        return GroupedPlan(recipes, key_getter(self.group_by, shown), shown)
+        return GroupedPlan(recipes, self.group_by, shown)
 
     def _register(self, spec: Spec) -> None:
         """Only the handlers that this configuration needs: a window pays for each."""
@@ -170,7 +171,7 @@ class Aggregate(Operator):
         use = self.outputs.make if self._one_row else self._rows
         self._full = window._reader(use, partial=self.partial == "emit")
         self._any = window._reader(use, partial=True)
-        if self._one_row and self.late == "keep":
+        if self.late == "keep" and not self._only_changes:
             window._consumer = self._fired
 
     def _fired(self, firings: Firings) -> None:
@@ -178,9 +179,13 @@ class Aggregate(Operator):
         from windowlib.columnar.host import Failed
 
         row, punct = self._outputs[0], self._puncts[0]
-        for at, found in enumerate(made(self.outputs, firings).rows()):
+        found = made(self.outputs, firings)
+        rows = found.rows()
+        for at, count in enumerate(found.counts.tolist()):
             try:
-                row(found)
+                for each in islice(rows, count):
+                    if found.passes is None or found.passes(each):
+                        row(each)
                 punct()
             except Exception as error:
                 raise Failed(int(firings.rows[at]), error) from error

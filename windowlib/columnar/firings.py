@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from windowlib.columnar.groups import Groups
 from windowlib.columnar.keys import Keys
 from windowlib.columnar.pieces import NONE, Places
+from windowlib.columnar.results import picked
 
 
 @dataclass(slots=True)
@@ -25,8 +27,8 @@ class Firings:
     """The values of each function of the plan: an Arrow array or a list, one a firing."""
     rows: Places
     """The row of the batch that fires it."""
-    groups: Any = None
-    """Where a plan has groups: what splits each firing (`windowlib.columnar.grouping`)."""
+    groups: Groups | None = None
+    """Where a plan has groups: those of each firing, with the values, of which there are none."""
     lo: Places = field(default_factory=lambda: NONE)
     hi: Places = field(default_factory=lambda: NONE)
     content: Any = None
@@ -34,6 +36,18 @@ class Firings:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def counts(self) -> Places:
+        """How many results each firing has: one a group, or one; none if it is empty."""
+        return (self.sizes > 0).astype(np.intp) if self.groups is None else self.groups.counts
+
+    def results(self, place: int, owners: Places) -> Any:
+        """The values of a function for all results, whose firings are `owners`."""
+        if self.groups is not None:
+            return self.groups.values[place]
+        whole = len(owners) == len(self)
+        return self.values[place] if whole else picked(self.values[place], owners)
 
     def python_keys(self) -> list[Any]:
         """The key of each firing, as handlers get it."""

@@ -59,12 +59,12 @@ class Sorted:
     """The columns of one batch in the order of a layout, each sorted once."""
 
     def __init__(self, inputs: Inputs, order: Places | None) -> None:
-        self._inputs, self._order = inputs, order
+        self.inputs, self._order = inputs, order
         self._sorted: dict[int, Column] = {}
 
     def read(self, attribute: Attribute | None) -> tuple[Column, ...]:
         """The columns of an attribute, sorted."""
-        return tuple(map(self._in_order, self._inputs.read(attribute)))
+        return tuple(map(self._in_order, self.inputs.read(attribute)))
 
     def _in_order(self, column: Column) -> Column:
         if self._order is None:
