@@ -121,7 +121,7 @@ class Batches:
             engine.commit()
         self.settle()
 
-        def again(*_: Any) -> None:
+        def again(window: Any, key: Any) -> None:  # named as handlers are, for the note
             raise failed.error
 
         window, handlers = self.window, self.window._on

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowlib.columnar.columns import Column
+from windowlib.columnar.decline import Decline
 from windowlib.columnar.kernels.base import Result
 from windowlib.columnar.physical import gather
 from windowlib.columnar.pieces import Places
@@ -58,3 +59,10 @@ def _plain(kind: pa.DataType) -> bool:
     """Whether zero is false and every other value true; at a time of day, 0 is midnight."""
     types = pa.types
     return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind))
+
+
+def as_column(result: Result) -> Column:
+    """The results as a column, to compute with."""
+    if isinstance(result, list):
+        raise Decline("values without an Arrow type")
+    return Column.of(result)

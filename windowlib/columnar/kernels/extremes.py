@@ -68,7 +68,8 @@ class Extreme(Kernel):
         if nans.any():
             odd = nans > 0 if self.nan_wins else (nans > 0) & (numbers == 0)
             best = np.where(odd, np.nan, best)
-        return column(self.types[0], best, numbers + nans > 0)
+        known = numbers + nans > 0
+        return column(self.types[0], np.where(known, best, 0), known)
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
         """The best value, None if there is none yet."""
