@@ -8,6 +8,7 @@ import numpy as np
 
 from windowlib.columnar.groups import Runs
 from windowlib.columnar.pieces import Pieces, Places
+from windowlib.columnar.primitives import group
 from windowlib.columnar.slots import Slots
 
 
@@ -86,7 +87,8 @@ class GroupRuns:
         firings = np.append(self._closed_firings, self._firing[runs.owners[new]])
         since = np.append(np.arange(len(closed)), len(closed) + runs.firsts[new])
         self.counts: Places = np.bincount(firings, minlength=len(self._pieces.fires))
-        order = np.argsort(firings * (len(closed) + len(runs.order)) + since)
+        span = len(closed) + len(runs.order)
+        order, _, _ = group(firings * span + since, len(self._pieces.fires) * span)
         found: Places = np.append(closed, new)[order]
         return found
 

@@ -22,10 +22,8 @@ from windowlib.columnar.pieces import Places
 from windowlib.columnar.primitives import group, ranges
 from windowlib.columnar.results import joined, picked
 
-OVERLAP = 64
-"""Extents that hold each row more often than this, on average, are left to the event engine."""
 AT_ONCE = 1 << 22
-"""Places that are worked on at once, where extents overlap: 32 MB for each array."""
+"""Groups of overlapping extents that are worked on at once: 32 MB for each array."""
 
 
 @dataclass(slots=True)
@@ -93,7 +91,7 @@ def over_groups(
     lo: Places,
     hi: Places,
 ) -> Groups:
-    """The groups of firings that are extents of a layout, which may overlap.
+    """The groups of firings that are extents of a layout; they may overlap, not hold one another.
 
     Args:
         functions: the functions of the plan.
@@ -103,49 +101,72 @@ def over_groups(
         lo: where each firing starts.
         hi: where it ends.
     """
-    ends = np.cumsum(hi - lo)
-    total = int(ends[-1]) if len(ends) else 0
-    if total > OVERLAP * len(codes):
-        raise Decline("groups of windows that overlap too much")
-    cuts = np.searchsorted(ends, np.arange(AT_ONCE, total, AT_ONCE), side="right")
-    bounds = np.unique(np.concatenate(([0], cuts, [len(lo)])))
-    pairs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-    parts = [_some(functions, keys, codes, columns, lo[a:b], hi[a:b]) for a, b in pairs]
-    parts = parts or [_some(functions, keys, codes, columns, lo, hi)]
+    shares = _Shares(codes, len(keys), lo, hi)
+    taken = _Taken(shares.order)
+    values = [taken.of(each) for each in columns]
+    parts = [shares.between(a, b) for a, b in shares.chunks()]
+    firings, starts, ends = (np.concatenate(each) for each in zip(*parts, strict=True))
+    since = firings * len(codes) + shares.order[starts]
+    order, _, _ = group(since, len(lo) * len(codes))
+    folded = [
+        joined([each.over(read, starts, ends) for _, starts, ends in parts])
+        for each, read in zip(functions, values, strict=True)
+    ]
     return Groups(
-        np.concatenate([part.counts for part in parts]),
-        [joined(each) for each in zip(*(part.columns for part in parts), strict=True)],
-        np.concatenate([part.sizes for part in parts]),
-        [joined(each) for each in zip(*(part.values for part in parts), strict=True)],
+        np.bincount(firings, minlength=len(lo)),
+        keys.arrow(shares.groups[starts[order]]),
+        (ends - starts)[order],
+        [picked(each, order) for each in folded],
     )
 
 
-def _some(
-    functions: Sequence[Function],
-    keys: Keys,
-    codes: Array,
-    columns: Sequence[Values],
-    lo: Places,
-    hi: Places,
-) -> Groups:
-    """The groups of some extents: a copy of each, side by side, and each copy split."""
-    lengths = hi - lo
-    places = ranges(lo, lengths)
-    owners = np.repeat(np.arange(len(lo)), lengths)
-    runs = runs_of(owners, codes[places], len(keys))
-    places = places[runs.order]
-    # Of the places of one extent, the sorted ones refer to the row they are a copy of.
-    order = np.lexsort((places[runs.starts], runs.owners))
-    taken = _Taken(places)
-    return Groups(
-        np.bincount(runs.owners, minlength=len(lo)),
-        keys.arrow(runs.groups[order]),
-        (runs.ends - runs.starts)[order],
-        [
-            picked(each.over(taken.of(values), runs.starts, runs.ends), order)
-            for each, values in zip(functions, columns, strict=True)
-        ],
-    )
+class _Shares:
+    """What each extent has of each group, as extents of the layout sorted by group.
+
+    A place of a group is the first that an extent has of it if the extent starts at or before it,
+    but behind the place that the group has before it, and ends behind it. Extents that start and
+    end in the same order are neighbours, for which that is so.
+    """
+
+    def __init__(self, codes: Array, groups: int, lo: Places, hi: Places) -> None:
+        some = np.flatnonzero(hi > lo)
+        self._firings = some[np.lexsort((hi[some], lo[some]))]
+        lo, self._hi = lo[self._firings], hi[self._firings]
+        if (self._hi[1:] < self._hi[:-1]).any():
+            raise Decline("windows that hold other windows")
+        self.order, touched, starts = group(codes, groups)
+        self.groups = np.repeat(touched, np.diff(starts))
+        self._places = self.groups * (len(codes) + 1) + self.order  # ascending
+        before = np.append(-1, self.order[:-1])[: len(codes)]
+        before[starts[:-1][: len(touched)]] = -1
+        begun = _up_to(lo, len(codes))
+        self._last = begun[self.order + 1]
+        self._first = np.maximum(begun[before + 1], _up_to(self._hi, len(codes))[self.order + 1])
+        self._first = np.minimum(self._first, self._last)
+
+    def chunks(self) -> list[tuple[int, int]]:
+        """Extents to work on at once, from one to another."""
+        size = len(self._firings)
+        more = np.bincount(self._first, minlength=size + 1)
+        less = np.bincount(self._last, minlength=size + 1)
+        total = np.cumsum(np.cumsum(more - less)[:size])
+        steps = np.arange(AT_ONCE, int(total[-1]) if size else 0, AT_ONCE)
+        bounds = np.unique(np.concatenate(([0], total.searchsorted(steps, "right"), [size])))
+        return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)) or [(0, 0)]
+
+    def between(self, a: int, b: int) -> tuple[Places, Places, Places]:
+        """Firing, start and end of the shares of some extents."""
+        first = np.clip(self._first, a, b)
+        counts = np.clip(self._last, a, b) - first
+        extents = ranges(first, counts)
+        starts = np.repeat(np.arange(len(self.order)), counts)
+        wanted = self.groups[starts] * (len(self.order) + 1) + self._hi[extents]
+        return self._firings[extents], starts, self._places.searchsorted(wanted)
+
+
+def _up_to(bounds: Places, places: int) -> Places:
+    """How many of the bounds are below each place, and all of them behind the last."""
+    return np.append(0, np.cumsum(np.bincount(bounds, minlength=places)[:places]))
 
 
 class _Taken:
