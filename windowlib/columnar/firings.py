@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from windowlib.columnar.groups import Groups
+from windowlib.columnar.kernels.base import Result
 from windowlib.columnar.keys import Keys
 from windowlib.columnar.pieces import NONE, Places
+from windowlib.columnar.primitives import ranges
+from windowlib.columnar.results import picked
 
 
 @dataclass(slots=True)
@@ -26,8 +31,8 @@ class Firings:
     """The values of each function of the plan: an Arrow array or a list, one a firing."""
     rows: Places
     """The row of the batch that fires it."""
-    groups: Any = None
-    """Where a plan has groups: what splits each firing (`windowlib.columnar.grouping`)."""
+    groups: Groups | None = None
+    """Where a plan has groups: those of each firing, with the values; `values` is then empty."""
     lo: Places = field(default_factory=lambda: NONE)
     hi: Places = field(default_factory=lambda: NONE)
     content: Any = None
@@ -45,10 +50,61 @@ class Firings:
         return [named[i] for i in places.tolist()]
 
 
-def reordered(values: Any, order: Places | slice) -> Any:
+def reordered(values: Result, order: Places | slice) -> Result:
     """Results in another order; a slice of all is the one they are in."""
-    if isinstance(order, slice):
-        return values
-    if isinstance(values, list):
-        return [values[i] for i in order.tolist()]
-    return values.take(pa.array(order))
+    return values if isinstance(order, slice) else picked(values, order)
+
+
+class Entries:
+    """What rows are made of: an entry for each group of a firing.
+
+    Without groups, a firing is one entry, or none if it is empty.
+    """
+
+    def __init__(self, firings: Firings) -> None:
+        self.firings, groups = firings, firings.groups
+        whole = (firings.sizes > 0).astype(np.intp)
+        self.counts = whole if groups is None else groups.counts
+        """How many entries each firing has."""
+        self._owners = np.repeat(np.arange(len(firings)), self.counts)
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def keys(self) -> list[pa.Array]:
+        """The columns of the partition key, and of the group."""
+        found: list[pa.Array] = []
+        if self.firings.keys is not None:
+            found += self.firings.keys.arrow(self.firings.ids[self._owners])
+        if self.firings.groups is not None:
+            found += self.firings.groups.columns
+        return found
+
+    def values(self, function: int) -> Result:
+        """The values of one function of the plan."""
+        if self.firings.groups is not None:
+            return self.firings.groups.values[function]
+        found = self.firings.values[function]
+        return found if len(self) == len(self.firings) else picked(found, self._owners)
+
+    def whole_sizes(self) -> pa.Array:
+        """How many tuples the firing of each entry has."""
+        return pa.array(self.firings.sizes[self._owners])
+
+    def group_counts(self) -> pa.Array:
+        """How many groups the firing of each entry has."""
+        return pa.array(self.counts[self._owners])
+
+    def group_sizes(self) -> pa.Array:
+        """The sizes of all groups of the firing of each entry, a list for each."""
+        groups = self.firings.groups
+        sizes = self.firings.sizes[self._owners] if groups is None else groups.sizes
+        lengths = self.counts[self._owners]
+        first = (np.cumsum(self.counts) - self.counts)[self._owners]
+        offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)
+        return pa.ListArray.from_arrays(offsets, pa.array(sizes[ranges(first, lengths)]))
+
+    def counted(self, keep: npt.NDArray[np.bool_]) -> Places:
+        """How many entries each firing has of those to keep."""
+        found: Places = np.bincount(self._owners[keep], minlength=len(self.firings))
+        return found

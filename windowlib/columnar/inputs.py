@@ -48,6 +48,12 @@ class Inputs:
             raise Decline(f"there is no single column {name!r}")
         return Column.of(self._rows.column(index))
 
+    def arrow(self, name: str) -> pa.Array:
+        """A column as it came, for keys."""
+        if not isinstance(self._rows, pa.RecordBatch):
+            return self._rows[name].arrow()
+        return self._rows.column(self._rows.schema.get_field_index(name))
+
     def whole(self) -> Column:
         """The rows themselves."""
         names = self.names
@@ -75,12 +81,12 @@ class Sorted:
     """The columns of one batch in the order of a layout, each sorted once."""
 
     def __init__(self, inputs: Inputs, order: Places | None) -> None:
-        self._inputs, self._order = inputs, order
+        self.inputs, self._order = inputs, order
         self._sorted: dict[int, Column] = {}
 
     def read(self, attribute: Attribute | None) -> tuple[Column, ...]:
         """The columns of an attribute, sorted."""
-        return tuple(map(self._in_order, self._inputs.read(attribute)))
+        return tuple(map(self._in_order, self.inputs.read(attribute)))
 
     def _in_order(self, column: Column) -> Column:
         if self._order is None:

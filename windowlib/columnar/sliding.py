@@ -17,7 +17,9 @@ from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
 from windowlib.columnar.firings import Firings, reordered
 from windowlib.columnar.functions import empty_batch, functions_of
+from windowlib.columnar.groups import Groups, group_keys, over_groups
 from windowlib.columnar.inputs import Inputs
+from windowlib.columnar.keys import Keys
 from windowlib.columnar.pieces import Grouped, Places, fired_in_order
 from windowlib.columnar.primitives import chain, oldest_within, ranges
 from windowlib.columnar.rows import Rows, RowsEngine
@@ -46,8 +48,10 @@ class SlidingEngine(RowsEngine):
         self.every = every.size if isinstance(every, Count) else 0
         if not (self.size or self.evict_delta) or not (self.every or self.trigger_delta):
             raise Decline("a count of 0")
-        kept = window._factory is None
-        self.functions = [] if kept else functions_of(window._factory, schema)
+        plan = window._factory
+        each = getattr(plan, "each", plan)
+        self.functions = [] if plan is None else functions_of(each, schema)
+        self.groups = None if each is plan else group_keys(plan.group_by, self.type_of)  # type: ignore[union-attr]
         self.keep(self._names(schema))
 
     def _delta(self, policy: Any) -> DeltaColumn | None:
@@ -61,7 +65,8 @@ class SlidingEngine(RowsEngine):
             return list(schema.names)
         inputs = Inputs(empty_batch(schema))
         deltas = [each.policy.attribute for each in (self.evict_delta, self.trigger_delta) if each]
-        for attribute in (*deltas, *(each.attribute for each in self.functions)):
+        names = self.groups.names if self.groups else ()
+        for attribute in (*deltas, *names, *(each.attribute for each in self.functions)):
             inputs.read(attribute)
         return [name for name in schema.names if name in inputs.asked]  # as rows have them
 
@@ -81,14 +86,23 @@ class SlidingEngine(RowsEngine):
         new = places - rows.fresh[number] + grouped.starts[:-1][number]
         order, cause = fired_in_order(grouped.rows(new), grouped)
         self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
-        found = [
-            reordered(each.over(inputs.read(each.attribute), lo, hi), order)
-            for each in self.functions
-        ]
+        found, groups = [], None
+        if self.groups is None:
+            found = [
+                reordered(each.over(inputs.read(each.attribute), lo, hi), order)
+                for each in self.functions
+            ]
         lo, hi, number = lo[order], hi[order], number[order]
+        if self.groups is not None:
+            groups = self._grouped(self.groups, inputs, lo, hi)
         self.pending = (grouped, rows, age, references)
         ids = grouped.touched[number]
-        return Firings(self.keys, ids, hi - lo, found, cause, lo=lo, hi=hi, content=rows)
+        return Firings(self.keys, ids, hi - lo, found, cause, groups, lo, hi, content=rows)
+
+    def _grouped(self, keys: Keys, inputs: Inputs, lo: Places, hi: Places) -> Groups:
+        codes = keys.encode([inputs.arrow(name) for name in keys.names])
+        columns = [inputs.read(each.attribute) for each in self.functions]
+        return over_groups(self.functions, keys, codes, columns, lo, hi)
 
     def _worth(self, covered: int, rows: int) -> None:
         if covered > OVERLAP * rows and not all(each.overlaps for each in self.functions):
