@@ -413,7 +413,7 @@ def test_a_condition_that_raises_stops_where_it_would_row_by_row():
     assert [item["g"] for item in both[0][0] if item != P] == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("having", [None, agg.count() > 1])
+@pytest.mark.parametrize("having", [None, agg.count() > 1, agg.count() > 9])
 def test_an_expression_without_a_value_stops_where_it_would_row_by_row(having):
     op = Aggregate(Tumbling(Count(4)), y=agg.first("s") + agg.count(), having=having, group_by="g")
     schema = pa.schema({"g": pa.float64(), "s": pa.string()})
@@ -423,6 +423,16 @@ def test_an_expression_without_a_value_stops_where_it_would_row_by_row(having):
     assert both[0] == both[1]
     assert "has no value" in both[0][1]
     assert both[0][0].count(P) == 1
+
+
+def test_the_first_row_without_a_value_counts_whichever_column_it_is():
+    later, sooner = agg.first("s") + agg.count(), agg.last("t") + agg.count()
+    op = Aggregate(Tumbling(Count(3)), later=later, sooner=sooner, group_by="g")
+    schema = pa.schema({"g": pa.int64(), "s": pa.string(), "t": pa.string()})
+    rows = [{"g": 1, "s": "a" if x > 5 else None, "t": "b" if x > 2 else None} for x in range(9)]
+    both = [failing(op, rows, 99, batches=each, schema=schema) for each in (True, False)]
+    assert both[0] == both[1]
+    assert both[0][0] == [{"g": 1, "later": None, "sooner": None}, P]
 
 
 # -- what stays with the event engine --
