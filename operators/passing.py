@@ -5,6 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from windowlib.operator import Operator
+from windowlib.policies import Attribute
+
+
+class Passing(Operator):
+    """An operator that sends rows on as they are."""
+
+    def schema(self, *columns: Any) -> Any:
+        """The columns of the input, or of all inputs."""
+        return passed_on(*columns)
+
 
 def passed_on(*schemas: Any) -> Any:
     """The columns of rows that come from one of these inputs; None if none of them is known.
@@ -18,7 +29,9 @@ def passed_on(*schemas: Any) -> Any:
     y: int8
     """
     known = [schema for schema in schemas if schema is not None]
-    return named((field.name, plain(field.type)) for schema in known for field in schema) or None
+    if not known:
+        return None
+    return named((field.name, plain(field.type)) for schema in known for field in schema)
 
 
 def named(columns: Iterable[tuple[str, Any]]) -> Any:
@@ -46,6 +59,12 @@ def common(one: Any, other: Any) -> Any:
             return widest
     text = (pa.string(), pa.large_string())
     return text[1] if one in text and other in text else pa.null()
+
+
+def type_of(attribute: Attribute | None, schema: Any) -> Any:
+    """The type of a column, None if only the rows tell."""
+    index = schema.get_field_index(attribute) if isinstance(attribute, str) else -1
+    return None if index < 0 else plain(schema.field(index).type)
 
 
 def plain(kind: Any) -> Any:

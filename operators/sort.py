@@ -8,13 +8,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from operators.order import Key, Nulls, Order, sort_keys
-from operators.passing import Columns, passed_on
+from operators.passing import Columns, Passing
 from operators.progressive import OrderedWindow
 from operators.windows import each_partition, window_of
 from windowlib.durations import duration_text
 from windowlib.errors import ModelError
 from windowlib.model import OperatorModel
-from windowlib.operator import Operator
 from windowlib.policies import Attribute, Count, Delta, Policy, Time
 from windowlib.spec import By, Sliding, Spec, Tumbling
 from windowlib.tumbling import TumblingWindow
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
 
 
-class Sort(Operator):
+class Sort(Passing):
     """Sorts tuples by one or more keys; equal tuples stay in the order they came.
 
     *Batch*, with a tumbling window: what the window holds when it is full comes out in order,
@@ -120,10 +119,6 @@ class Sort(Operator):
         yield from super().reads(port)
         for column in self.order.columns:
             yield column.key.attribute, column.owner
-
-    def schema(self, *columns: Any) -> Any:
-        """The columns of the input."""
-        return passed_on(*columns)
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """The order, and how it is made."""

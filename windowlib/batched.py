@@ -20,7 +20,7 @@ class Batched:
     _ahead = False  # whether the state is in arrays, and the subwindows are behind
     _batches: Batches | None = None
     _consumer: Callable[[Firings], None] | None = None  # is told of firings instead of handlers
-    _keeper: Callable[..., Any] | None = None  # makes the engine that keeps tuples, if a special one
+    _keeper: Callable[..., Any] | None = None  # makes the engine that keeps tuples
     _partial = True  # whether it is told of windows that have never been full, too
     _on: Mapping[str, Callable[..., Any]]
 

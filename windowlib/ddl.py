@@ -1,6 +1,6 @@
 """Columns as text, in the words of Spark's DDL, and the Arrow schema they stand for.
 
-    symbol string, price decimal(10, 2), tags array<string>, `last seen` timestamp NOT NULL
+symbol string, price decimal(10, 2), tags array<string>, `last seen` timestamp NOT NULL
 """
 
 from __future__ import annotations
@@ -156,19 +156,19 @@ class _Parser:
         word = given.lower()
         if not word or not word[0].isalpha():
             self._refuse(f"{of} has no type")
+        if word not in KNOWN:
+            near = suggestion(word, KNOWN).strip()
+            self._refuse(f"{of}: there is no type {given!r}", near or USUAL)
         if word in WORDS:
             return getattr(pa, WORDS[word])()
         if word in STAMPS:
             return pa.timestamp("us", STAMPS[word])
         if word in DECIMALS:
             return self._decimal(given)
-        if word in ("varchar", "char"):
-            self._numbers(given, 1)
-            return pa.string()
         if word in NESTED:
             return self._nested(word, of)
-        near = suggestion(word, KNOWN).strip()
-        self._refuse(f"{of}: there is no type {given!r}", near or USUAL)
+        self._numbers(given, 1)  # of a text, which may be any length in Arrow
+        return pa.string()
 
     def _decimal(self, word: str) -> Any:
         import pyarrow as pa
@@ -190,7 +190,9 @@ class _Parser:
         while not found or self._take(","):
             token = self._next()
             if not token.isdecimal() or len(found) == most:
-                self._refuse(f"{word}(…) takes {'one number' if most == 1 else 'up to two numbers'}")
+                self._refuse(
+                    f"{word}(…) takes {'one number' if most == 1 else 'up to two numbers'}"
+                )
             found.append(int(token))
         self._expect(")")
         return found

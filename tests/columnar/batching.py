@@ -49,6 +49,12 @@ class Fed:
     def ahead(self) -> bool:
         return any(window._ahead for window in self.running._live)
 
+    @property
+    def reason(self) -> str:
+        """Why the last batch did not go in as columns."""
+        (window,) = self.running._live
+        return window._host().reason
+
     def restart(self) -> None:
         state = pickle.loads(pickle.dumps(self.running.snapshot()))
         self.running = self._open()

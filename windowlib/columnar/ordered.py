@@ -53,9 +53,7 @@ class Ordered:
     def columns(self) -> dict[str, Any]:
         """The rows as Arrow arrays, by name."""
         taken = self._rows.part(self._places)
-        return {
-            name: column.arrow() for name, column in zip(self._rows.names, taken, strict=True)
-        }
+        return {name: column.arrow() for name, column in zip(self._rows.names, taken, strict=True)}
 
     def dicts(self) -> Iterator[dict[str, Any]]:
         """The rows one by one."""
