@@ -304,13 +304,13 @@ class Aggregate(Operator):
                 yield part, f"group_by={self.group_by!r}"
         yield from self.outputs.reads()
 
-    def schema(self, columns: Any) -> Any:
+    def schema(self, *columns: Any) -> Any:
         """The columns of the output, from those of the input."""
         from operators.schema import output_schema
 
-        (spec,) = self.windows
+        (spec,), (given,) = self.windows, columns
         assert spec is not None
-        return output_schema(self.outputs, spec.by, self.group_by, columns)
+        return output_schema(self.outputs, spec.by, self.group_by, given)
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """How each output is computed."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
-from windowlib.attributes import column_names
-from windowlib.errors import AccessError, SchemaError
+from windowlib.attributes import brief, column_names
+from windowlib.errors import AccessError, SchemaError, suggestion
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
@@ -20,6 +20,7 @@ class Batched:
     _ahead = False  # whether the state is in arrays, and the subwindows are behind
     _batches: Batches | None = None
     _consumer: Callable[[Firings], None] | None = None  # is told of firings instead of handlers
+    _keeper: Callable[..., Any] | None = None  # makes the engine that keeps tuples
     _partial = True  # whether it is told of windows that have never been full, too
     _on: Mapping[str, Callable[..., Any]]
 
@@ -146,11 +147,25 @@ def _placed(value: Any, places: int) -> Any:
     return value
 
 
+def _fitting(row: Any, names: Sequence[str]) -> Mapping[str, Any]:
+    """A row as a mapping that has none but these columns."""
+    found = _named(row)
+    for name in found:
+        if name not in names:
+            msg = (
+                f"process_batch(...): the row {brief(row)} has a column {name!r}, which the output "
+                f"has not. Columns: {', '.join(names)}.{suggestion(name, names)}"
+            )
+            raise SchemaError(msg)
+    return found
+
+
 def batch_of(rows: Sequence[Any], schema: Any) -> Any:
     """Rows of the event engine as an Arrow batch of these columns."""
     import pyarrow as pa
 
-    arrays = [array_of(field, [row[field.name] for row in rows]) for field in schema]
+    named = [_fitting(row, schema.names) for row in rows]
+    arrays = [array_of(field, [row.get(field.name) for row in named]) for field in schema]
     fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -175,15 +190,26 @@ class Made:
         """All of them; none is left."""
         import pyarrow as pa
 
+        parts, self._parts = self._parts, []
         if schema is None:
-            rows = [row for part in self._parts for row in part]
-            self._parts.clear()
+            rows = [row for part in parts for row in part]
             return pa.RecordBatch.from_pylist(rows) if rows else pa.record_batch({})
         found = [
             batch_of(part, schema) if isinstance(part, list) else part.arrow(schema)
-            for part in self._parts
+            for part in parts
         ]
-        self._parts.clear()
-        if len(found) == 1:
-            return found[0]
-        return pa.concat_batches(found) if found else batch_of((), schema)
+        return joined(found) if found else batch_of((), schema)
+
+
+def joined(batches: Sequence[Any]) -> Any:
+    """Batches as one; where only the values told the types, in a type that fits all of them."""
+    import pyarrow as pa
+
+    if len(batches) == 1:
+        return batches[0]
+    if all(batch.schema == batches[0].schema for batch in batches):
+        return pa.concat_batches(batches)
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
+    whole = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    columns = [column.combine_chunks() for column in whole.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=whole.schema)

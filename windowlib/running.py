@@ -57,6 +57,7 @@ class Running:
         self._marks: list[Punct] = [nowhere] * ports
         self._finals: list[Punct] = [nowhere] * ports
         self._made = Made()
+        self._schemas: list[Any] = [None] * len(self.model.inputs)  # of the batches that have come
         self._wire()
         op.containers = tuple(
             None if spec is None else self._container(spec, port, start)
@@ -115,11 +116,13 @@ class Running:
         if port not in self._taking:
             self._refuse("insert_batch(batch)", port)
         window = self._direct[port]
+        parts = record_batches(batch, "insert_batch")
+        self._schemas[port] = batch.schema
         if window is not None:
             window.insert_batch(batch)
             return
-        for part in record_batches(batch, "insert_batch"):
-            self.insert_many(part.to_pylist(), port)
+        for part in parts:
+            self.insert_many(self.operator._take(part, port, self.insert).to_pylist(), port)
 
     def process_batch(self, batch: Any, port: int = 0) -> Any:
         """Take an Arrow batch and give the rows of the first output that it made as another.
@@ -144,7 +147,7 @@ class Running:
         finally:
             self._rows[0], self.operator._many = row, None
             self._wire()
-        return made.taken(self.operator.schema(batch.schema))
+        return made.taken(self.operator.schema(*self._schemas))
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation; outputs that preserve this port's pass it on."""

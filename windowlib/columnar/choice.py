@@ -30,8 +30,10 @@ def engine_for(window: Window[Any, Any], schema: pa.Schema) -> Engine:
     """A new engine for batches of this schema; `Decline` says why there is none."""
     _check_handlers(window)
     if isinstance(window, TumblingWindow):
-        keeps = window._factory is None
-        return KeptEngine(window, schema) if keeps else TumblingEngine(window, schema)
+        if window._factory is not None:
+            return TumblingEngine(window, schema)
+        kept: Engine = (window._keeper or KeptEngine)(window, schema)
+        return kept
     assert isinstance(window, SlidingWindow)
     if window._slices is not None:
         return SlicedEngine(window, schema)
