@@ -234,6 +234,14 @@ def test_a_difference_is_not_a_sum():
         assert (new - old > threshold) == bool(near[0])
 
 
+def test_a_threshold_between_two_floats():
+    values, threshold = np.array([0.0, 2.0**53 + 4]), 2**53 + 3
+    assert float(threshold) == values[1]
+    check_chain(values, np.array([0]), np.array([2]), np.zeros(1), np.array([False]), threshold)
+    near = oldest_within(values, np.array([0]), np.array([1]), values[1:], threshold)
+    assert [1] == near.tolist()
+
+
 def test_a_reference_beyond_the_values_is_not_forgotten():
     values, one = np.array([1, 50, 90, 120]), np.array([4])
     for known, expected in ((True, [3]), (False, [1, 2, 3])):

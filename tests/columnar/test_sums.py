@@ -314,6 +314,13 @@ def test_pairs_that_are_not_finite_have_no_low_part():
     assert [0.0] * 5 == low.tolist()
 
 
+def test_low_parts_keep_their_digits_where_high_parts_cancel():
+    tiny = 2.0**-60
+    one, sixteen = np.array([1.0]), np.array([1e16])
+    high, low = add_pairs(sixteen, one, -sixteen, np.array([tiny]))
+    assert ([1.0], [tiny]) == (high.tolist(), low.tolist())
+
+
 def test_pairs_are_added_in_blocks():
     size = 2 * pairs.BLOCK + 1
     ones, small = np.full(size, 1e16), np.arange(size, dtype=float)
