@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.decline import Decline
@@ -106,13 +107,22 @@ class Partial(Function):
         merged = self.kernel.merge(before, taken(planes, joins))
         return replaced(planes, joins, merged, len(pieces.starts))
 
-    def commit(self, ids: Places, later: Any) -> None:
-        """Put the planes of what stays open."""
+    def commit(self, ids: Places, later: Any, history: State | None = None) -> None:
+        """Put the planes of what stays open; picked values that no state refers to are forgotten.
+
+        Args:
+            ids: the partitions.
+            later: their planes.
+            history: more state of the same kernel.
+        """
         self.state.put(ids, later)
         if isinstance(self.kernel, Pick):
-            planes = tuple(self.state.planes)
-            if self.kernel.pool.size > max(PACK, 2 * len(planes[0])):
-                self.state.planes = list(self.kernel.pack(planes))
+            states = [self.state] if history is None else [self.state, history]
+            numbers = [state.planes[0] for state in states]
+            if self.kernel.pool.size > max(PACK, 4 * sum(each.size for each in numbers)):
+                packed = self.kernel.pool.pack(np.concatenate([each.ravel() for each in numbers]))
+                for state, part in zip(states, np.split(packed, [numbers[0].size]), strict=False):
+                    state.planes[0] = part.reshape(state.planes[0].shape)
 
     def carried(self, ids: Places, sizes: Places) -> Result:
         """The results for what some partitions carry."""

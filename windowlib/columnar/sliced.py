@@ -19,7 +19,6 @@ from windowlib.columnar.firings import Firings
 from windowlib.columnar.functions import Partial, functions_of
 from windowlib.columnar.inputs import Inputs, Sorted
 from windowlib.columnar.kernels.base import Planes, taken
-from windowlib.columnar.kernels.picks import Pick
 from windowlib.columnar.ledger import State
 from windowlib.columnar.pieces import (
     NONE,
@@ -110,9 +109,8 @@ class SlicedEngine(Engine):
         for each, history, (_, later, side) in zip(
             self.functions, self.history, folded, strict=True
         ):
-            each.commit(open_ids, later)
             history.put(windows.kept, taken(side, windows.newest))
-            self._pack(each, history)
+            each.commit(open_ids, later, history)
         ledger.n[touched] = 0
         ledger.n[open_ids] = pieces.sizes[pieces.stays]
         ledger.taken[touched] += grouped.lengths
@@ -121,18 +119,6 @@ class SlicedEngine(Engine):
             ledger.second[touched] ^= windows.fresh % 2 == 1
         self.used(grouped)
         self.pending = None
-
-    def _pack(self, each: Partial, history: State) -> None:
-        """Forget picked values that no slice refers to."""
-        if not isinstance(each.kernel, Pick) or each.kernel.pool.size < PACK:
-            return
-        held = history.planes[0]
-        if each.kernel.pool.size < 4 * held.size:
-            return
-        both = np.concatenate((each.state.planes[0], held.ravel()))
-        packed = each.kernel.pool.pack(both)
-        each.state.planes[0] = packed[: len(each.state.planes[0])]
-        history.planes[0] = packed[len(each.state.planes[0]) :].reshape(held.shape)
 
     # -- hand-over --------------------------------------------------------------------------------
 
@@ -189,22 +175,18 @@ class SlicedEngine(Engine):
         closed, opened = [], []
         for each, history in zip(self.functions, self.history, strict=True):
             closed.append(each.kernel.save(history.take(places_), flat))
-            opened.append(each.save(ids, n))
+            opened.append(iter(each.save(ids[n > 0], n[n > 0])))
         at = 0
-        for k, (part, count) in enumerate(zip(parts, counts.tolist(), strict=True)):
+        for part, count in zip(parts, counts.tolist(), strict=True):
             rows = [[saved[j] for saved in closed] for j in range(at, at + count)]
             at += count
-            places = [saved[k] for saved in opened] if part["n"] else self._empty()
+            places = [next(saved) for saved in opened] if part["n"] else self._empty()
             part["summary"] = [rows, 0, [part["n"], places], True]
         return parts
 
     def _empty(self) -> list[Any]:
         plan = self.window._factory
         return [fold.save(fold.empty) for fold in plan.folds]  # type: ignore[union-attr]
-
-
-PACK = 1 << 20
-"""A pool of more values than this is packed when most of them are not referred to."""
 
 
 class Windows:

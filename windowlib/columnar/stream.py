@@ -59,10 +59,8 @@ def insert(engine: SlicedEngine, batch: pa.RecordBatch) -> tuple[Firings, Stream
     for each, history in zip(engine.functions, engine.history, strict=True):
         values = inputs.read(each.attribute)
         planes = _planes(each, values, ends, size, carried)
-        closed = planes
-        if open_size:
-            streamed.later.append(taken(planes, slice(-1, None)))
-            closed = taken(planes, slice(None, -1))
+        closed = taken(planes, slice(0, len(ends)))
+        streamed.later.append(taken(planes, slice(len(ends), None)))
         side = side_by_side(_carried(history, engine.kept), closed, engine.kept, len(ends))
         # A window begins one slice after the window before it: the oldest carried one is in none.
         windows, size_ = taken(side, slice(1, None)), engine.kept + len(ends) - 1
@@ -95,13 +93,12 @@ def commit(engine: SlicedEngine, streamed: Streamed) -> None:
     ledger = engine.ledger
     places = np.arange(engine.kept)
     for i, (each, history) in enumerate(zip(engine.functions, engine.history, strict=True)):
-        if streamed.open_size:
-            each.commit(ONE, streamed.later[i])
         history.put(places, streamed.newest[i])
+        open_ids = ONE if streamed.open_size else ONE[:0]
+        each.commit(open_ids, streamed.later[i], history)
     ledger.n[0] = streamed.open_size
     ledger.taken[0] += streamed.rows
     ledger.last[0] = engine.seen_rows + streamed.rows - 1
-    ledger.stamp[0] = engine.window._now
     engine.seen_rows += streamed.rows
 
 

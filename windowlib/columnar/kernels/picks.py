@@ -55,10 +55,6 @@ class Pick(Kernel):
         valid = known if found.valid is None else found.valid & known
         return Column(found.type, found.data, valid).arrow()
 
-    def pack(self, planes: Planes) -> Planes:
-        """Forget all values but those that these planes refer to."""
-        return (self.pool.pack(planes[0]), *planes[1:])
-
     def numbered(self, values: Sequence[Any], known: Array) -> Array:
         """The numbers of values that come from elsewhere, `NOTHING` where there is none."""
         base = self.pool.add(Column.from_values(list(values), self.types[0]))
