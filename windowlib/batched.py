@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
+from windowlib.arrivals import Times
 from windowlib.attributes import brief, column_names
 from windowlib.errors import AccessError, SchemaError, suggestion
 
@@ -24,7 +25,7 @@ class Batched:
     _partial = True  # whether it is told of windows that have never been full, too
     _on: Mapping[str, Callable[..., Any]]
 
-    def insert_batch(self, batch: Any) -> None:
+    def insert_batch(self, batch: Any, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
 
         Rows count as dicts. Where array arithmetic gives exactly what inserting them one by one
@@ -32,6 +33,8 @@ class Batched:
 
         Args:
             batch: a `pyarrow.RecordBatch` or `pyarrow.Table`.
+            times: the column that says when a row arrives, as seconds or timestamps: `advance` to
+                that time comes before its `insert`. Without it all rows arrive now.
 
         >>> import pyarrow as pa
         >>> from windowlib import Count, TumblingWindow, summarizers
@@ -41,7 +44,11 @@ class Batched:
         (2, 9)
         """
         for part in record_batches(batch, "insert_batch"):
-            self._host().insert(part)
+            host = self._host()
+            if times is None:
+                host.insert(part)
+            else:
+                host.one_by_one(host.insert_timed(part, times), Times(times))
 
     def arrow(self, key: Any = None) -> Any:
         """The tuples of a partition as an Arrow batch; they must be rows with named columns.

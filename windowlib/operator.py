@@ -109,6 +109,11 @@ class Operator(WindowEvents[Any, Any]):
         return getattr(self.on_tuple, "__func__", None) is Operator.on_tuple
 
     @property
+    def _watches_clock(self) -> bool:
+        """Whether time moves more of it than its windows."""
+        return getattr(self.on_advance, "__func__", None) is not Operator.on_advance
+
+    @property
     def order_by(self) -> By | None:
         """The columns that order the rows of one batch of input, if it says any."""
         spec = self.windows[0] if len(self.windows) == 1 else None

@@ -18,10 +18,11 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
+from windowlib.arrivals import Times
 from windowlib.attributes import Getter, column_names, key_getter
 from windowlib.batched import record_batches
-from windowlib.durations import Instant, as_instant
-from windowlib.errors import ClockError, OperatorError, SchemaError, WindowlibWarning
+from windowlib.durations import Instant
+from windowlib.errors import OperatorError, SchemaError, WindowlibWarning
 from windowlib.marks import Mark, Restart, Tagged, punct
 from windowlib.operator import Operator
 from windowlib.policies import Attribute
@@ -73,7 +74,7 @@ class Replay(Iterator[Any]):
         start: Instant | None,
     ) -> None:
         self.operator = operator
-        self._times = None if times is None else Getter(times, f"times={times!r}")
+        self._times = None if times is None else Times(times)
         self._start = start
         self._moved = False
         self._out: list[Item] = []
@@ -147,20 +148,8 @@ class Replay(Iterator[Any]):
         start = self._start
         if start is None and self._times is not None:
             first = next((_row(item) for item in chunk if _is_row(item)), None)
-            start = None if first is None else timedelta(microseconds=self._arrival(first))
+            start = None if first is None else timedelta(microseconds=self._times(first))
         return self._connected(self.operator.open(0 if start is None else start))
-
-    def _arrival(self, row: Any) -> int:
-        assert self._times is not None
-        value = self._times(row)
-        try:
-            return as_instant(value)
-        except ClockError:
-            msg = (
-                f"{self._times.owner}: the value {value!r} is no point in time. Use a column with "
-                f"seconds as numbers, or with datetimes."
-            )
-            raise ClockError(msg) from None
 
     def _connected(self, running: Running) -> Running:
         for name in self._names:
@@ -203,7 +192,7 @@ class Replay(Iterator[Any]):
         self._check(row, port)
         if self._times is not None:
             self._moved = True
-            running.advance_micros(self._arrival(row))
+            running.advance_micros(self._times(row))
         running.insert(row, port)
 
     def _port(self, running: Running, item: Any) -> int:

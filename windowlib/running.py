@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from windowlib.arrivals import Times
 from windowlib.batched import Made, record_batches
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
@@ -111,25 +112,53 @@ class Running:
             for row in rows:
                 self.insert(row, port)
 
-    def insert_batch(self, batch: Any, port: int = 0) -> None:
-        """Take the rows of an Arrow batch or table in order, whole columns at once if it can."""
+    def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
+        """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
+
+        Args:
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`.
+            port: the input port.
+            times: the column that says when a row arrives, as seconds or timestamps: `advance` to
+                that time comes before its `insert`. Without it all rows arrive now.
+        """
         if port not in self._taking:
             self._refuse("insert_batch(batch)", port)
         window = self._direct[port]
-        parts = record_batches(batch, "insert_batch")
-        self._schemas[port] = batch.schema
-        if window is not None:
-            window.insert_batch(batch)
-            return
-        for part in parts:
-            self.insert_many(self.operator._take(part, port, self.insert).to_pylist(), port)
+        self._schemas[port] = getattr(batch, "schema", None)
+        for part in record_batches(batch, "insert_batch"):
+            if times is not None:
+                self._insert_timed(part, port, times)
+            elif window is not None:
+                window.insert_batch(part)
+            else:
+                left = self.operator._take(part, port, self.insert)
+                self.insert_many(left.to_pylist(), port)
 
-    def process_batch(self, batch: Any, port: int = 0) -> Any:
+    def _insert_timed(self, batch: Any, port: int, times: str) -> None:
+        """Advance to the time of each row, and insert it."""
+        window, when = self._direct[port], Times(times)
+        if window is not None and self._one_clock:
+            try:
+                rows = window._host().insert_timed(batch, times)
+            finally:
+                self._now = window._now
+        else:
+            rows = batch.to_pylist()
+        for row in rows:  # of several windows, or with a time that is none
+            self.advance_micros(when(row))
+            self.insert(row, port)
+
+    @property
+    def _one_clock(self) -> bool:
+        """Whether time moves one window and nothing else."""
+        return len(self._live) == 1 and not self.operator._watches_clock
+
+    def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch and give the rows of the first output that it made as another.
 
         The rows are those that `insert` of each row would send, in the same order. If a row is
         refused, the exception comes out, the rows before it have been taken, and what they made
-        comes with the next call.
+        comes with the next call. The arguments are those of `insert_batch`.
 
         >>> import pyarrow as pa
         >>> from windowlib import Count, Tumbling
@@ -143,7 +172,7 @@ class Running:
         self._wire()
         self.operator._many = made.add_columns
         try:
-            self.insert_batch(batch, port)
+            self.insert_batch(batch, port, times)
         finally:
             self._rows[0], self.operator._many = row, None
             self._wire()

@@ -11,7 +11,7 @@ from windowlib.batched import Made, record_batches
 from windowlib.durations import Instant, as_instant
 from windowlib.failure import raise_first
 from windowlib.graph import Graph, Stream
-from windowlib.running import VERSION, Running, nowhere
+from windowlib.running import VERSION, Running, kept, nowhere
 
 
 class RunningGraph(Running):
@@ -28,6 +28,7 @@ class RunningGraph(Running):
         ports = len(self.model.outputs)
         self._rows, self._marks, self._finals = ([nowhere] * ports for _ in range(3))
         self._open_feeds = Counter((node, port) for node, port, _ in graph._edges())
+        self._direct = (None,) * len(self.model.inputs)  # rows go to operators, not to windows
         self._made = Made()
         self._failures: list[Exception] = []  # of those who were fed in the call under way
         self._wire()
@@ -111,7 +112,7 @@ class RunningGraph(Running):
             if self._failures:
                 self._raise()
 
-    def insert_batch(self, batch: Any, port: int = 0) -> None:
+    def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch in order; whole if just one operator reads them."""
         if port not in self._taking:
             self._refuse("insert_batch(batch)", port)
@@ -119,9 +120,14 @@ class RunningGraph(Running):
         assert isinstance(graph, Graph)
         entry = Stream(None, port)
         readers = [(node, at) for node, at, read in graph._edges() if read == entry]
+        if times is not None:
+            for part in record_batches(batch, "insert_batch"):
+                self._insert_timed(part, port, times)
+            return
         if len(readers) == 1 and entry not in graph.sinks.values():
             ((node, at),) = readers
-            self.nodes[node].insert_batch(batch, at)
+            with kept(self._failures):
+                self.nodes[node].insert_batch(batch, at)
             self._raise()
             return
         for part in record_batches(batch, "insert_batch"):

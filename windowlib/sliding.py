@@ -127,6 +127,8 @@ class SlidingWindow(Window[T, K]):
 
     def _expiry(self) -> int | None:
         """When the oldest tuple is too old: its age must exceed the period, by a microsecond."""
+        if self._ahead and isinstance(self._evict, Time):
+            self._settle()
         while self._arrivals and not self._arrivals[0].stamps:  # its partition was evicted
             self._arrivals.popleft()
         if not self._arrivals:

@@ -105,8 +105,10 @@ class TumblingWindow(Window[T, K]):
             raise PunctuationError(msg)
         if mark == "other":
             return
-        self._settle()
         failures: list[Exception] = []
+        if self._ahead and self._host().fire_all(self._flush_all, failures):
+            raise_first(failures)
+            return
         if self._subs:
             with collected(self, failures):
                 self._age()

@@ -217,7 +217,6 @@ class Window(Access[T, K]):
             now: seconds as a number, a datetime, or a timedelta; the same scale as `start`.
         """
         with self.locked():
-            self._settle()
             self._advance(as_instant(now))
 
     def _advance(self, now: int) -> None:
@@ -236,7 +235,8 @@ class Window(Access[T, K]):
         failures: list[Exception] = []
         self._acting = True
         try:
-            while (due := self._due()) is not None and due <= now:
+            done = self._ahead and self._host().advance(now, failures)
+            while not done and (due := self._due()) is not None and due <= now:
                 self._now = max(due, self._now)
                 self._act(failures)
         finally:
@@ -246,6 +246,7 @@ class Window(Access[T, K]):
 
     def _rebase(self, start: int) -> None:
         """Start the clock of a window that has never been advanced at another time."""
+        self._settle()
         if self._tick is not None:
             self._tick += start - self._start
         self._now = self._start = start

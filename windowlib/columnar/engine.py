@@ -11,10 +11,11 @@ from windowlib.columnar.decline import Decline
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.keys import Keys
 from windowlib.columnar.ledger import Ledger
-from windowlib.columnar.pieces import Grouped, Places
+from windowlib.columnar.pieces import NONE, Grouped, Places
 from windowlib.columnar.primitives import group
+from windowlib.columnar.stamps import Stamps
 from windowlib.policies import PartitionAge, PartitionCount, Time, TupleCount
-from windowlib.spec import KEY
+from windowlib.spec import KEY, Sliding
 
 if TYPE_CHECKING:
     from windowlib.window import Window
@@ -34,6 +35,8 @@ class Engine:
         self.seen_rows = 0  # numbers the rows that come, for who came first
         self.partial = window._partial or isinstance(window.spec.evict, Time)
         self.pending: Any = None
+        self.now = window._now  # the time up to which the state is worked out
+        self.arrivals: Stamps | None = None
 
     def _keys(self, window: Window[Any, Any]) -> Keys | None:
         by = window.spec.by
@@ -51,6 +54,29 @@ class Engine:
             raise Decline(f"there is no single column {name!r}")
         kind = self.schema.field(index).type
         return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def arrive(self, arrivals: Stamps | None) -> None:
+        """Say when the rows of the next batch arrive; None: all of them now."""
+        self.arrivals = arrivals
+
+    @property
+    def until(self) -> int:
+        """What time it is after the last row of the batch."""
+        return self.window._now if self.arrivals is None else int(self.arrivals[-1])
+
+    def advance(self, now: int) -> None:
+        """Time has passed."""
+        self.now = now
+
+    def fire_all(self) -> Firings:
+        """Every partition fires, in order of storage: at a tick, or at a punctuation."""
+        raise NotImplementedError
+
+    def commit_all(self) -> None:
+        """Every partition has fired."""
+        raise NotImplementedError
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -83,9 +109,40 @@ class Engine:
             if self.held() + rows > forget.size:
                 raise Decline(f"{forget} would evict partitions")
         elif isinstance(forget, PartitionAge):
+            if self.arrivals is None:
+                self.check_age(self.until)
+            else:
+                self._ages_none(forget, grouped, self.arrivals)
+
+    def check_age(self, now: int) -> None:
+        """Refuse to go on where the age of a partition is over."""
+        forget, ledger = self.window.spec.forget, self.ledger
+        if isinstance(forget, PartitionAge) and not self._empties_first(forget):
             stamps = ledger.stamp[ledger.alive]
-            if len(stamps) and stamps.min() + forget.micros < self.window._now:
+            if len(stamps) and int(stamps.min()) + forget.micros < now:
                 raise Decline(f"{forget} would evict partitions")
+
+    def _empties_first(self, forget: PartitionAge) -> bool:
+        """Whether time has emptied a partition by the time it is old."""
+        evict = self.window.spec.evict
+        sliding = isinstance(self.window.spec, Sliding)
+        return sliding and isinstance(evict, Time) and evict.micros <= forget.micros
+
+    def _ages_none(self, forget: PartitionAge, grouped: Grouped, arrivals: Stamps) -> None:
+        """Refuse a batch in which a partition is old when a row arrives, its own or another."""
+        if self._empties_first(forget):
+            return
+        ledger, touched, heads = self.ledger, grouped.touched, grouped.starts[:-1]
+        placed = grouped.rows(np.arange(len(arrivals)))
+        placed = arrivals[placed]
+        gaps = np.diff(placed, prepend=placed[0])
+        first = np.where(ledger.alive[touched], ledger.stamp[touched], placed[heads])
+        gaps[heads] = placed[heads] - first
+        stamps, alive = ledger.stamp.copy(), ledger.alive.copy()
+        stamps[touched], alive[touched] = placed[grouped.starts[1:] - 1], True
+        oldest = self.until - int(stamps[alive].min())
+        if max(int(gaps.max()), oldest) > forget.micros:
+            raise Decline(f"{forget} would evict partitions")
 
     def held(self) -> int:
         """How many tuples all partitions hold, for a tuple count policy."""
@@ -95,9 +152,11 @@ class Engine:
         """Note that the partitions of a batch were used, in the order of their last rows."""
         ledger, last = self.ledger, grouped.rows(grouped.starts[1:] - 1)
         ledger.last[grouped.touched] = self.seen_rows + last
-        if self.window._pe is not None:  # otherwise nobody looks at the clock
-            ledger.stamp[grouped.touched] = self.window._now
+        if self.window._pe is not None:  # otherwise nobody asks when
+            arrived = self.until if self.arrivals is None else self.arrivals[last]
+            ledger.stamp[grouped.touched] = arrived
         self.seen_rows += int(grouped.starts[-1])
+        self.advance(self.until)
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All firings of a batch."""
@@ -141,6 +200,20 @@ class Engine:
     def load(self, parts: list[dict[str, Any]]) -> None:
         """Take over what the event engine holds; `Decline` if these columns cannot have it."""
         raise NotImplementedError
+
+    def load_used(self, stored: list[Any], used: list[Any]) -> None:
+        """Take over the order in which partitions were last used; both lists are of their keys."""
+        place = {key: i for i, key in enumerate(used)}
+        self.ledger.last[self.stored()] = [place[key] for key in stored]
+
+    def load_asleep(self, parts: list[dict[str, Any]]) -> None:
+        """Take over partitions that are not in storage, but remember something."""
+        if parts:
+            raise Decline("partitions that are not in storage")
+
+    def asleep(self) -> Places:
+        """The partitions that are not in storage, but remember something."""
+        return NONE
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
         """What the event engine needs to go on with these partitions."""

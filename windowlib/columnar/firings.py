@@ -12,6 +12,7 @@ import pyarrow as pa
 from windowlib.columnar.groups import Groups
 from windowlib.columnar.kernels.base import Result
 from windowlib.columnar.keys import Keys
+from windowlib.columnar.physical import gather
 from windowlib.columnar.pieces import NONE, Places
 from windowlib.columnar.primitives import ranges
 from windowlib.columnar.results import picked
@@ -37,6 +38,8 @@ class Firings:
     hi: Places = field(default_factory=lambda: NONE)
     content: Any = None
     """Where rows are kept: the extents of the firings, and the columns they are extents of."""
+    times: Any = None
+    """When each happens, in microseconds; None: now."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -108,3 +111,18 @@ class Entries:
         """How many entries each firing has of those to keep."""
         found: Places = np.bincount(self._owners[keep], minlength=len(self.firings))
         return found
+
+
+def spread(values: Any, some: Any) -> Any:
+    """The values of some firings among all of them, with nulls for the others.
+
+    >>> spread(pa.array([7, 8]), np.array([True, False, True])).to_pylist()
+    [7, None, 8]
+    """
+    if some.all():
+        return values
+    places = np.cumsum(some) - 1
+    if isinstance(values, list):
+        listed = zip(places.tolist(), some.tolist(), strict=True)
+        return [values[place] if there else None for place, there in listed]
+    return gather(values, pa.array(places, mask=~some))

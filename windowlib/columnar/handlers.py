@@ -96,8 +96,11 @@ def caller(window: Window[Any, Any], handler: Callable[..., None]) -> Callable[[
             firings.rows.tolist(),
             strict=True,
         )
-        for key, lo, hi, row in pairs:
+        times = None if firings.times is None else firings.times.tolist()
+        for at, (key, lo, hi, row) in enumerate(pairs):
             view._key, view._lo, view._hi = key, lo, hi
+            if times is not None:
+                window._now = times[at]
             try:
                 handler(view, key)
             except Exception as error:

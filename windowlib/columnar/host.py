@@ -7,16 +7,20 @@ back with the first call that asks for anything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from windowlib import snapshot
+from windowlib.arrivals import Times
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.failed import Failed
 from windowlib.columnar.firings import Firings
+from windowlib.columnar.stamps import Stamps, read
+from windowlib.columnar.ticks import Ticks, replaced
+from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
     from windowlib.window import Window
@@ -33,7 +37,7 @@ PATIENCE = 64
 Consumer = Callable[[Firings], None]
 
 
-class Batches:
+class Batches(Ticks):
     """Takes Arrow batches into a window, by whichever engine can do it exactly."""
 
     def __init__(self, window: Window[Any, Any]) -> None:
@@ -45,12 +49,48 @@ class Batches:
         self._handlers: Consumer | None = None
 
     def insert(self, batch: pa.RecordBatch) -> None:
-        """Insert each row in order."""
+        """Insert each row in order; all of them arrive now."""
         self.schema = batch.schema
         for part in self._slices(batch):
-            if not self._columnar(part):
-                self.settle()
-                self.window.insert_many(part.to_pylist())
+            with self.window.locked():
+                self._insert(part, None)
+
+    def insert_timed(self, batch: pa.RecordBatch, times: Attribute) -> list[Any]:
+        """For each row, advance to the time in a column, and insert it.
+
+        Gives back, as tuples, the rows from the first on whose time is none, or lies in the past.
+        """
+        self.schema, window, at = batch.schema, self.window, 0
+        stamps = read(batch, times, window._now)
+        if window._acting:  # a handler must not move the clock, which is said elsewhere
+            stamps = stamps[:0]
+        for part in self._slices(batch.slice(0, len(stamps))):
+            with window.locked():
+                self._insert(part, stamps[at : at + part.num_rows])
+            at += part.num_rows
+        rest: list[Any] = batch.slice(at).to_pylist()
+        return rest
+
+    def one_by_one(self, rows: Sequence[Any], times: Times) -> None:
+        """The same for rows whose times Python has to read, or to say what is wrong with them."""
+        window = self.window
+        for row in rows:
+            with window.locked():
+                window._advance(times(row))
+                window.insert(row)
+
+    def _insert(self, batch: pa.RecordBatch, stamps: Stamps | None) -> None:
+        taken = self._columnar(batch, stamps)
+        if taken == batch.num_rows:
+            return
+        self.settle()
+        window, rows = self.window, batch.slice(taken).to_pylist()
+        if stamps is None:
+            window.insert_many(rows)
+            return
+        for row, now in zip(rows, stamps[taken:].tolist(), strict=True):
+            window._advance(now)
+            window.insert(row)
 
     def _slices(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         step, at = SLICE, 0
@@ -61,27 +101,46 @@ class Batches:
             yield batch.slice(at, step)
             at += step
 
-    def _columnar(self, batch: pa.RecordBatch) -> bool:
-        """Whether the columnar engine has taken a batch."""
+    def _columnar(self, batch: pa.RecordBatch, stamps: Stamps | None) -> int:
+        """How many rows of a batch the columnar engine has taken, with what is due before them."""
         if self._pause:
             self._pause -= 1
-            return False
+            return 0
         if self.engine is None and batch.num_rows < WORTH:
             self.reason = f"fewer than {WORTH} rows at once"
-            return False
+            return 0
+        window, taken = self.window, 0
         try:
-            engine = self._ready(batch.schema)
-            firings = engine.insert(batch)
+            for lo, hi in self._stretches(batch.num_rows, stamps):
+                part = None if stamps is None else stamps[lo:hi]
+                if part is not None and window._tick is not None and window._tick <= part[0]:
+                    self._advance(int(part[0]))
+                self._take(self._ready(batch.schema), batch.slice(lo, hi - lo), part)
+                taken = hi
         except Decline as reason:
             self._declined(reason)
-            return False
+            return taken
+        self._wait = 0
+        return taken
+
+    def _advance(self, now: int) -> None:
+        """Let happen what is due before a row, with the state where it is."""
+        ahead = self.engine is not None
+        self.window._advance(now)
+        if ahead and self.engine is None and self.window._subs:
+            raise Decline(self.reason)  # and not the same again at the next tick
+
+    def _take(self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None) -> None:
+        """Insert rows between which nothing is due."""
+        engine.arrive(stamps)
+        firings = engine.insert(batch)
+        firings.times = None if stamps is None else stamps[firings.rows]
         try:
             self._tell(firings)
         except Failed as failed:
-            self._fail(engine, batch, failed)
+            self._fail(engine, batch, stamps, failed)
         engine.commit()
-        self._wait = 0
-        return True
+        self.window._now = engine.now
 
     def _ready(self, schema: pa.Schema) -> Engine:
         """The engine, with the window's state in it."""
@@ -95,6 +154,9 @@ class Batches:
             engine = engine_for(window, schema)
             self._handlers = handlers_of(window)
             engine.load([snapshot._part(window, s) for s in window._subs.values()])
+            if window._pe is not None:
+                engine.load_used(list(window._subs), list(window._pe.lru))
+            engine.load_asleep([snapshot._part(window, s) for s in window._asleep.values()])
             self.engine = engine
             window._lead(True)
         return self.engine
@@ -110,21 +172,25 @@ class Batches:
         if consumer is not None and len(firings):
             consumer(firings)
 
-    def _fail(self, engine: Engine, batch: pa.RecordBatch, failed: Failed) -> None:
+    def _fail(
+        self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None, failed: Failed
+    ) -> None:
         """Bring the window to where the event engine would have stopped, and raise."""
         if failed.row:
+            engine.arrive(None if stamps is None else stamps[: failed.row])
             engine.insert(batch.slice(0, failed.row))
             engine.commit()
+        self.window._now = engine.now
         self.settle()
+        if stamps is not None:
+            self.window._advance(int(stamps[failed.row]))
 
         def again(window: Any, key: Any) -> None:  # named as handlers are, for the note
             raise failed.error
 
-        from windowlib.columnar.choice import FIRING
-
         window, handlers = self.window, self.window._on
         (row,) = batch.slice(failed.row, 1).to_pylist()
-        window._rehandled({**handlers, **dict.fromkeys(FIRING & set(handlers), again)})
+        window._rehandled(replaced(handlers, lambda _: again))
         try:
             window.insert(row)
         finally:
@@ -139,7 +205,11 @@ class Batches:
         window._lead(False)
         ids = engine.stored()
         subs = [snapshot._restored(window, part) for part in engine.parts(ids)]
+        window._asleep.clear()
+        if len(asleep := engine.asleep()):
+            named = [snapshot._restored(window, part) for part in engine.parts(asleep)]
+            window._asleep.update((s.key, s) for s in named)
         snapshot.fill(window, subs, engine.left)
         if window._pe is not None:
-            named = dict(zip(ids.tolist(), subs, strict=True))
-            window._pe.refill([named[i] for i in engine.used_order().tolist()])
+            numbered = dict(zip(ids.tolist(), subs, strict=True))
+            window._pe.refill([numbered[i] for i in engine.used_order().tolist()])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowlib.attributes import Getter
+from windowlib.attributes import Getter, column_names
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
@@ -56,6 +56,11 @@ class Rows(Mapping[str, Column]):
         source = places if self._place is None else self._place[places]
         return Rows(self.names, self._columns, source)
 
+    def last(self) -> Column:
+        """The last column, which need not have a name."""
+        column = self._columns[-1]
+        return column if self._place is None else column.take(self._place)
+
     def partition(self, places: Places) -> Places:
         """The number of the partition that each place is in."""
         return np.searchsorted(self.base, places, "right") - 1
@@ -66,13 +71,19 @@ class RowsEngine(Engine):
 
     names: list[str]
     store: Store
+    reads_some = False  # whether nobody looks at columns that are not kept
 
-    def keep(self, names: list[str]) -> None:
-        """Say which columns are kept."""
+    def keep(self, names: list[str], *more: Column) -> None:
+        """Say which columns are kept, and give empty ones like those that `more` adds to them."""
         self.names = names
         for name in names:
             check_movable(plain_type(self.type_of(name)))
-        self.store = Store([Column.of(pa.array([], self.type_of(name))) for name in names])
+        named = [Column.of(pa.array([], self.type_of(name))) for name in names]
+        self.store = Store([*named, *more])
+
+    def more(self, rows: int) -> list[Column]:
+        """Columns that new rows have beside those of the batch."""
+        return []
 
     def rows(self, batch: pa.RecordBatch, grouped: Grouped) -> Rows:
         """The rows of the touched partitions: those that are kept, then the new ones."""
@@ -88,6 +99,7 @@ class RowsEngine(Engine):
             _narrow(Column.of(batch.column(self.schema.get_field_index(name))))
             for name in self.names
         ]
+        columns += self.more(batch.num_rows)
         if total:
             columns = [Column.concat([a, b]) for a, b in zip(kept, columns, strict=True)]
         place = None
@@ -107,18 +119,33 @@ class RowsEngine(Engine):
         """Take over the tuples of the event engine."""
         self.store.grow(self.ledger.size)
         tuples = [tuple_ for part in parts for tuple_ in part["data"]]
+        if not all(self._fits(tuple_) for tuple_ in tuples):
+            raise Decline("tuples with other columns than the batch")
         columns = []
         for name in self.names:
             get = Getter(name, name)
             values = [get(tuple_) for tuple_ in tuples]
             columns.append(_narrow(Column.from_values(values, self.type_of(name))))
         lengths = np.array([len(part["data"]) for part in parts], np.intp)
-        self.store.put(ids, columns, lengths)
+        self.store.put(ids, columns + self.load_more(parts), lengths)
+
+    def _fits(self, tuple_: Any) -> bool:
+        """Whether a tuple has the columns that are kept, and none beside them that are not."""
+        names = column_names(tuple_)
+        return set(self.names) <= set(names) and (self.reads_some or len(names) == len(self.names))
+
+    def load_more(self, parts: list[dict[str, Any]]) -> list[Column]:
+        """Columns that tuples of the event engine have beside their own."""
+        return []
+
+    def kept(self, ids: Places) -> tuple[list[Column], Places]:
+        """The rows that some partitions hold, and how many each has."""
+        return self.store.take(ids)
 
     def save_rows(self, ids: Places, parts: list[dict[str, Any]]) -> None:
         """Give the tuples to the event engine."""
-        columns, lengths = self.store.take(ids)
-        lists = [column.arrow().to_pylist() for column in columns]
+        columns, lengths = self.kept(ids)
+        lists = [column.arrow().to_pylist() for column in columns[: len(self.names)]]
         tuples = [dict(zip(self.names, row, strict=True)) for row in zip(*lists, strict=True)]
         if not lists:
             tuples = [{} for _ in range(int(lengths.sum()))]

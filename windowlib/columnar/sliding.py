@@ -15,15 +15,16 @@ import pyarrow as pa
 
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
-from windowlib.columnar.firings import Firings, reordered
+from windowlib.columnar.firings import Firings, reordered, spread
 from windowlib.columnar.functions import empty_batch, functions_of
 from windowlib.columnar.groups import Groups, group_keys, over_groups
 from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.keys import Keys
-from windowlib.columnar.pieces import Grouped, Places, fired_in_order
+from windowlib.columnar.pieces import NONE, Grouped, Places, fired_in_order
 from windowlib.columnar.primitives import chain, oldest_within, ranges
 from windowlib.columnar.rows import Rows, RowsEngine
-from windowlib.policies import Count, Delta, Time
+from windowlib.columnar.store import ROOM
+from windowlib.policies import Count, Delta
 
 if TYPE_CHECKING:
     from windowlib.sliding import SlidingWindow
@@ -35,23 +36,23 @@ OVERLAP = 64
 class SlidingEngine(RowsEngine):
     """A sliding window that keeps its tuples."""
 
-    def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
-        super().__init__(window, schema, count=0, ref=0, known=False, full=False)
+    def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema, **more: Any) -> None:
+        super().__init__(window, schema, count=0, ref=0, known=False, full=False, **more)
         evict, every = window.spec.evict, window.spec.every
-        if isinstance(evict, Time) or isinstance(every, Time):
-            raise Decline(f"{evict if isinstance(evict, Time) else every} runs on the clock")
         self.evict_delta = self._delta(evict)
         self.trigger_delta = self._delta(every)
         if self.trigger_delta is not None:
             self.ledger.set_dtype("ref", self.trigger_delta.dtype)
         self.size = evict.size if isinstance(evict, Count) else 0
         self.every = every.size if isinstance(every, Count) else 0
-        if not (self.size or self.evict_delta) or not (self.every or self.trigger_delta):
+        if Count(0) in (evict, every):
             raise Decline("a count of 0")
         plan = window._factory
         each = getattr(plan, "each", plan)
         self.functions = [] if plan is None else functions_of(each, schema)
         self.groups = None if each is plan else group_keys(plan.group_by, self.type_of)  # type: ignore[union-attr]
+        self.since_tick = 0  # how many rows have come since the clock last fired all partitions
+        self.reads_some = bool(self.functions)
         self.keep(self._names(schema))
 
     def _delta(self, policy: Any) -> DeltaColumn | None:
@@ -88,10 +89,7 @@ class SlidingEngine(RowsEngine):
         self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
         found, groups = [], None
         if self.groups is None:
-            found = [
-                reordered(each.over(inputs.read(each.attribute), lo, hi), order)
-                for each in self.functions
-            ]
+            found = [reordered(each, order) for each in self._results(inputs, lo, hi)]
         lo, hi, number = lo[order], hi[order], number[order]
         if self.groups is not None:
             groups = self._grouped(self.groups, inputs, lo, hi)
@@ -103,6 +101,16 @@ class SlidingEngine(RowsEngine):
         codes = keys.encode([inputs.arrow(name) for name in keys.names])
         columns = [inputs.read(each.attribute) for each in self.functions]
         return over_groups(self.functions, keys, codes, columns, lo, hi)
+
+    def _results(self, inputs: Inputs, lo: Places, hi: Places) -> list[Any]:
+        """The values of all functions; those of an empty extent are null."""
+        some = hi > lo
+        places = slice(None) if some.all() else some
+        return [
+            spread(each.over(inputs.read(each.attribute), lo[places], hi[places]), some)
+            for each in self.functions
+            if len(lo)
+        ]
 
     def _worth(self, covered: int, rows: int) -> None:
         if covered > OVERLAP * rows and not all(each.overlaps for each in self.functions):
@@ -123,6 +131,8 @@ class SlidingEngine(RowsEngine):
     def _triggers(self, grouped: Grouped, rows: Rows, marks: Any) -> tuple[Places, Any]:
         """The places of the rows that trigger, and what delta triggers measure from then on."""
         ledger, touched = self.ledger, grouped.touched
+        if not self.every and self.trigger_delta is None:  # the clock triggers
+            return NONE, None
         if self.trigger_delta is None:
             counted = ledger.count[touched]
             fires = (counted + rows.ends - rows.fresh) // self.every
@@ -153,26 +163,64 @@ class SlidingEngine(RowsEngine):
         """The batch has been taken: remember what the windows hold."""
         grouped, rows, age, references = self.pending
         ledger, touched = self.ledger, grouped.touched
-        if self.evict_delta is None:
-            lo = np.maximum(rows.ends - self.size, rows.base)
-        else:
-            last = rows.ends - 1
-            limit = self.evict_delta.threshold
-            lo = oldest_within(age, rows.base, last, age[last], limit)
-            ledger.full[touched] |= lo > rows.base
+        lo = self._oldest(grouped, rows, age)
         kept = rows.ends - lo
-        places = ranges(lo, kept)
-        self.store.put(touched, rows.part(places), kept)
+        self.store.put(touched, rows.part(ranges(lo, kept)), kept)
         if self.every > 1:
             ledger.count[touched] = (ledger.count[touched] + grouped.lengths) % self.every
         if references is not None:
             ledger.ref[touched], ledger.known[touched] = references, True
+        self._enter(grouped, rows, age)
+        self.since_tick += int(grouped.starts[-1])
+        self.used(grouped)
+        self.pending = None
+
+    def _oldest(self, grouped: Grouped, rows: Rows, age: Any) -> Places:
+        """The oldest row that each partition keeps."""
+        if self.evict_delta is None:
+            return np.maximum(rows.ends - self.size, rows.base)
+        last, limit = rows.ends - 1, self.evict_delta.threshold
+        lo = oldest_within(age, rows.base, last, age[last], limit)
+        self.ledger.full[grouped.touched] |= lo > rows.base
+        return lo
+
+    def _enter(self, grouped: Grouped, rows: Rows, age: Any) -> None:
+        """The partitions of the batch are in storage."""
+        ledger, touched = self.ledger, grouped.touched
         fresh = ~ledger.alive[touched]
         ledger.born[touched[fresh]] = self.seen_rows + grouped.rows(grouped.starts[:-1][fresh])
         ledger.alive[touched] = True
         ledger.taken[touched] += grouped.lengths
-        self.used(grouped)
-        self.pending = None
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def fire_all(self) -> Firings:
+        """Every partition triggers, in order of storage."""
+        ids = self.stored()
+        self._worth_reading(ids)
+        columns, lengths = self.kept(ids)
+        rows, hi = Rows(self.names, columns, None), np.cumsum(lengths)
+        lo = hi - lengths
+        if not self.partial:
+            full = self.ledger.full[ids] if self.evict_delta else lengths >= self.size
+            ids, lo, hi = ids[full], lo[full], hi[full]
+        inputs, found, groups = Inputs(rows), [], None
+        if self.groups is None:
+            found = self._results(inputs, lo, hi)
+        else:
+            groups = self._grouped(self.groups, inputs, lo, hi)
+        number = np.arange(len(ids))
+        return Firings(self.keys, ids, hi - lo, found, number, groups, lo, hi, content=rows)
+
+    def _worth_reading(self, ids: Places) -> None:
+        """Refuse to read very many rows again and again; what is kept up to date is not read."""
+        held = int(self.store.lengths[ids].sum())
+        if held > OVERLAP * (self.since_tick + len(ids)) + ROOM:
+            raise Decline("windows that are long against what comes between two ticks")
+
+    def commit_all(self) -> None:
+        """Every partition has triggered, and is as it was."""
+        self.since_tick = 0
 
     # -- hand-over --------------------------------------------------------------------------------
 
@@ -180,8 +228,12 @@ class SlidingEngine(RowsEngine):
         """Take over tuples and trigger state."""
         if any(part["rough"] for part in parts):
             raise Decline("values have gone backwards")
-        ids, ledger = self.adopted(parts), self.ledger
+        ids = self.adopted(parts)
         self.load_rows(ids, parts)
+        self._load_triggers(ids, parts)
+
+    def _load_triggers(self, ids: Places, parts: list[dict[str, Any]]) -> None:
+        ledger = self.ledger
         ledger.count[ids] = [part["count"] for part in parts]
         ledger.full[ids] = [part["full"] for part in parts]
         if self.trigger_delta is not None:
@@ -199,10 +251,11 @@ class SlidingEngine(RowsEngine):
         refs = None
         if self.trigger_delta is not None:
             refs = self.trigger_delta.python(ledger.ref[ids])
+        known = ledger.known[ids].tolist()
         for i, part in enumerate(parts):
             part["count"] = int(ledger.count[ids[i]])
             part["full"] = bool(ledger.full[ids[i]]) or bool(size and part["taken"] >= size)
             if self.evict_delta is not None:
                 part["newest"] = [part["data"][-1][self.evict_delta.policy.attribute]]
-            part["ref"] = [] if refs is None else [refs[i]]
+            part["ref"] = [refs[i]] if refs is not None and known[i] else []
         return parts

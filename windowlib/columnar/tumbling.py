@@ -120,6 +120,14 @@ class TumblingEngine(Engine):
         self.summaries.drop(ids)
         self.pending = None
 
+    def fire_all(self) -> Firings:
+        """Every partition is flushed."""
+        return self.flush_all()
+
+    def commit_all(self) -> None:
+        """Every partition has been flushed."""
+        self.commit_flush()
+
     # -- hand-over --------------------------------------------------------------------------------
 
     def load(self, parts: list[dict[str, Any]]) -> None:

@@ -20,7 +20,6 @@ from windowlib.columnar.kernels.base import (
 from windowlib.columnar.primitives import ranges, sums, two_sums
 from windowlib.folds import Fold
 
-
 LARGE = 1e140
 """Sums of squares up to here are floats, however many there are."""
 
