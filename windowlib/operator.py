@@ -260,11 +260,16 @@ class Operator(WindowEvents[Any, Any]):
 
         return chain((self, *others))
 
-    def explain(self) -> str:
-        """Windows, ports, punctuation and algorithms, as text."""
+    def explain(self, batch: Any = None) -> str:
+        """Windows, ports, punctuation and algorithms, as text.
+
+        Args:
+            batch: an Arrow schema, batch or table like those that will come; then it also says
+                which engine takes them, and why.
+        """
         from windowlib.explain import explain
 
-        return explain(self)
+        return explain(self, batch)
 
     def describe(self) -> dict[str, str]:
         """Whatever changes the operator's meaning, in words that are the same in every process."""

@@ -27,6 +27,9 @@ class Engine:
     `insert` computes all firings of a batch and changes nothing; `commit` then makes it so.
     """
 
+    way: str
+    """How it works, for `explain`."""
+
     def __init__(self, window: Window[Any, Any], schema: pa.Schema, **starts: Any) -> None:
         self.window, self.schema = window, schema
         self.keys = self._keys(window)

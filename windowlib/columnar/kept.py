@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class KeptEngine(TumblingEngine, RowsEngine):
     """A tumbling window that keeps its tuples."""
 
+    way = "extents of kept rows"
+
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema)
         self.keep(list(schema.names))

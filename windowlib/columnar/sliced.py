@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 class SlicedEngine(Engine):
     """A sliding window that keeps slices instead of its tuples."""
 
+    way = "slices, side by side"
+
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
         # n: tuples in the open slice; closed: slices carried; second: after the cut of a period
         super().__init__(window, schema, n=0, closed=0, second=False)

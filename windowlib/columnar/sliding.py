@@ -36,6 +36,8 @@ OVERLAP = 64
 class SlidingEngine(RowsEngine):
     """A sliding window that keeps its tuples."""
 
+    way = "extents of kept rows"
+
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema, **more: Any) -> None:
         super().__init__(window, schema, count=0, ref=0, known=False, full=False, **more)
         evict, every = window.spec.evict, window.spec.every

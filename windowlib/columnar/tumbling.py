@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class TumblingEngine(Engine):
     """A tumbling window with ready-made summaries; the rows themselves are not kept."""
 
+    way = "running summaries, piece by piece"
+
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema, n=0, ref=0, known=False)
         evict = window.spec.evict
