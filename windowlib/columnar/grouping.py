@@ -59,7 +59,7 @@ def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     if span == 1:
         return np.arange(rows), np.array([low]), np.array([0, rows])
     shifted = ids - low if low else ids
-    order = np.arange(rows) if _ascending(shifted) else _order(shifted, span)
+    order = np.arange(rows) if _ascending(shifted) else stable_order(shifted, span)
     touched, starts = _segments(shifted, order, span)
     return order, touched + low, starts
 
@@ -76,7 +76,7 @@ def _ascending(ids: Array) -> bool:
     return all(bool((part[1:] >= part[:-1]).all()) for part in (ids[:GLANCE], ids))
 
 
-def _order(ids: Array, span: int) -> Places:
+def stable_order(ids: Array, span: int) -> Places:
     """A stable order of ids in `range(span)`."""
     if span <= ARROW_SPAN and len(ids) >= ARROW_ROWS:
         order: Places = pc.array_sort_indices(pa.array(ids)).to_numpy().view(np.int64)
