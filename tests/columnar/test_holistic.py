@@ -522,7 +522,7 @@ def test_a_flush_of_all_partitions_gives_what_they_carry_and_forgets_it():
             inputs = [read(row) if callable(read) else row[read] for row in mine]
             assert identical(found, stepped(aggregate, inputs)), aggregate
     engine.commit_flush()
-    assert not any(each.store.lengths.any() for each in engine.functions)
+    assert not any(each.store.lengths.any() for each in engine.summaries.functions)
 
 
 # -- what is carried ------------------------------------------------------------------------------
@@ -542,7 +542,7 @@ def test_what_makes_no_difference_is_not_carried():
         x, y = rng.integers(0, 9, 1000), rng.random(1000)
         s = pa.array(rng.integers(0, 5, 1000)).cast(pa.string())
         running.insert_batch(pa.record_batch({"x": x, "y": y, "s": s}))
-    for each in engine_of(running).functions:
+    for each in engine_of(running).summaries.functions:
         assert each.store.lengths[0] < 2500
         assert len(each.store.planes[0]) < 10_000
         for column in each.kept:
@@ -557,7 +557,7 @@ def test_gone_values_leave_no_garbage_behind():
         keys = rng.integers(0, 40, 2000)
         s = pa.array(rng.integers(0, 5, 2000)).cast(pa.string())
         running.insert_batch(pa.record_batch({"k": keys, "s": s}))
-    (each,) = engine_of(running).functions
+    (each,) = engine_of(running).summaries.functions
     held = int(each.store.lengths.sum())
     assert held < 40 * 50
     assert each.kept[0].pool.size < 2 * held + 2 * kept.PACK + 2000

@@ -118,8 +118,6 @@ class TumblingEngine(Engine):
         """All partitions have been flushed."""
         ids, ledger = self.pending, self.ledger
         self.left += int(ledger.n[ids].sum())
-        for each in self.functions:
-            each.forget(ids)
         ledger.n[ids], ledger.alive[ids] = 0, False
         self.summaries.drop(ids)
         self.pending = None
