@@ -29,8 +29,8 @@ WORTH = 256
 """Rows from which on it pays to move the state to arrays."""
 SLICE = 1 << 18
 """Rows that are worked on at once: their columns fit the cache."""
-MANY = 1 << 14
-"""With more partitions than this, slices are longer, so that each partition gets a few rows."""
+FIRST = 1 << 14
+"""Rows of the first slice, which shows what is coming."""
 PATIENCE = 64
 """The most batches that are left to the event engine before the next try."""
 
@@ -93,11 +93,9 @@ class Batches(Ticks):
             window.insert(row)
 
     def _slices(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        step, at = SLICE, 0
+        at = 0
         while at < batch.num_rows:
-            if self.engine is not None and self.engine.keys is not None:
-                many = len(self.engine.keys) > MANY
-                step = SLICE * 16 if many else SLICE
+            step = min(SLICE, FIRST) if self.engine is None else self.engine.step(SLICE)
             yield batch.slice(at, step)
             at += step
 
