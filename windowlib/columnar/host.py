@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WORTH = 256
 """Rows from which on it pays to move the state to arrays."""
-SLICE = 1 << 18
+SLICE = 1 << 16
 """Rows that are worked on at once: their columns fit the cache."""
 FIRST = 1 << 14
 """Rows of the first slice, which shows what is coming."""

@@ -95,7 +95,9 @@ class TumblingEngine(Engine):
             self.left += int(pieces.fired_sizes.sum())
             ledger.alive[touched] = False
             ledger.alive[open_ids] = True
-            fresh = np.setdiff1d(pieces.stays, pieces.joins, assume_unique=True)
+            joined = np.zeros(len(pieces.starts), bool)
+            joined[pieces.joins] = True
+            fresh = pieces.stays[~joined[pieces.stays]]
         else:
             np.add.at(ledger.taken, pieces.fired_ids, pieces.fired_sizes)
             ledger.ref[touched], ledger.known[touched] = references, True
