@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 from windowlib.arrivals import Times
-from windowlib.attributes import brief, column_names
+from windowlib.attributes import brief, column_names, key_getter
 from windowlib.errors import AccessError, SchemaError, suggestion
 
 if TYPE_CHECKING:
@@ -125,6 +125,33 @@ def record_batches(batch: Any, call: str) -> list[Any]:
         )
         raise SchemaError(msg)
     return [part for part in found if part.num_rows]
+
+
+def in_order(batch: Any, by: Any) -> Any:
+    """The rows of an Arrow batch or table ordered by columns: nulls first, NaN last, stable.
+
+    >>> import pyarrow as pa
+    >>> in_order(pa.table({"ts": [2, None, 1]}), "ts").to_pylist()
+    [{'ts': None}, {'ts': 1}, {'ts': 2}]
+    """
+    import pyarrow as pa
+
+    from windowlib.columnar.decline import Decline
+    from windowlib.columnar.sorting import order_of
+
+    names = by if isinstance(by, tuple) else (by,)
+    try:
+        return batch.take(pa.array(order_of(batch, names)))
+    except Decline:  # values that only Python compares
+        get = key_getter(names, f"order_by={by!r}")
+        rows = batch.to_pylist()
+        ranked = sorted(range(len(rows)), key=lambda i: ranks(get(rows[i])))
+        return batch.take(pa.array(ranked, pa.int64()))
+
+
+def ranks(values: Any) -> list[tuple[Any, ...]]:
+    """What rows are ordered by: nulls first, NaN last."""
+    return [(v is not None, v != v, v if v is not None and v == v else 0) for v in values]
 
 
 def array_of(field: Any, values: list[Any]) -> Any:

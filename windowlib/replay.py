@@ -20,7 +20,7 @@ from typing import Any
 
 from windowlib.arrivals import Times
 from windowlib.attributes import Getter, column_names, key_getter
-from windowlib.batched import record_batches
+from windowlib.batched import in_order, ranks, record_batches
 from windowlib.durations import Instant
 from windowlib.errors import OperatorError, SchemaError, WindowlibWarning
 from windowlib.marks import Mark, Restart, Tagged, punct
@@ -286,6 +286,9 @@ def _ordered(operator: Operator, rows: Iterable[Any]) -> Iterable[Any]:
     by, bounded = operator.order_by, isinstance(rows, Sequence) or hasattr(rows, "to_pylist")
     if by is None or not bounded:
         return rows
+    if is_batch(rows):
+        table: Iterable[Any] = in_order(rows, by)
+        return table
     get = key_getter(by if isinstance(by, tuple) else (by,), f"order_by={by!r}")  # type: ignore[arg-type]
     return list(_sorted_runs(rows, get, f"order_by={by!r}"))
 
@@ -295,16 +298,10 @@ def _sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> 
     for is_row, group in groupby(items, key=_is_row):
         run = list(group)
         try:
-            yield from sorted(run, key=lambda row: list(map(_rank, get(row)))) if is_row else run
+            yield from sorted(run, key=lambda row: ranks(get(row))) if is_row else run
         except TypeError as error:
             msg = f"{owner}: the values cannot be compared ({error}). Use columns of one type each."
             raise SchemaError(msg) from None
-
-
-def _rank(value: Any) -> tuple[Any, ...]:
-    """What a value is ordered by: nulls first, NaN last."""
-    number = value is not None and value == value
-    return value is not None, value != value, value if number else 0
 
 
 def _keyed(port: str, rows: Iterable[Any], get: Getter) -> Iterator[tuple[Any, Any]]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from windowlib.arrivals import Times
-from windowlib.batched import Made, record_batches
+from windowlib.batched import Made, in_order, record_batches
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
@@ -116,7 +116,8 @@ class Running:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; its rows are taken in the order that
+                the window's `order_by` says, if it says any.
             port: the input port.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
@@ -125,6 +126,8 @@ class Running:
             self._refuse("insert_batch(batch)", port)
         window = self._direct[port]
         self._schemas[port] = getattr(batch, "schema", None)
+        if self.operator.order_by is not None and record_batches(batch, "insert_batch"):
+            batch = in_order(batch, self.operator.order_by)
         for part in record_batches(batch, "insert_batch"):
             if times is not None:
                 self._insert_timed(part, port, times)
