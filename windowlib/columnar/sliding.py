@@ -63,8 +63,8 @@ class SlidingEngine(RowsEngine):
         return DeltaColumn(policy, self.type_of(policy.attribute))
 
     def _names(self, schema: pa.Schema) -> list[str]:
-        """The columns that have to be kept: those that are read again."""
-        if not self.functions:
+        """The columns that have to be kept: those that are read again, by us or by users."""
+        if not self.functions or self.window._consumer is None:
             return list(schema.names)
         inputs = Inputs(empty_batch(schema))
         deltas = [each.policy.attribute for each in (self.evict_delta, self.trigger_delta) if each]
