@@ -68,7 +68,7 @@ class SlidingEngine(RowsEngine):
             return list(schema.names)
         inputs = Inputs(empty_batch(schema))
         deltas = [each.policy.attribute for each in (self.evict_delta, self.trigger_delta) if each]
-        names = self.groups.names if self.groups else ()
+        names = () if self.groups is None else self.groups.names
         for attribute in (*deltas, *names, *(each.attribute for each in self.functions)):
             inputs.read(attribute)
         return [name for name in schema.names if name in inputs.asked]  # as rows have them
