@@ -53,12 +53,13 @@ class Batched:
     def arrow(self, key: Any = None) -> Any:
         """The tuples of a partition as an Arrow batch; they must be rows with named columns.
 
-        Handlers with `content = "arrow"` get it without a copy where batches go in.
+        Columns have the types of the batches that came in, without dictionaries. Handlers with
+        `content = "arrow"` get it without a copy where batches go in.
         """
         import pyarrow as pa
 
         rows = [_named(row) for row in self[key]]  # type: ignore[index]  # of Window
-        schema = None if self._batches is None else self._batches.schema
+        schema = None if self._batches is None else self._batches.plain_schema()
         return pa.RecordBatch.from_pylist(rows, schema)
 
     def column(self, name: str, key: Any = None) -> Any:

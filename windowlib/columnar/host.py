@@ -18,6 +18,7 @@ from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.failed import Failed
 from windowlib.columnar.firings import Firings
+from windowlib.columnar.physical import plain_type
 from windowlib.columnar.stamps import Stamps, read
 from windowlib.columnar.ticks import Ticks, replaced
 from windowlib.policies import Attribute
@@ -91,6 +92,12 @@ class Batches(Ticks):
         for row, now in zip(rows, stamps[taken:].tolist(), strict=True):
             window._advance(now)
             window.insert(row)
+
+    def plain_schema(self) -> pa.Schema | None:
+        """The schema of the rows that have come, without encodings; None: none have."""
+        if self.schema is None:
+            return None
+        return pa.schema([(field.name, _plain(field.type)) for field in self.schema])
 
     def _slices(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         at = 0
@@ -211,3 +218,11 @@ class Batches(Ticks):
         if window._pe is not None:
             numbered = dict(zip(ids.tolist(), subs, strict=True))
             window._pe.refill([numbered[i] for i in engine.used_order().tolist()])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """A type without its encoding, if that is known."""
+    try:
+        return plain_type(kind)
+    except Decline:
+        return kind

@@ -63,12 +63,12 @@ class SlidingEngine(RowsEngine):
         return DeltaColumn(policy, self.type_of(policy.attribute))
 
     def _names(self, schema: pa.Schema) -> list[str]:
-        """The columns that have to be kept: those that are read again."""
-        if not self.functions:
+        """The columns that have to be kept: those that are read again, by us or by users."""
+        if not self.functions or self.window._consumer is None:
             return list(schema.names)
         inputs = Inputs(empty_batch(schema))
         deltas = [each.policy.attribute for each in (self.evict_delta, self.trigger_delta) if each]
-        names = self.groups.names if self.groups else ()
+        names = () if self.groups is None else self.groups.names
         for attribute in (*deltas, *names, *(each.attribute for each in self.functions)):
             inputs.read(attribute)
         return [name for name in schema.names if name in inputs.asked]  # as rows have them

@@ -19,6 +19,7 @@ from windowlib.columnar.functions import Function
 from windowlib.columnar.holistic.kept import kept
 from windowlib.columnar.holistic.store import Ragged
 from windowlib.columnar.kernels.base import Array, Result, Values
+from windowlib.columnar.physical import check_movable
 from windowlib.columnar.pieces import Pieces, Places
 from windowlib.columnar.primitives import ranges
 from windowlib.folds import State
@@ -76,6 +77,7 @@ class Holistic(Function):
         self.types = tuple(types)
         if any(map(pa.types.is_union, types)):
             raise Decline(f"{fold.name} of a union, whose nulls are not seen")
+        check_movable(pa.list_(types[0]))
         self.check()
         self.kept = [kept(kind, nullable=i != self.judged) for i, kind in enumerate(types)]
         dtypes = [dtype for each in self.kept for dtype in each.dtypes]
