@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from windowlib.batched import Made, record_batches
+from windowlib.dicts import rows_of
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
@@ -122,7 +123,7 @@ class Running:
             window.insert_batch(batch)
             return
         for part in parts:
-            self.insert_many(self.operator._take(part, port, self.insert).to_pylist(), port)
+            self.insert_many(rows_of(self.operator._take(part, port, self.insert)), port)
 
     def process_batch(self, batch: Any, port: int = 0) -> Any:
         """Take an Arrow batch and give the rows of the first output that it made as another.

@@ -17,6 +17,7 @@ from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.failed import Failed
 from windowlib.columnar.firings import Firings
+from windowlib.dicts import rows_of
 
 if TYPE_CHECKING:
     from windowlib.window import Window
@@ -50,7 +51,7 @@ class Batches:
         for part in self._slices(batch):
             if not self._columnar(part):
                 self.settle()
-                self.window.insert_many(part.to_pylist())
+                self.window.insert_many(rows_of(part))
 
     def _slices(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         step, at = SLICE, 0

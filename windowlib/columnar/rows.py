@@ -55,6 +55,13 @@ class Rows(Mapping[str, Column]):
         source = places if self._place is None else self._place[places]
         return Rows(self.names, self._columns, source)
 
+    def picked(self, name: str, places: Places) -> Column | None:
+        """Some values of a column, if there is such a column."""
+        if name not in self.names:
+            return None
+        source = places if self._place is None else self._place[places]
+        return self._columns[self.names.index(name)].take(source)
+
     def partition(self, places: Places) -> Places:
         """The number of the partition that each place is in."""
         return np.searchsorted(self.base, places, "right") - 1
