@@ -182,24 +182,25 @@ def _placed(value: Any, places: int) -> Any:
     return value
 
 
-def _fitting(row: Any, names: Sequence[str]) -> Mapping[str, Any]:
+def _fitting(row: Any, names: frozenset[str]) -> Mapping[str, Any]:
     """A row as a mapping that has none but these columns."""
-    found = _named(row)
-    for name in found:
-        if name not in names:
-            msg = (
-                f"process_batch(...): the row {brief(row)} has a column {name!r}, which the output "
-                f"has not. Columns: {', '.join(names)}.{suggestion(name, names)}"
-            )
-            raise SchemaError(msg)
+    found = row if type(row) is dict else _named(row)
+    if not found.keys() <= names:
+        name = next(name for name in found if name not in names)
+        msg = (
+            f"process_batch(...): the row {brief(row)} has a column {name!r}, which the output has "
+            f"not. Columns: {', '.join(sorted(names))}.{suggestion(name, names)}"
+        )
+        raise SchemaError(msg)
     return found
 
 
 def batch_of(rows: Sequence[Any], schema: Any) -> Any:
-    """Rows of the event engine as an Arrow batch of these columns."""
+    """Rows of the event engine as an Arrow batch of these columns; what a row lacks is null."""
     import pyarrow as pa
 
-    named = [_fitting(row, schema.names) for row in rows]
+    names = frozenset(schema.names)
+    named = [_fitting(row, names) for row in rows]
     arrays = [array_of(field, [row.get(field.name) for row in named]) for field in schema]
     fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from windowlib.arrivals import Times
 from windowlib.batched import Made, in_order, record_batches
+from windowlib.dicts import rows_of
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
@@ -135,7 +136,7 @@ class Running:
                 window.insert_batch(part)
             else:
                 left = self.operator._take(part, port, self.insert)
-                self.insert_many(left.to_pylist(), port)
+                self.insert_many(rows_of(left), port)
 
     def _insert_timed(self, batch: Any, port: int, times: str) -> None:
         """Advance to the time of each row, and insert it."""

@@ -21,6 +21,7 @@ from windowlib.columnar.firings import Firings
 from windowlib.columnar.physical import plain_type
 from windowlib.columnar.stamps import Stamps, read
 from windowlib.columnar.ticks import Ticks, replaced
+from windowlib.dicts import rows_of
 from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Batches(Ticks):
         if taken == batch.num_rows:
             return
         self.settle()
-        window, rows = self.window, batch.slice(taken).to_pylist()
+        window, rows = self.window, rows_of(batch.slice(taken))
         if stamps is None:
             window.insert_many(rows)
             return

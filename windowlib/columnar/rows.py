@@ -61,6 +61,13 @@ class Rows(Mapping[str, Column]):
         column = self._columns[-1]
         return column if self._place is None else column.take(self._place)
 
+    def picked(self, name: str, places: Places) -> Column | None:
+        """Some values of a column, if there is such a column."""
+        if name not in self.names:
+            return None
+        source = places if self._place is None else self._place[places]
+        return self._columns[self.names.index(name)].take(source)
+
     def partition(self, places: Places) -> Places:
         """The number of the partition that each place is in."""
         return np.searchsorted(self.base, places, "right") - 1
