@@ -16,7 +16,7 @@ from operators.passing import Columns
 from windowlib import snapshot
 from windowlib.dicts import dict_rows
 from windowlib.errors import SchemaError
-from windowlib.running import _nowhere
+from windowlib.running import nowhere
 
 if TYPE_CHECKING:
     from operators.join import Join
@@ -151,7 +151,7 @@ class JoinColumns:
             return
         made = JoinRows(join, engine, outcome, port)
         apart = join._sides[port].output if join._apart and join._outer[port] else 0
-        if join._many is None or (apart and join._outputs[apart] is not _nowhere):
+        if join._many is None or (apart and join._outputs[apart] is not nowhere):
             self._send_rows(made, outcome, apart)
             return
         if apart:
