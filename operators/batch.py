@@ -7,6 +7,7 @@ from typing import Any
 
 from operators.columns import check_callable, many_rows, shown
 from operators.keys import key_names
+from operators.passing import named, passed_on, type_of
 from operators.windows import each_partition
 from windowlib.errors import ModelError
 from windowlib.model import OperatorModel
@@ -95,6 +96,19 @@ class Batch(Operator):
             super().on_finish()
             return
         each_partition(window, window.keys(), lambda key: self.before_flush(window, key))
+
+    def schema(self, *columns: Any) -> Any:
+        """What `output` says; else the key, a list of rows, and a number."""
+        import pyarrow as pa
+
+        declared, (given,), (spec,) = super().schema(*columns), columns, self.windows
+        if declared is not None or self.function is not None or given is None or spec is None:
+            return declared
+        by = spec.by if isinstance(spec.by, tuple) else (spec.by,)
+        keys = [(name, type_of(part, given)) for name, part in zip(self._keys, by, strict=False)]  # type: ignore[arg-type]
+        rows, n = self._columns
+        listed = pa.list_(pa.struct(list(passed_on(given))))
+        return named([*keys, (rows, listed), (n, pa.int64())])
 
     def _send(self, window: Any, key: Any) -> None:
         rows = list(window[key])

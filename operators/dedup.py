@@ -9,10 +9,10 @@ from typing import Any, Literal, get_args
 
 from operators.columns import several
 from operators.memory import Memory
+from operators.passing import Passing
 from windowlib.attributes import Getter, column_names
 from windowlib.errors import ModelError, SchemaError, suggestion
 from windowlib.model import OperatorModel
-from windowlib.operator import Operator
 from windowlib.policies import (
     Attribute,
     Count,
@@ -36,7 +36,7 @@ class Odd(Enum):
     NAN = "NaN"
 
 
-class Dedup(Operator):
+class Dedup(Passing):
     """Lets a row through unless its key is remembered from an earlier one.
 
     What is remembered is one entry per key: O(1) per row, O(log n) for `Delta`.

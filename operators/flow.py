@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from operators.columns import as_dict, check_callable, many_rows, names_of, one_row, shown
+from operators.passing import Passing, named, plain, type_of
 from windowlib.attributes import Getter, brief
 from windowlib.errors import ModelError, PolicyError, SchemaError, suggestion
 from windowlib.model import OperatorModel, port_names
@@ -110,6 +111,18 @@ class Functor(Operator):
         else:
             self._outputs[0](one_row(result, self._owner, tuple_))
 
+    def schema(self, *columns: Any) -> Any:
+        """What `output` says; else the columns that are kept, and the computed ones."""
+        declared, (given,) = super().schema(*columns), columns
+        if declared is not None or given is None or self._function != self._project:
+            return declared
+        kept = [(field.name, plain(field.type)) for field in given]
+        if self.keep is not None:
+            kept = [(name, type_of(name, given)) for name in self.keep]
+        computed = {name: type_of(get.attribute, given) for name, get in self.columns.items()}
+        left = {name: kind for name, kind in kept if name not in self.drop}
+        return named((left | computed).items())
+
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The columns that are kept, dropped and copied."""
         yield from ((name, f"keep={list(self.keep or ())!r}") for name in self.keep or ())
@@ -117,7 +130,7 @@ class Functor(Operator):
         yield from ((get.attribute, get.owner) for get in self.columns.values())
 
 
-class Filter(Operator):
+class Filter(Passing):
     """The rows for which a predicate holds.
 
     Args:
@@ -160,7 +173,7 @@ class Filter(Operator):
         yield self._holds.attribute, self._holds.owner
 
 
-class Union(Operator):
+class Union(Passing):
     """The rows of several inputs, as they come; punctuations end here.
 
     Args:
@@ -182,7 +195,7 @@ class Union(Operator):
         self._outputs[0](tuple_)
 
 
-class Split(Operator):
+class Split(Passing):
     """Each row to one of several outputs, or to a few of them.
 
     Args:
@@ -247,7 +260,7 @@ class Split(Operator):
         yield self._choose.attribute, self._choose.owner
 
 
-class Delay(Operator):
+class Delay(Passing):
     """Every row later, in order: by a number of rows, or by a time of the clock.
 
     A row leaves when more than n are held, or when it is older than the time, as from a sliding

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from operators.columns import as_dict, check_callable, columns_of, one_row, shown
+from operators.passing import named, plain
 from windowlib.attributes import key_getter, one_key
 from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
 from windowlib.model import OperatorModel, OutputMode, port_names
@@ -163,6 +164,20 @@ class Barrier(Operator):
                     raise SchemaError(msg)
                 made.setdefault(column, value)
         return made
+
+    def schema(self, *columns: Any) -> Any:
+        """What `output` says; else the columns of all inputs, as they are named in a row."""
+        declared = super().schema(*columns)
+        if declared is not None or self.select is not None or None in columns:
+            return declared
+        common = Counter(name for each in columns for name in each.names)
+        found: dict[str, Any] = {}
+        for port, each in zip(self._names, columns, strict=True):
+            for field in each:
+                clash = common[field.name] > 1 and field.name not in self._shared
+                name = f"{field.name}_{port}" if clash else field.name
+                found.setdefault(name, plain(field.type))
+        return named(found.items())
 
     def on_finish(self) -> None:
         """Send what is left to the output for it."""

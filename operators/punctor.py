@@ -7,17 +7,17 @@ from operator import ne
 from typing import Any, Literal, NamedTuple
 
 from operators.columns import check_callable, columns_of, shown
+from operators.passing import Passing
 from windowlib.attributes import Getter, key_getter, one_key
 from windowlib.engine.rules import check_delta
 from windowlib.errors import ModelError, SchemaError
 from windowlib.model import OperatorModel
-from windowlib.operator import Operator
 from windowlib.policies import Attribute, Delta, check_attribute
 
 Columns = Attribute | Sequence[Attribute]
 
 
-class Punctor(Operator):
+class Punctor(Passing):
     """The same rows, with a punctuation after or before some of them.
 
     Give one of the conditions. Punctuations that come in are not passed on.

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from operators.order import Key, Nulls, Order, sort_keys
+from operators.passing import Columns, Passing
 from operators.progressive import OrderedWindow
 from operators.windows import each_partition, window_of
 from windowlib.durations import duration_text
 from windowlib.errors import ModelError
 from windowlib.model import OperatorModel
-from windowlib.operator import Operator
 from windowlib.policies import Attribute, Count, Delta, Policy, Time
 from windowlib.spec import By, Sliding, Spec, Tumbling
 from windowlib.tumbling import TumblingWindow
 from windowlib.window import Window
 
+if TYPE_CHECKING:
+    from windowlib.columnar.firings import Firings
 
-class Sort(Operator):
+
+class Sort(Passing):
     """Sorts tuples by one or more keys; equal tuples stay in the order they came.
 
     *Batch*, with a tumbling window: what the window holds when it is full comes out in order,
@@ -136,6 +140,36 @@ class Sort(Operator):
 
     # -- at work ----------------------------------------------------------------------------------
 
+    def on_open(self) -> None:
+        """Whole batches are sorted as columns; a subclass may have handlers that want tuples."""
+        (window,) = self.containers
+        if type(self) is Sort and isinstance(window, TumblingWindow):
+            window._keeper, window._consumer = self._engine, self._fired
+
+    def _engine(self, window: TumblingWindow[Any, Any], schema: Any) -> Any:
+        from windowlib.columnar.ordered import OrderedEngine
+
+        return OrderedEngine(window, schema, self.order.columns, self.limit)
+
+    def _fired(self, firings: Firings) -> None:
+        """Send what all flushes of a batch give, each with its punctuation."""
+        from windowlib.columnar.failed import Failed
+
+        if self._many is not None:
+            self._many(Columns(firings.content.columns(), int(firings.content.lengths.sum())))
+            return
+        row, punct = self._outputs[0], self._puncts[0]
+        rows = firings.content.dicts()
+        for length, cause in zip(
+            firings.content.lengths.tolist(), firings.rows.tolist(), strict=True
+        ):
+            try:
+                for found in islice(rows, length):
+                    row(found)
+                punct()
+            except Exception as error:
+                raise Failed(cause, error) from error
+
     def _send(self, row: Any) -> None:
         self._outputs[0](row)
 
@@ -173,6 +207,7 @@ class Sort(Operator):
             return
         super().on_finish()  # closes a window that waits for a punctuation
         if self.flush_at_end and isinstance(window, TumblingWindow):
+            window._settle()
             subs = dict(window._subs)
             each_partition(window, subs, lambda key: window._flush(subs[key]))
 

@@ -22,6 +22,7 @@ DEFAULT_KEY: Final = None
 class Access(Batched, Generic[T, K]):
     """The reading half of a window."""
 
+    spec: Any
     _subs: dict[Any, Subwindow]
     _asleep: dict[Any, Subwindow]
     _left: int
@@ -126,6 +127,10 @@ class Access(Batched, Generic[T, K]):
         """The summarizer of a partition; `.value()` reads it."""
         msg = f"summary({key!r}): this window has no summarizer. Build it with summarizer=..."
         raise AccessError(msg)
+
+    def __repr__(self) -> str:
+        shown = f"{len(self.keys())} partitions" if self.spec.partitioned else f"{len(self)} tuples"
+        return f"<{type(self).__name__} '{self.spec}', {shown}>"
 
     # -- what each kind of window does its own way ------------------------------------------------
 

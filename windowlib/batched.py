@@ -7,8 +7,8 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 from windowlib.arrivals import Times
-from windowlib.attributes import column_names
-from windowlib.errors import AccessError, SchemaError
+from windowlib.attributes import brief, column_names, key_getter
+from windowlib.errors import AccessError, SchemaError, suggestion
 from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ class Batched:
     _ahead = False  # whether the state is in arrays, and the subwindows are behind
     _batches: Batches | None = None
     _consumer: Callable[[Firings], None] | None = None  # is told of firings instead of handlers
+    _keeper: Callable[..., Any] | None = None  # makes the engine that keeps tuples
     _partial = True  # whether it is told of windows that have never been full, too
     _on: Mapping[str, Callable[..., Any]]
 
@@ -53,12 +54,13 @@ class Batched:
     def arrow(self, key: Any = None) -> Any:
         """The tuples of a partition as an Arrow batch; they must be rows with named columns.
 
-        Handlers with `content = "arrow"` get it without a copy where batches go in.
+        Columns have the types of the batches that came in, without dictionaries. Handlers with
+        `content = "arrow"` get it without a copy where batches go in.
         """
         import pyarrow as pa
 
         rows = [_named(row) for row in self[key]]  # type: ignore[index]  # of Window
-        schema = None if self._batches is None else self._batches.schema
+        schema = None if self._batches is None else self._batches.plain_schema()
         return pa.RecordBatch.from_pylist(rows, schema)
 
     def column(self, name: str, key: Any = None) -> Any:
@@ -127,6 +129,33 @@ def record_batches(batch: Any, call: str) -> list[Any]:
     return [part for part in found if part.num_rows]
 
 
+def in_order(batch: Any, by: Any) -> Any:
+    """The rows of an Arrow batch or table ordered by columns: nulls first, NaN last, stable.
+
+    >>> import pyarrow as pa
+    >>> in_order(pa.table({"ts": [2, None, 1]}), "ts").to_pylist()
+    [{'ts': None}, {'ts': 1}, {'ts': 2}]
+    """
+    import pyarrow as pa
+
+    from windowlib.columnar.decline import Decline
+    from windowlib.columnar.sorting import order_of
+
+    names = by if isinstance(by, tuple) else (by,)
+    try:
+        return batch.take(pa.array(order_of(batch, names)))
+    except Decline:  # values that only Python compares
+        get = key_getter(names, f"order_by={by!r}")
+        rows = batch.to_pylist()
+        ranked = sorted(range(len(rows)), key=lambda i: ranks(get(rows[i])))
+        return batch.take(pa.array(ranked, pa.int64()))
+
+
+def ranks(values: Any) -> list[tuple[Any, ...]]:
+    """What rows are ordered by: nulls first, NaN last."""
+    return [(v is not None, v != v, v if v is not None and v == v else 0) for v in values]
+
+
 def array_of(field: Any, values: list[Any]) -> Any:
     """Python values as an Arrow array of a field's type; of a null type, as they are."""
     import pyarrow as pa
@@ -154,11 +183,26 @@ def _placed(value: Any, places: int) -> Any:
     return value
 
 
+def _fitting(row: Any, names: frozenset[str]) -> Mapping[str, Any]:
+    """A row as a mapping that has none but these columns."""
+    found = row if type(row) is dict else _named(row)
+    if not found.keys() <= names:
+        name = next(name for name in found if name not in names)
+        msg = (
+            f"process_batch(...): the row {brief(row)} has a column {name!r}, which the output has "
+            f"not. Columns: {', '.join(sorted(names))}.{suggestion(name, names)}"
+        )
+        raise SchemaError(msg)
+    return found
+
+
 def batch_of(rows: Sequence[Any], schema: Any) -> Any:
-    """Rows of the event engine as an Arrow batch of these columns."""
+    """Rows of the event engine as an Arrow batch of these columns; what a row lacks is null."""
     import pyarrow as pa
 
-    arrays = [array_of(field, [row[field.name] for row in rows]) for field in schema]
+    names = frozenset(schema.names)
+    named = [_fitting(row, names) for row in rows]
+    arrays = [array_of(field, [row.get(field.name) for row in named]) for field in schema]
     fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -183,15 +227,26 @@ class Made:
         """All of them; none is left."""
         import pyarrow as pa
 
+        parts, self._parts = self._parts, []
         if schema is None:
-            rows = [row for part in self._parts for row in part]
-            self._parts.clear()
+            rows = [row for part in parts for row in part]
             return pa.RecordBatch.from_pylist(rows) if rows else pa.record_batch({})
         found = [
             batch_of(part, schema) if isinstance(part, list) else part.arrow(schema)
-            for part in self._parts
+            for part in parts
         ]
-        self._parts.clear()
-        if len(found) == 1:
-            return found[0]
-        return pa.concat_batches(found) if found else batch_of((), schema)
+        return joined(found) if found else batch_of((), schema)
+
+
+def joined(batches: Sequence[Any]) -> Any:
+    """Batches as one; where only the values told the types, in a type that fits all of them."""
+    import pyarrow as pa
+
+    if len(batches) == 1:
+        return batches[0]
+    if all(batch.schema == batches[0].schema for batch in batches):
+        return pa.concat_batches(batches)
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
+    whole = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    columns = [column.combine_chunks() for column in whole.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=whole.schema)

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from windowlib.graph import Graph
 from windowlib.operator import Operator
 from windowlib.order import steps
 from windowlib.running import Running
+from windowlib.window import Window
 
 
-def explain(operator: Operator) -> str:
+def explain(operator: Operator, batch: Any = None) -> str:
     """A few lines: the operator, its ports, its windows, and what it says of itself."""
     if isinstance(operator, Graph):
         return "\n".join(_graph(operator))
-    return "\n".join(_operator(operator))
+    return "\n".join(_operator(operator, batch))
 
 
-def _operator(operator: Operator) -> Iterator[str]:
+def _operator(operator: Operator, batch: Any) -> Iterator[str]:
     running = operator.open()
     yield f"operator     {operator.name}"
-    yield from _ports(running)
+    yield from _ports(running, batch)
     yield from (f"{topic:<12} {text}" for topic, text in running.operator.notes())
 
 
-def _ports(running: Running) -> Iterator[str]:
+def _batches(running: Running, container: Window[Any, Any], batch: Any) -> str:
+    """Which engine takes batches like this one."""
+    from windowlib.columnar.choice import described
+
+    schema = getattr(batch, "schema", batch)
+    running.operator.check_columns(schema.names)
+    if running._direct[0] is None:
+        return "event engine, row by row: the operator looks at each row first"
+    return described(container, schema)
+
+
+def _ports(running: Running, batch: Any) -> Iterator[str]:
     op = running.operator
     for port, container in zip(op.model.inputs, op.containers, strict=True):
         spec = None if container is None else container.spec
@@ -36,6 +49,8 @@ def _ports(running: Running) -> Iterator[str]:
             yield f"  insert     {order}"
             yield f"  keeps      {container._keeps()}"
             yield f"  engine     {container._engine}"
+            if batch is not None:
+                yield f"  batches    {_batches(running, container, batch)}"
     for output in op.model.outputs:
         from_port = None if output.preserves is None else op.model.inputs[output.preserves].name
         modes = {

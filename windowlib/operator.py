@@ -54,7 +54,10 @@ class Operator(WindowEvents[Any, Any]):
 
     model: OperatorModel = OperatorModel()
     output: ClassVar[str | None] = None
-    """The columns of the output rows, such as "symbol string, peak double", for hosts that ask."""
+    """The columns of the output rows, such as "symbol string, peak double", for hosts that ask.
+
+    Names and types as in Spark's DDL; a column that a row lacks is null.
+    """
 
     hooks = ("on_open", "on_tuple", "on_punctuation", "on_advance", "on_finish")
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
@@ -168,12 +171,24 @@ class Operator(WindowEvents[Any, Any]):
         """What `explain` should add about a running operator: topics and texts."""
         return ()
 
-    def schema(self, columns: Any) -> Any:
-        """The Arrow schema of the output for an input of schema `columns`; None: as the rows are.
+    def schema(self, *columns: Any) -> Any:
+        """The Arrow schema of the first output, from those of the inputs; None: as the rows are.
 
-        A field of type null stands for a type that only the values tell.
+        What `output` says, unless the operator knows better. A field of type null stands for a
+        type that only the values tell.
+
+        Args:
+            columns: the schema of each input, None where it is not known.
         """
-        return None
+        if self.output is None:
+            return None
+        from windowlib.ddl import schema_of
+
+        return schema_of(self.output, f"{type(self).__name__}.output")
+
+    def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
+        """Take what it can of an Arrow batch at once; the rows that are left, for `insert`."""
+        return batch
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The columns read from the tuples of a port, each with who reads it, for messages."""
@@ -245,11 +260,16 @@ class Operator(WindowEvents[Any, Any]):
 
         return chain((self, *others))
 
-    def explain(self) -> str:
-        """Windows, ports, punctuation and algorithms, as text."""
+    def explain(self, batch: Any = None) -> str:
+        """Windows, ports, punctuation and algorithms, as text.
+
+        Args:
+            batch: an Arrow schema, batch or table like those that will come; then it also says
+                which engine takes them, and why.
+        """
         from windowlib.explain import explain
 
-        return explain(self)
+        return explain(self, batch)
 
     def describe(self) -> dict[str, str]:
         """Whatever changes the operator's meaning, in words that are the same in every process."""

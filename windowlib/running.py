@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from windowlib.arrivals import Times
-from windowlib.batched import Made, record_batches
+from windowlib.batched import Made, in_order, record_batches
+from windowlib.dicts import rows_of
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
@@ -30,7 +31,7 @@ Row = Callable[[Any], None]
 Punct = Callable[[], None]
 
 
-def _nowhere(*_: Any) -> None:
+def nowhere(*_: Any) -> None:
     """An output that nobody listens to."""
 
 
@@ -55,10 +56,11 @@ class Running:
         self.model = op.model
         self._ended: set[int] = set()
         ports = len(self.model.outputs)
-        self._rows: list[Row] = [_nowhere] * ports
-        self._marks: list[Punct] = [_nowhere] * ports
-        self._finals: list[Punct] = [_nowhere] * ports
+        self._rows: list[Row] = [nowhere] * ports
+        self._marks: list[Punct] = [nowhere] * ports
+        self._finals: list[Punct] = [nowhere] * ports
         self._made = Made()
+        self._schemas: list[Any] = [None] * len(self.model.inputs)  # of the batches that have come
         self._wire()
         op.containers = tuple(
             None if spec is None else self._container(spec, port, start)
@@ -75,7 +77,7 @@ class Running:
         return make(spec, events=op, summarizer=op.summarizer(port), start=start)
 
     def connect(
-        self, port: int | str, row: Row, punct: Punct = _nowhere, final: Punct = _nowhere
+        self, port: int | str, row: Row, punct: Punct = nowhere, final: Punct = nowhere
     ) -> None:
         """Send what an output port gives to functions: of a row, at a punctuation, at the end."""
         number = self.model.output(port, self.operator.name)
@@ -116,7 +118,8 @@ class Running:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; its rows are taken in the order that
+                the window's `order_by` says, if it says any.
             port: the input port.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
@@ -124,13 +127,17 @@ class Running:
         if port not in self._taking:
             self._refuse("insert_batch(batch)", port)
         window = self._direct[port]
+        self._schemas[port] = getattr(batch, "schema", None)
+        if self.operator.order_by is not None and record_batches(batch, "insert_batch"):
+            batch = in_order(batch, self.operator.order_by)
         for part in record_batches(batch, "insert_batch"):
             if times is not None:
                 self._insert_timed(part, port, times)
             elif window is not None:
                 window.insert_batch(part)
             else:
-                self.insert_many(part.to_pylist(), port)
+                left = self.operator._take(part, port, self.insert)
+                self.insert_many(rows_of(left), port)
 
     def _insert_timed(self, batch: Any, port: int, times: Attribute) -> None:
         """Advance to the time of each row, and insert it."""
@@ -174,7 +181,7 @@ class Running:
         finally:
             self._rows[0], self.operator._many = row, None
             self._wire()
-        return made.taken(self.operator.schema(batch.schema))
+        return made.taken(self.operator.schema(*self._schemas))
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation; outputs that preserve this port's pass it on."""

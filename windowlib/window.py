@@ -400,7 +400,3 @@ class Window(Access[T, K]):
         if self._lock is None:
             assert not self._arrivals
             assert not self.spec.times
-
-    def __repr__(self) -> str:
-        shown = f"{len(self._subs)} partitions" if self.spec.partitioned else f"{len(self)} tuples"
-        return f"<{type(self).__name__} '{self.spec}', {shown}>"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from windowlib.columnar import primitives
 from windowlib.columnar.aging import AgingEngine
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
@@ -30,13 +31,24 @@ def engine_for(window: Window[Any, Any], schema: pa.Schema) -> Engine:
     """A new engine for batches of this schema; `Decline` says why there is none."""
     _check_handlers(window)
     if isinstance(window, TumblingWindow):
-        keeps = window._factory is None
-        return KeptEngine(window, schema) if keeps else TumblingEngine(window, schema)
+        if window._factory is not None:
+            return TumblingEngine(window, schema)
+        kept: Engine = (window._keeper or KeptEngine)(window, schema)
+        return kept
     assert isinstance(window, SlidingWindow)
     if window._slices is not None:
         return SlicedEngine(window, schema)
     ages = isinstance(window.spec.evict, Time)
     return AgingEngine(window, schema) if ages else SlidingEngine(window, schema)
+
+
+def described(window: Window[Any, Any], schema: pa.Schema) -> str:
+    """Which engine takes batches of a schema, and how or why, in a few words."""
+    try:
+        engine = engine_for(window, schema.remove_metadata())
+    except Decline as reason:
+        return f"event engine, row by row: {reason}"
+    return f"columnar ({primitives.ENGINE}): {engine.way}"
 
 
 def _check_handlers(window: Window[Any, Any]) -> None:

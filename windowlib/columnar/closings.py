@@ -190,6 +190,7 @@ def _closings(
     pieces = Pieces(
         starts=begins,
         ends=over,
+        number=number,
         ids=grouped.touched[number],
         sizes=sizes,
         joins=joins,

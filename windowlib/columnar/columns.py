@@ -57,8 +57,8 @@ class Column:
     def from_values(cls, values: list[Any], type: Any) -> Column:
         """The column of Python values; declined unless all of them convert exactly.
 
-        >>> Column.from_values([1, None, 2.5], pa.float64()).data
-        array([1. , 0. , 2.5])
+        >>> Column.from_values([1.5, None, 2.5], pa.float64()).data
+        array([1.5, 0. , 2.5])
         """
         kind = physical.plain_type(type)
         try:
@@ -111,8 +111,22 @@ class Column:
         """The values at these places, in this order."""
         valid = None if self.valid is None else self.valid[places]
         if self.physical:
-            return Column(self.type, self.data[places], valid)
+            return Column(self.type, self.data.take(places, mode="clip"), valid)
         return Column(self.type, physical.gather(self.data, pa.array(places)), valid)
+
+    def take_or_null(self, places: Places) -> Column:
+        """The values at these places, null for places below 0."""
+        missing = places < 0
+        if not missing.any():
+            return self.take(places)
+        if not self.physical:
+            data = physical.gather(self.data, pa.array(places, mask=missing))
+            return Column(self.type, data, physical.validity(data))
+        if not len(self):
+            return Column(self.type, np.zeros(len(places), self.data.dtype), ~missing)
+        found = self.take(np.where(missing, 0, places))
+        valid = found._there() & ~missing
+        return Column(self.type, np.where(valid, found.data, found.data.dtype.type(0)), valid)
 
     def slice(self, lo: int, hi: int) -> Column:
         """The values at places lo to hi, hi excluded; a view."""
@@ -190,8 +204,8 @@ def _sortable(array: Any) -> Any:
 
 def _same(value: Any, back: Any) -> bool:
     """Whether a value came back from Arrow as it went."""
-    if type(value) is not type(back):
-        return type(value) is int and type(back) is float and value == back
+    if type(value) is not type(back):  # 1 among floats stays 1 where it is picked
+        return False
     if getattr(value, "tzinfo", None) != getattr(back, "tzinfo", None):
         return False
     return bool(value == back or (value != value and back != back))

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from windowlib.window import Window
 
 
+MANY = 1 << 14
+"""With more partitions than this, more rows are taken at once."""
+
+
 def beat_of(window: Window[Any, Any]) -> int | None:
     """How far ticks are apart, if the window's clock ticks."""
     policy = window.spec.policies[-1]
@@ -32,6 +36,9 @@ class Engine:
 
     `insert` computes all firings of a batch and changes nothing; `commit` then makes it so.
     """
+
+    way: str
+    """How it works, for `explain`."""
 
     def __init__(self, window: Window[Any, Any], schema: pa.Schema, **starts: Any) -> None:
         self.window, self.schema = window, schema
@@ -195,9 +202,14 @@ class Engine:
             touched, places = touched[some], places[some]
         last = grouped.rows(places)
         ledger.last[touched] = self.seen_rows + last
-        ledger.stamp[touched] = self.until if self.arrivals is None else self.arrivals[last]
+        if self.window._pe is not None:  # otherwise nobody asks when
+            ledger.stamp[touched] = self.until if self.arrivals is None else self.arrivals[last]
         self.seen_rows += int(grouped.starts[-1])
         self.advance(self.until)
+
+    def step(self, usual: int) -> int:
+        """How many rows to take at once: with many partitions more, so that each has a few."""
+        return usual * 4 if self.keys is not None and len(self.keys) > MANY else usual
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All firings of a batch."""
@@ -225,11 +237,18 @@ class Engine:
             self.ledger.grow(len(self.keys))
         ledger, n = self.ledger, len(parts)
         ledger.alive[ids] = True
-        ledger.born[ids] = ledger.last[ids] = np.arange(n)
+        ledger.born[ids] = np.arange(n)
+        ledger.last[ids] = self._uses([part["key"] for part in parts])
         for name in ("taken", "stamp"):
             getattr(ledger, name)[ids] = [part[name] for part in parts]
         self.seen_rows = n
         return ids
+
+    def _uses(self, keys: list[Any]) -> list[int]:
+        """The place of each key among those from least to most recently used."""
+        pe = self.window._pe
+        places = {} if pe is None else {key: place for place, key in enumerate(pe.lru)}
+        return [places.get(key, 0) for key in keys]
 
     def check_load(self, rows: int) -> None:
         """Refuse to take over what is not worth it for a batch of so many rows."""
@@ -237,11 +256,6 @@ class Engine:
     def load(self, parts: list[dict[str, Any]]) -> None:
         """Take over what the event engine holds; `Decline` if these columns cannot have it."""
         raise NotImplementedError
-
-    def load_used(self, stored: list[Any], used: list[Any]) -> None:
-        """Take over the order in which partitions were last used; both lists are of their keys."""
-        place = {key: i for i, key in enumerate(used)}
-        self.ledger.last[self.stored()] = [place[key] for key in stored]
 
     def load_asleep(self, parts: list[dict[str, Any]]) -> None:
         """Take over partitions that are not in storage, but remember something."""

@@ -19,8 +19,10 @@ from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.failed import Failed
 from windowlib.columnar.firings import Firings
+from windowlib.columnar.physical import plain_type
 from windowlib.columnar.stamps import Stamps, read
 from windowlib.columnar.ticks import Broken, Ticks
+from windowlib.dicts import rows_of
 from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
@@ -30,8 +32,8 @@ WORTH = 256
 """Rows from which on it pays to move the state to arrays."""
 SLICE = 1 << 16
 """Rows that are worked on at once: their columns fit the cache."""
-MANY = 1 << 14
-"""With more partitions than this, slices are longer, so that each partition gets a few rows."""
+FIRST = 1 << 14
+"""Rows of the first slice, which shows what is coming."""
 PATIENCE = 64
 """The most batches that are left to the event engine before the next try."""
 
@@ -85,7 +87,7 @@ class Batches(Ticks):
         if taken == batch.num_rows:
             return
         self.settle()
-        window, rows = self.window, batch.slice(taken).to_pylist()
+        window, rows = self.window, rows_of(batch.slice(taken))
         if stamps is None:
             window.insert_many(rows)
             return
@@ -93,12 +95,16 @@ class Batches(Ticks):
             window._advance(now)
             window.insert(row)
 
+    def plain_schema(self) -> pa.Schema | None:
+        """The schema of the rows that have come, without encodings; None: none have."""
+        if self.schema is None:
+            return None
+        return pa.schema([(field.name, _plain(field.type)) for field in self.schema])
+
     def _slices(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        step, at = SLICE, 0
+        at = 0
         while at < batch.num_rows:
-            if self.engine is not None and self.engine.keys is not None:
-                many = len(self.engine.keys) > MANY
-                step = SLICE * 16 if many else SLICE
+            step = min(SLICE, FIRST) if self.engine is None else self.engine.step(SLICE)
             yield batch.slice(at, step)
             at += step
 
@@ -169,8 +175,6 @@ class Batches(Ticks):
             engine.check_load(rows)
             self._handlers = handlers_of(window)
             engine.load([snapshot._part(window, s) for s in window._subs.values()])
-            if window._pe is not None:
-                engine.load_used(list(window._subs), list(window._pe.lru))
             engine.load_asleep([snapshot._part(window, s) for s in window._asleep.values()])
             self.engine = engine
             window._lead(True)
@@ -221,3 +225,11 @@ class Batches(Ticks):
         if window._pe is not None:
             numbered = dict(zip(ids.tolist(), subs, strict=True))
             window._pe.refill([numbered[i] for i in engine.used_order().tolist()])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """A type without its encoding, if that is known."""
+    try:
+        return plain_type(kind)
+    except Decline:
+        return kind

@@ -12,6 +12,7 @@ from windowlib.attributes import Getter, column_names
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
+from windowlib.columnar.physical import check_movable, numeric, plain_type
 from windowlib.columnar.pieces import Grouped, Places
 from windowlib.columnar.primitives import ranges
 from windowlib.columnar.store import ROOM, Store
@@ -52,10 +53,22 @@ class Rows(Mapping[str, Column]):
         source = places if self._place is None else self._place[places]
         return [column.take(source) for column in self._columns]
 
+    def at(self, places: Places) -> Rows:
+        """Some rows, in this order, without moving anything yet."""
+        source = places if self._place is None else self._place[places]
+        return Rows(self.names, self._columns, source)
+
     def last(self) -> Column:
         """The last column, which need not have a name."""
         column = self._columns[-1]
         return column if self._place is None else column.take(self._place)
+
+    def picked(self, name: str, places: Places) -> Column | None:
+        """Some values of a column, if there is such a column."""
+        if name not in self.names:
+            return None
+        source = places if self._place is None else self._place[places]
+        return self._columns[self.names.index(name)].take(source)
 
     def partition(self, places: Places) -> Places:
         """The number of the partition that each place is in."""
@@ -74,6 +87,8 @@ class RowsEngine(Engine):
     def keep(self, names: list[str], *more: Column) -> None:
         """Say which columns are kept, and give empty ones like those that `more` adds to them."""
         self.names = names
+        for name in names:
+            check_movable(plain_type(self.type_of(name)))
         named = [Column.of(pa.array([], self.type_of(name))) for name in names]
         self.store = Store([*named, *more])
 
@@ -90,7 +105,10 @@ class RowsEngine(Engine):
         both = held + new
         ends = np.cumsum(both)
         base = ends - both
-        columns = [Column.of(batch.column(self.schema.get_field_index(n))) for n in self.names]
+        columns = [
+            _narrow(Column.of(batch.column(self.schema.get_field_index(name))))
+            for name in self.names
+        ]
         columns += self.more(batch.num_rows)
         if total:
             columns = [Column.concat([a, b]) for a, b in zip(kept, columns, strict=True)]
@@ -132,7 +150,7 @@ class RowsEngine(Engine):
         for name in self.names:
             get = Getter(name, name)
             values = [get(tuple_) for tuple_ in tuples]
-            columns.append(Column.from_values(values, self.type_of(name)))
+            columns.append(_narrow(Column.from_values(values, self.type_of(name))))
         lengths = np.array([len(part["data"]) for part in parts], np.intp)
         self.store.put(ids, columns + self.load_more(parts), lengths)
 
@@ -160,3 +178,10 @@ class RowsEngine(Engine):
         for part, length in zip(parts, lengths.tolist(), strict=True):
             part["data"] = tuples[at : at + length]
             at += length
+
+
+def _narrow(column: Column) -> Column:
+    """The column, unless it has no numbers where others of its type do."""
+    if not column.physical and numeric(column.type):
+        raise Decline(f"values of {column.type} beyond 64 bits")
+    return column

@@ -16,9 +16,11 @@ import pyarrow as pa
 from windowlib.columnar.closings import at_ticks, with_others
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
-from windowlib.columnar.firings import Firings, spread
+from windowlib.columnar.firings import Firings, reordered, spread
 from windowlib.columnar.functions import empty_batch, functions_of
+from windowlib.columnar.groups import Groups, group_keys, over_groups
 from windowlib.columnar.inputs import Inputs
+from windowlib.columnar.keys import Keys
 from windowlib.columnar.pieces import NONE, Grouped, Places, fired_in_order
 from windowlib.columnar.primitives import chain, oldest_within, ranges
 from windowlib.columnar.rows import Rows, RowsEngine
@@ -36,6 +38,8 @@ OVERLAP = 64
 class SlidingEngine(RowsEngine):
     """A sliding window that keeps its tuples."""
 
+    way = "extents of kept rows"
+
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema, **more: Any) -> None:
         super().__init__(window, schema, count=0, ref=0, known=False, full=False, **more)
         evict, every = window.spec.evict, window.spec.every
@@ -47,10 +51,12 @@ class SlidingEngine(RowsEngine):
         self.every = every.size if isinstance(every, Count) else 0
         if Count(0) in (evict, every):
             raise Decline("a count of 0")
+        plan = window._factory
+        each = getattr(plan, "each", plan)
+        self.functions = [] if plan is None else functions_of(each, schema)
+        self.groups = None if each is plan else group_keys(plan.group_by, self.type_of)  # type: ignore[union-attr]
         self.since_tick = 0  # how many rows have come since the clock last fired all partitions
-        kept = window._factory is None
-        self.functions = [] if kept else functions_of(window._factory, schema)
-        self.reads_some = bool(self.functions)
+        self.reads_some = bool(self.functions) and window._consumer is not None
         self.keep(self._names(schema))
 
     def _delta(self, policy: Any) -> DeltaColumn | None:
@@ -59,14 +65,15 @@ class SlidingEngine(RowsEngine):
         return DeltaColumn(policy, self.type_of(policy.attribute))
 
     def _names(self, schema: pa.Schema) -> list[str]:
-        """The columns that have to be kept: those that are read again."""
-        if not self.functions:
+        """The columns that have to be kept: those that are read again, by us or by users."""
+        if not self.reads_some:
             return list(schema.names)
         inputs = Inputs(empty_batch(schema))
         deltas = [each.policy.attribute for each in (self.evict_delta, self.trigger_delta) if each]
-        for attribute in (*deltas, *(each.attribute for each in self.functions)):
+        names = () if self.groups is None else self.groups.names
+        for attribute in (*deltas, *names, *(each.attribute for each in self.functions)):
             inputs.read(attribute)
-        return list(inputs.asked)
+        return [name for name in schema.names if name in inputs.asked]  # as rows have them
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -86,12 +93,33 @@ class SlidingEngine(RowsEngine):
             places, number, lo, hi = (each[full] for each in (places, number, lo, hi))
         new = places - rows.fresh[number] + grouped.starts[:-1][number]
         order, cause = fired_in_order(grouped.rows(new), grouped)
-        lo, hi, number = lo[order], hi[order], number[order]
         self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
-        found = self._results(inputs, lo, hi)
         self.pending = (grouped, rows, age, references)
-        ids = grouped.touched[number]
-        return Firings(self.keys, ids, hi - lo, found, cause, lo=lo, hi=hi, content=rows)
+        return self._firings(grouped.touched[number], rows, inputs, lo, hi, order, cause)
+
+    def _firings(
+        self,
+        ids: Places,
+        rows: Rows,
+        inputs: Inputs,
+        lo: Places,
+        hi: Places,
+        order: Places | slice,
+        cause: Places,
+    ) -> Firings:
+        """Firings over extents of rows, which are then put in order."""
+        found, groups = [], None
+        if self.groups is None:
+            found = [reordered(each, order) for each in self._results(inputs, lo, hi)]
+        ids, lo, hi = ids[order], lo[order], hi[order]
+        if self.groups is not None:
+            groups = self._grouped(self.groups, inputs, lo, hi)
+        return Firings(self.keys, ids, hi - lo, found, cause, groups, lo, hi, content=rows)
+
+    def _grouped(self, keys: Keys, inputs: Inputs, lo: Places, hi: Places) -> Groups:
+        codes = keys.encode([inputs.arrow(name) for name in keys.names])
+        columns = [inputs.read(each.attribute) for each in self.functions]
+        return over_groups(self.functions, keys, codes, columns, lo, hi)
 
     def grouped(self, batch: pa.RecordBatch) -> Grouped:
         """The batch by partition; at a tick, with all partitions in it."""
@@ -109,13 +137,14 @@ class SlidingEngine(RowsEngine):
         lo, full = self._held(grouped, rows, age, number, hi, times)
         full = (full | self.partial) & (hi > lo)
         born = self._births(grouped, rows, age, number, hi)
-        fires = np.flatnonzero(full)
-        fires = fires[np.lexsort((born[fires], tick[fires]))]
-        number, tick, lo, hi = number[fires], tick[fires], lo[fires], hi[fires]
-        self.fired_at = times[fires]
+        number, tick, times, lo, hi, born = (
+            each[full] for each in (number, tick, times, lo, hi, born)
+        )
+        order = np.lexsort((born, tick))
+        self.fired_at = times[order]
         self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
-        found, ids = self._results(inputs, lo, hi), grouped.touched[number]
-        return Firings(self.keys, ids, hi - lo, found, behind[tick], lo=lo, hi=hi, content=rows)
+        ids, cause = grouped.touched[number], behind[tick[order]]
+        return self._firings(ids, rows, inputs, lo, hi, order, cause)
 
     def _held(
         self, grouped: Grouped, rows: Rows, age: Any, number: Places, hi: Places, times: Stamps
@@ -239,9 +268,7 @@ class SlidingEngine(RowsEngine):
         if not self.partial:
             full = self.ledger.full[ids] if self.evict_delta else lengths >= self.size
             ids, lo, hi = ids[full], lo[full], hi[full]
-        found = self._results(Inputs(rows), lo, hi)
-        number = np.arange(len(ids))
-        return Firings(self.keys, ids, hi - lo, found, number, lo=lo, hi=hi, content=rows)
+        return self._firings(ids, rows, Inputs(rows), lo, hi, slice(None), np.arange(len(ids)))
 
     def _worth_reading(self, ids: Places) -> None:
         """Refuse to read very many rows again and again; what is kept up to date is not read."""

@@ -13,10 +13,13 @@ from windowlib.columnar.deltas import DeltaColumn
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.functions import functions_of
+from windowlib.columnar.group_summaries import GroupSummaries
+from windowlib.columnar.groups import group_keys
 from windowlib.columnar.inputs import Inputs, Sorted
 from windowlib.columnar.pieces import NONE, Grouped, Pieces, Places, by_count, by_cuts, whole
 from windowlib.columnar.primitives import chain
 from windowlib.columnar.stamps import HUGE
+from windowlib.columnar.summaries import Summaries
 from windowlib.policies import Count, Delta, Either
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 class TumblingEngine(Engine):
     """A tumbling window with ready-made summaries; the rows themselves are not kept."""
+
+    way = "running summaries, piece by piece"
 
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema, n=0, ref=0, known=False)
@@ -39,8 +44,18 @@ class TumblingEngine(Engine):
         if isinstance(evict, Delta):
             self.delta = DeltaColumn(evict, self.type_of(evict.attribute))
             self.ledger.set_dtype("ref", self.delta.dtype)
-        kept = window._factory is None
-        self.functions = [] if kept else functions_of(window._factory, schema)
+        self.summaries = self._summaries(window._factory)
+
+    def _summaries(self, plan: Any) -> Summaries:
+        """What keeps the state of a plan, once a partition or once a group."""
+        if plan is None:  # the tuples are kept
+            return Summaries([])
+        each = getattr(plan, "each", None)
+        if each is None:
+            return Summaries(functions_of(plan, self.schema))
+        keys = group_keys(plan.group_by, self.type_of)
+        types = [self.type_of(name) for name in keys.names]
+        return GroupSummaries(functions_of(each, self.schema), keys, types)
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -81,13 +96,11 @@ class TumblingEngine(Engine):
         grouped = self.grouped(batch)
         columns = Sorted(inputs, grouped.order)
         pieces, references = self._pieces(grouped, columns)
-        folded = []
-        for each in self.functions:
-            each.grow(self.ledger.size)
-            folded.append(each.fold(columns.read(each.attribute), pieces))
-        values = [result for result, _ in folded]
-        self.pending = (grouped, pieces, references, [later for _, later in folded])
-        return Firings(self.keys, pieces.fired_ids, pieces.fired_sizes, values, pieces.rows)
+        self.summaries.grow(self.ledger.size)
+        values, groups = self.summaries.fold(columns, grouped, pieces)
+        self.pending = (grouped, pieces, references)
+        ids, sizes = pieces.fired_ids, pieces.fired_sizes
+        return Firings(self.keys, ids, sizes, values, pieces.rows, groups)
 
     def _pieces(self, grouped: Grouped, columns: Sorted) -> tuple[Pieces, Any]:
         if (closings := self._closed(grouped)) is not None:
@@ -108,11 +121,10 @@ class TumblingEngine(Engine):
 
     def commit(self) -> None:
         """The batch has been taken: remember what is open."""
-        grouped, pieces, references, later = self.pending
+        grouped, pieces, references = self.pending
         ledger, touched = self.ledger, grouped.touched
         open_ids = pieces.ids[pieces.stays]
-        for each, state in zip(self.functions, later, strict=True):
-            each.commit(open_ids, state)
+        self.summaries.commit(pieces)
         ledger.n[touched] = 0
         ledger.n[open_ids] = pieces.sizes[pieces.stays]
         if self.delta is None:
@@ -121,7 +133,9 @@ class TumblingEngine(Engine):
             ledger.alive[open_ids] = True
             if self.lapse:
                 ledger.ref[open_ids] = references
-            fresh = np.setdiff1d(pieces.stays, pieces.joins, assume_unique=True)
+            joined = np.zeros(len(pieces.starts), bool)
+            joined[pieces.joins] = True
+            fresh = pieces.stays[~joined[pieces.stays]]
         else:
             np.add.at(ledger.taken, pieces.fired_ids, pieces.fired_sizes)
             ledger.ref[touched], ledger.known[touched] = references, True
@@ -136,15 +150,16 @@ class TumblingEngine(Engine):
         """Flush every partition, in order of storage: a punctuation, or a tick."""
         ids = self.stored()
         sizes = self.ledger.n[ids]
-        values = [each.carried(ids, sizes) for each in self.functions]
+        values, groups = self.summaries.carried(ids, sizes)
         self.pending = ids
-        return Firings(self.keys, ids, sizes, values, np.zeros(len(ids), np.intp))
+        return Firings(self.keys, ids, sizes, values, np.zeros(len(ids), np.intp), groups)
 
     def commit_flush(self) -> None:
         """All partitions have been flushed."""
         ids, ledger = self.pending, self.ledger
         self.left += int(ledger.n[ids].sum())
         ledger.n[ids], ledger.alive[ids] = 0, False
+        self.summaries.drop(ids)
         self.pending = None
 
     def fire_all(self) -> Firings:
@@ -164,10 +179,9 @@ class TumblingEngine(Engine):
         sizes = np.array([part["n"] for part in parts], np.intp)
         ledger.n[ids] = sizes
         held = sizes > 0
-        saved = [part["summary"][0][1] for part in parts if part["n"] and part["summary"]]
-        for i, each in enumerate(self.functions):
-            each.grow(ledger.size)
-            each.load(ids[held], [row[i] for row in saved], sizes[held])
+        saved = [part["summary"] for part in parts if part["n"]]
+        self.summaries.grow(ledger.size)
+        self.summaries.load(ids[held], sizes[held], saved)
         if self.delta is not None:
             known = np.array([bool(part["ref"]) for part in parts], bool)
             values = [part["ref"][0] for part in parts if part["ref"]]
@@ -180,9 +194,9 @@ class TumblingEngine(Engine):
         """What the event engine needs to go on with these partitions."""
         sizes = self.ledger.n[ids]
         parts = self.common(ids)
-        saved = [each.save(ids, sizes) for each in self.functions]
-        for i, (part, n) in enumerate(zip(parts, sizes.tolist(), strict=True)):
-            part["n"], part["summary"] = n, [[n, [places[i] for places in saved]]]
+        saved = self.summaries.save(ids, sizes)
+        for part, n, summary in zip(parts, sizes.tolist(), saved, strict=True):
+            part["n"], part["summary"] = n, summary
         if self.delta is not None:
             for part, ref in zip(parts, self.delta.python(self.ledger.ref[ids]), strict=True):
                 part["ref"] = [ref]

@@ -1,0 +1,106 @@
+"""The Arrow columns of rows that operators send on as they are, or put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from windowlib.operator import Operator
+from windowlib.policies import Attribute
+
+
+class Passing(Operator):
+    """An operator that sends rows on as they are."""
+
+    def schema(self, *columns: Any) -> Any:
+        """The columns of the input, or of all inputs."""
+        return passed_on(*columns)
+
+
+def passed_on(*schemas: Any) -> Any:
+    """The columns of rows that come from one of these inputs; None if none of them is known.
+
+    A column that two inputs have with different types has the type null: its values tell.
+
+    >>> import pyarrow as pa
+    >>> one, two = pa.schema({"x": pa.int64(), "y": pa.int8()}), pa.schema({"x": pa.string()})
+    >>> passed_on(one, None, two)
+    x: null
+    y: int8
+    """
+    known = [schema for schema in schemas if schema is not None]
+    if not known:
+        return None
+    return named((field.name, plain(field.type)) for schema in known for field in schema)
+
+
+def named(columns: Iterable[tuple[str, Any]]) -> Any:
+    """A schema of names and types, None for a type that only the values tell."""
+    import pyarrow as pa
+
+    found: dict[str, Any] = {}
+    for name, kind in columns:
+        kind = pa.null() if kind is None else kind
+        found[name] = kind if found.setdefault(name, kind) == kind else common(found[name], kind)
+    return pa.schema(found)
+
+
+def common(one: Any, other: Any) -> Any:
+    """A type that holds the values of two exactly; null if only the values tell.
+
+    >>> import pyarrow as pa
+    >>> common(pa.int8(), pa.int32()), common(pa.int8(), pa.string())
+    (DataType(int64), DataType(null))
+    """
+    import pyarrow as pa
+
+    for family, widest in ((pa.types.is_integer, pa.int64()), (pa.types.is_floating, pa.float64())):
+        if family(one) and family(other) and pa.uint64() not in (one, other):
+            return widest
+    text = (pa.string(), pa.large_string())
+    return text[1] if one in text and other in text else pa.null()
+
+
+def type_of(attribute: Attribute | None, schema: Any) -> Any:
+    """The type of a column, None if only the rows tell."""
+    index = schema.get_field_index(attribute) if isinstance(attribute, str) else -1
+    return None if index < 0 else plain(schema.field(index).type)
+
+
+def plain(kind: Any) -> Any:
+    """A type without its encoding.
+
+    >>> import pyarrow as pa
+    >>> plain(pa.dictionary(pa.int8(), pa.string()))
+    DataType(string)
+    """
+    import pyarrow as pa
+
+    encoded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(kind.storage_type)
+    return plain(kind.value_type) if encoded else kind
+
+
+class Columns:
+    """Rows as Arrow arrays by name, on their way out of an operator."""
+
+    def __init__(self, arrays: dict[str, Any], size: int) -> None:
+        self._arrays, self._size = arrays, size
+
+    def arrow(self, schema: Any) -> Any:
+        """The rows as a batch of these columns; one that they do not have is null."""
+        import pyarrow as pa
+
+        arrays = [self._array(field) for field in schema]
+        fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _array(self, field: Any) -> Any:
+        import pyarrow as pa
+
+        found = self._arrays.get(field.name)
+        if found is None:
+            return pa.nulls(self._size, field.type)
+        same = found.type == field.type or pa.types.is_null(field.type)
+        return found if same else found.cast(field.type)

@@ -1,0 +1,147 @@
+"""Tumbling windows over batches whose rows come out sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.columns import Column
+from windowlib.columnar.decline import Decline
+from windowlib.columnar.exact import exact_columns
+from windowlib.columnar.firings import Firings
+from windowlib.columnar.inputs import Inputs
+from windowlib.columnar.kept import KeptEngine
+from windowlib.columnar.pieces import Places
+from windowlib.columnar.primitives import ranges
+from windowlib.columnar.rows import Rows
+from windowlib.columnar.sorting import sort_key, within
+from windowlib.dicts import dict_rows
+from windowlib.subwindow import UNSET
+
+if TYPE_CHECKING:
+    from windowlib.tumbling import TumblingWindow
+
+
+class Way(Protocol):
+    """What rows are sorted by, and whether the other way round."""
+
+    @property
+    def attribute(self) -> Any: ...  # noqa: D102
+    @property
+    def descending(self) -> bool: ...  # noqa: D102
+    @property
+    def nulls(self) -> str: ...  # noqa: D102
+
+
+class Key(Protocol):
+    """One sort key: `known` is its first value, which all others must compare with."""
+
+    key: Any
+    known: Any
+
+
+class Ordered:
+    """The rows of all firings of a batch, each firing's in order."""
+
+    def __init__(self, rows: Rows, places: Places, lengths: Places) -> None:
+        self._rows, self._places = rows, places
+        self.lengths = lengths
+        """How many rows each firing gives."""
+
+    def columns(self) -> dict[str, Any]:
+        """The rows as Arrow arrays, by name."""
+        taken = self._rows.part(self._places)
+        return {name: column.arrow() for name, column in zip(self._rows.names, taken, strict=True)}
+
+    def dicts(self) -> Iterator[dict[str, Any]]:
+        """The rows one by one."""
+        return dict_rows({name: array.to_pylist() for name, array in self.columns().items()})
+
+
+class OrderedEngine(KeptEngine):
+    """A tumbling window that keeps its tuples, and gives those of each flush in order."""
+
+    def __init__(
+        self,
+        window: TumblingWindow[Any, Any],
+        schema: pa.Schema,
+        keys: Sequence[Key],
+        limit: int | None,
+    ) -> None:
+        super().__init__(window, schema)
+        self.sort_keys, self.limit = keys, limit
+        self._mixes = [False for _ in keys]  # whether its values compare with the known one
+        self._batch: pa.RecordBatch | None = None
+
+    def insert(self, batch: pa.RecordBatch) -> Firings:
+        """All flushes of a batch, sorted; `commit` makes it so."""
+        inputs = Inputs(batch)
+        columns = [self._column(inputs, key) for key in self.sort_keys]
+        self._first = [
+            None if mixes else self._compared(key, column)
+            for key, column, mixes in zip(self.sort_keys, columns, self._mixes, strict=True)
+        ]
+        return self._sorted(super().insert(batch))
+
+    def _column(self, inputs: Inputs, key: Key) -> Column:
+        (column,) = inputs.read(key.key.attribute)
+        if pa.types.is_nested(column.type):
+            raise Decline(f"{column.type} has no order")
+        return column
+
+    def _compared(self, key: Key, column: Column) -> Any:
+        """The first value there is; refuse it unless it compares with the known one."""
+        there = np.ones(len(column), bool) if column.valid is None else column.valid
+        if column.floating:
+            there = there & ~np.isnan(column.data)
+        place = int(there.argmax())
+        if not there[place]:
+            return None
+        (first,) = column.slice(place, place + 1).arrow().to_pylist()
+        if key.known is not UNSET:
+            try:
+                _ = first < key.known
+            except TypeError as error:
+                raise Decline("values that do not compare with earlier ones") from error
+        return first
+
+    def _sorted(self, firings: Firings) -> Firings:
+        lengths = firings.hi - firings.lo
+        rows = firings.content.at(ranges(firings.lo, lengths))
+        inputs = Inputs(rows)
+        numbers = []
+        for key in self.sort_keys:
+            way: Way = key.key
+            numbers.append(
+                sort_key(
+                    self._column(inputs, key),
+                    descending=way.descending,
+                    nulls_first=way.nulls == "first",
+                )
+            )
+        firings.content = Ordered(rows, *within(numbers, lengths, self.limit))
+        return firings
+
+    def commit(self) -> None:
+        """The batch has been taken: values from now on must compare with its first."""
+        super().commit()
+        for i, first in enumerate(self._first):
+            if first is None:
+                continue
+            self._mixes[i] = True
+            if self.sort_keys[i].known is UNSET:
+                self.sort_keys[i].known = first
+
+    def flush_all(self) -> Firings:
+        """Flush every partition, in order of storage, each sorted."""
+        return self._sorted(super().flush_all())
+
+    def load_rows(self, ids: Places, parts: list[dict[str, Any]]) -> None:
+        """Take over tuples, which come out as they went in."""
+        self.store.grow(self.ledger.size)
+        tuples = [tuple_ for part in parts for tuple_ in part["data"]]
+        lengths = np.array([len(part["data"]) for part in parts], np.intp)
+        self.store.put(ids, exact_columns(tuples, self.names, self.type_of), lengths)
