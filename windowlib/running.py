@@ -58,7 +58,7 @@ class Running:
         self._marks: list[Punct] = [_nowhere] * ports
         self._finals: list[Punct] = [_nowhere] * ports
         self._made = Made()
-        self._schemas: list[Any] = [None] * len(self.model.inputs)  # of the batches that have come
+        self._schemas: list[Any] = [None] * len(self.model.inputs)  # of batches that held rows
         self._wire()
         op.containers = tuple(
             None if spec is None else self._container(spec, port, start)
@@ -118,7 +118,8 @@ class Running:
             self._refuse("insert_batch(batch)", port)
         window = self._direct[port]
         parts = record_batches(batch, "insert_batch")
-        self._schemas[port] = batch.schema
+        if parts:
+            self._schemas[port] = batch.schema
         if window is not None:
             window.insert_batch(batch)
             return
@@ -148,7 +149,9 @@ class Running:
         finally:
             self._rows[0], self.operator._many = row, None
             self._wire()
-        return made.taken(self.operator.schema(*self._schemas))
+        columns = [*self._schemas]
+        columns[port] = batch.schema
+        return made.taken(self.operator.schema(*columns))
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation; outputs that preserve this port's pass it on."""
