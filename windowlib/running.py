@@ -17,6 +17,7 @@ from windowlib.dicts import rows_of
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
+from windowlib.policies import Attribute
 from windowlib.spec import Spec
 from windowlib.window import Window
 
@@ -113,7 +114,7 @@ class Running:
             for row in rows:
                 self.insert(row, port)
 
-    def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
+    def insert_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
 
         Args:
@@ -140,7 +141,7 @@ class Running:
                 left = self.operator._take(part, port, self.insert)
                 self.insert_many(rows_of(left), port)
 
-    def _insert_timed(self, batch: Any, port: int, times: str) -> None:
+    def _insert_timed(self, batch: Any, port: int, times: Attribute) -> None:
         """Advance to the time of each row, and insert it."""
         window, when = self._direct[port], Times(times)
         if window is not None and self._one_clock:
@@ -159,7 +160,7 @@ class Running:
         """Whether time moves one window and nothing else."""
         return len(self._live) == 1 and not self.operator._watches_clock
 
-    def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
+    def process_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> Any:
         """Take an Arrow batch and give the rows of the first output that it made as another.
 
         The rows are those that `insert` of each row would send, in the same order. If a row is
@@ -260,6 +261,13 @@ class Running:
         times = [due for window in self._awake if (due := window._due()) is not None]
         return min(times, default=None)
 
+    def _wakes(self) -> int | None:
+        """When next something happens that can be seen."""
+        if self.operator._watches_clock:
+            return self.due()
+        times = [at for window in self._awake if (at := window._wakes()) is not None]
+        return min(times, default=None)
+
     @property
     def _awake(self) -> list[Window[Any, Any]]:
         """The windows that still act: after the end of the input, none does."""
@@ -279,7 +287,7 @@ class Running:
             )
             raise ClockError(msg)
         failures: list[Exception] = []
-        while (due := self.due()) is not None and due <= now:
+        while (due := self._wakes()) is not None and due <= now:
             self._tell(max(due, self._now))
             self._act(failures)
         self._tell(now)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from windowlib import snapshot
@@ -20,7 +21,7 @@ from windowlib.columnar.failed import Failed
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.physical import plain_type
 from windowlib.columnar.stamps import Stamps, read
-from windowlib.columnar.ticks import Ticks, replaced
+from windowlib.columnar.ticks import Broken, Ticks
 from windowlib.dicts import rows_of
 from windowlib.policies import Attribute
 
@@ -121,7 +122,8 @@ class Batches(Ticks):
                 part = None if stamps is None else stamps[lo:hi]
                 if part is not None and window._tick is not None and window._tick <= part[0]:
                     self._advance(int(part[0]))
-                self._take(self._ready(batch.schema), batch.slice(lo, hi - lo), part)
+                engine = self._ready(batch.schema, batch.num_rows)
+                self._take(engine, batch.slice(lo, hi - lo), part)
                 taken = hi
         except Decline as reason:
             self._declined(reason)
@@ -137,18 +139,30 @@ class Batches(Ticks):
             raise Decline(self.reason)  # and not the same again at the next tick
 
     def _take(self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None) -> None:
-        """Insert rows between which nothing is due."""
+        """Insert rows, with all that is due in between."""
         engine.arrive(stamps)
         firings = engine.insert(batch)
-        firings.times = None if stamps is None else stamps[firings.rows]
+        firings.times = engine.times(firings)
+        rows = firings.rows
+        if engine.together:  # then a failure has to say which one it was
+            firings.rows = np.arange(len(firings))
         try:
             self._tell(firings)
         except Failed as failed:
-            self._fail(engine, batch, stamps, failed)
-        engine.commit()
-        self.window._now = engine.now
+            at = failed.row if engine.together else int(np.searchsorted(rows, failed.row))
+            first, keys = int(np.searchsorted(rows, rows[at])), firings.python_keys()
+            broken = Broken(keys[first:at], keys[at], failed.error)
+            self._fail(engine, batch, stamps, int(rows[at]), broken)
+        self._commit(engine)
 
-    def _ready(self, schema: pa.Schema) -> Engine:
+    def _commit(self, engine: Engine) -> None:
+        ticks, window = engine.ticks, self.window
+        engine.commit()
+        window._now = engine.now
+        if ticks:
+            window._tick = self._tick_after(ticks)
+
+    def _ready(self, schema: pa.Schema, rows: int) -> Engine:
         """The engine, with the window's state in it."""
         schema = schema.remove_metadata()
         if self.engine is not None and self.engine.schema != schema:
@@ -158,10 +172,9 @@ class Batches(Ticks):
 
             window = self.window
             engine = engine_for(window, schema)
+            engine.check_load(rows)
             self._handlers = handlers_of(window)
             engine.load([snapshot._part(window, s) for s in window._subs.values()])
-            if window._pe is not None:
-                engine.load_used(list(window._subs), list(window._pe.lru))
             engine.load_asleep([snapshot._part(window, s) for s in window._asleep.values()])
             self.engine = engine
             window._lead(True)
@@ -179,28 +192,21 @@ class Batches(Ticks):
             consumer(firings)
 
     def _fail(
-        self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None, failed: Failed
+        self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None, row: int, broken: Broken
     ) -> None:
         """Bring the window to where the event engine would have stopped, and raise."""
-        if failed.row:
-            engine.arrive(None if stamps is None else stamps[: failed.row])
-            engine.insert(batch.slice(0, failed.row))
-            engine.commit()
-        self.window._now = engine.now
+        window = self.window
+        if row:
+            engine.arrive(None if stamps is None else stamps[:row])
+            engine.insert(batch.slice(0, row))
+            self._commit(engine)
+        window._now = engine.now
         self.settle()
-        if stamps is not None:
-            self.window._advance(int(stamps[failed.row]))
-
-        def again(window: Any, key: Any) -> None:  # named as handlers are, for the note
-            raise failed.error
-
-        window, handlers = self.window, self.window._on
-        (row,) = batch.slice(failed.row, 1).to_pylist()
-        window._rehandled(replaced(handlers, lambda _: again))
-        try:
-            window.insert(row)
-        finally:
-            window._rehandled(handlers)
+        (tuple_,) = batch.slice(row, 1).to_pylist()
+        with broken.in_place(window):
+            if stamps is not None:
+                window._advance(int(stamps[row]))
+            window.insert(tuple_)
 
     def settle(self) -> None:
         """Give the state back to the event engine."""
