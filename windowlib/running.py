@@ -60,7 +60,7 @@ class Running:
         self._marks: list[Punct] = [nowhere] * ports
         self._finals: list[Punct] = [nowhere] * ports
         self._made = Made()
-        self._schemas: list[Any] = [None] * len(self.model.inputs)  # of the batches that have come
+        self._schemas: list[Any] = [None] * len(self.model.inputs)  # of batches that held rows
         self._wire()
         op.containers = tuple(
             None if spec is None else self._container(spec, port, start)
@@ -127,10 +127,12 @@ class Running:
         if port not in self._taking:
             self._refuse("insert_batch(batch)", port)
         window = self._direct[port]
-        self._schemas[port] = getattr(batch, "schema", None)
-        if self.operator.order_by is not None and record_batches(batch, "insert_batch"):
-            batch = in_order(batch, self.operator.order_by)
-        for part in record_batches(batch, "insert_batch"):
+        parts = record_batches(batch, "insert_batch")
+        if parts:
+            self._schemas[port] = batch.schema
+            if self.operator.order_by is not None:
+                parts = record_batches(in_order(batch, self.operator.order_by), "insert_batch")
+        for part in parts:
             if times is not None:
                 self._insert_timed(part, port, times)
             elif window is not None:
@@ -181,7 +183,9 @@ class Running:
         finally:
             self._rows[0], self.operator._many = row, None
             self._wire()
-        return made.taken(self.operator.schema(*self._schemas))
+        columns = [*self._schemas]
+        columns[port] = batch.schema
+        return made.taken(self.operator.schema(*columns))
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation; outputs that preserve this port's pass it on."""

@@ -128,7 +128,9 @@ def test_process_batch_gives_the_rows_as_columns(op, steps):
         batch = columns.running.process_batch(table, port)
         assert list(map(there, rows.rows)) == list(map(there, batch.to_pylist()))
         assert [item for item in rows.out if item[0]] == [item for item in columns.out if item[0]]
-        schema = columns.running.operator.schema(*columns.running._schemas)
+        schemas = [*columns.running._schemas]
+        schemas[port] = table.schema
+        schema = columns.running.operator.schema(*schemas)
         known = [field for field in schema or () if not pa.types.is_null(field.type)]
         assert known == [batch.schema.field(field.name) for field in known]
 

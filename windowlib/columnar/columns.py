@@ -206,6 +206,10 @@ def _same(value: Any, back: Any) -> bool:
     """Whether a value came back from Arrow as it went."""
     if type(value) is not type(back):  # 1 among floats stays 1 where it is picked
         return False
+    if isinstance(value, dict):
+        return list(value) == list(back) and all(map(_same, value.values(), back.values()))
+    if isinstance(value, list | tuple):
+        return len(value) == len(back) and all(map(_same, value, back))
     if getattr(value, "tzinfo", None) != getattr(back, "tzinfo", None):
         return False
     return bool(value == back or (value != value and back != back))

@@ -11,6 +11,7 @@ from windowlib.columnar.decline import Decline
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.keys import Keys
 from windowlib.columnar.ledger import Ledger
+from windowlib.columnar.physical import plain_type
 from windowlib.columnar.pieces import NONE, Grouped, Places
 from windowlib.columnar.primitives import group
 from windowlib.columnar.stamps import HUGE, Stamps
@@ -68,8 +69,7 @@ class Engine:
         index = self.schema.get_field_index(name) if isinstance(name, str) else -1
         if index < 0:
             raise Decline(f"there is no single column {name!r}")
-        kind = self.schema.field(index).type
-        return kind.value_type if pa.types.is_dictionary(kind) else kind
+        return plain_type(self.schema.field(index).type)
 
     # -- time -------------------------------------------------------------------------------------
 
