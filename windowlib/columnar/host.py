@@ -86,11 +86,16 @@ class Batches(Ticks):
         if taken == batch.num_rows:
             return
         self.settle()
-        window, rows = self.window, rows_of(batch.slice(taken))
+        rest = rows_of(batch.slice(taken))
+        self._by_rows(rest, None if stamps is None else stamps[taken:])
+
+    def _by_rows(self, rows: list[Any], stamps: Stamps | None) -> None:
+        """Insert tuples into the event engine, which has the state."""
+        window = self.window
         if stamps is None:
             window.insert_many(rows)
             return
-        for row, now in zip(rows, stamps[taken:].tolist(), strict=True):
+        for row, now in zip(rows, stamps.tolist(), strict=False):
             window._advance(now)
             window.insert(row)
 
@@ -144,7 +149,7 @@ class Batches(Ticks):
         try:
             self._tell(firings)
         except Failed as failed:
-            self._fail(engine, batch, stamps, failed)
+            self._fail(batch, stamps, failed)
         engine.commit()
         self.window._now = engine.now
 
@@ -178,26 +183,24 @@ class Batches(Ticks):
         if consumer is not None and len(firings):
             consumer(firings)
 
-    def _fail(
-        self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None, failed: Failed
-    ) -> None:
+    def _fail(self, batch: pa.RecordBatch, stamps: Stamps | None, failed: Failed) -> None:
         """Bring the window to where the event engine would have stopped, and raise."""
-        if failed.row:
-            engine.arrive(None if stamps is None else stamps[: failed.row])
-            engine.insert(batch.slice(0, failed.row))
-            engine.commit()
-        self.window._now = engine.now
         self.settle()
-        if stamps is not None:
-            self.window._advance(int(stamps[failed.row]))
+        window, handlers = self.window, self.window._on
+        *before, row = rows_of(batch.slice(0, failed.row + 1))
+
+        def told(window: Any, key: Any) -> None:
+            """Of these firings somebody has been told."""
 
         def again(window: Any, key: Any) -> None:  # named as handlers are, for the note
             raise failed.error
 
-        window, handlers = self.window, self.window._on
-        (row,) = batch.slice(failed.row, 1).to_pylist()
-        window._rehandled(replaced(handlers, lambda _: again))
         try:
+            window._rehandled(replaced(handlers, lambda _: told))
+            self._by_rows(before, stamps)
+            if stamps is not None:
+                window._advance(int(stamps[failed.row]))
+            window._rehandled(replaced(handlers, lambda _: again))
             window.insert(row)
         finally:
             window._rehandled(handlers)

@@ -40,6 +40,9 @@ class Rows(Mapping[str, Column]):
             self._ordered[name] = found
         return found
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
@@ -78,7 +81,6 @@ class RowsEngine(Engine):
 
     names: list[str]
     store: Store
-    reads_some = False  # whether nobody looks at columns that are not kept
 
     def keep(self, names: list[str], *more: Column) -> None:
         """Say which columns are kept, and give empty ones like those that `more` adds to them."""
@@ -137,9 +139,10 @@ class RowsEngine(Engine):
         self.store.put(ids, columns + self.load_more(parts), lengths)
 
     def _fits(self, tuple_: Any) -> bool:
-        """Whether a tuple has the columns that are kept, and none beside them that are not."""
-        names = column_names(tuple_)
-        return set(self.names) <= set(names) and (self.reads_some or len(names) == len(self.names))
+        """Whether a tuple has the columns that are kept; where that is all, it comes out again."""
+        if self.names == self.schema.names:
+            return type(tuple_) is dict and list(tuple_) == self.names
+        return set(self.names) <= set(column_names(tuple_))
 
     def load_more(self, parts: list[dict[str, Any]]) -> list[Column]:
         """Columns that tuples of the event engine have beside their own."""

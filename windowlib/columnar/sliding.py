@@ -54,7 +54,6 @@ class SlidingEngine(RowsEngine):
         self.functions = [] if plan is None else functions_of(each, schema)
         self.groups = None if each is plan else group_keys(plan.group_by, self.type_of)  # type: ignore[union-attr]
         self.since_tick = 0  # how many rows have come since the clock last fired all partitions
-        self.reads_some = bool(self.functions)
         self.keep(self._names(schema))
 
     def _delta(self, policy: Any) -> DeltaColumn | None:
