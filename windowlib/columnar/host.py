@@ -22,6 +22,7 @@ from windowlib.columnar.physical import plain_type
 from windowlib.columnar.stamps import Stamps, read
 from windowlib.columnar.ticks import Ticks, replaced
 from windowlib.dicts import rows_of
+from windowlib.errors import AccessError
 from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Batches(Ticks):
         self.schema: pa.Schema | None = None  # of the batches that have come
         self.reason = "no batch has come"
         self._pause = self._wait = 0
+        self._telling = False  # whether firings of a batch are being told
         self._handlers: Consumer | None = None
 
     def insert(self, batch: pa.RecordBatch) -> None:
@@ -82,6 +84,7 @@ class Batches(Ticks):
                 window.insert(row)
 
     def _insert(self, batch: pa.RecordBatch, stamps: Stamps | None) -> None:
+        self._check_idle()
         taken = self._columnar(batch, stamps)
         if taken == batch.num_rows:
             return
@@ -181,7 +184,21 @@ class Batches(Ticks):
     def _tell(self, firings: Firings) -> None:
         consumer = self.window._consumer or self._handlers
         if consumer is not None and len(firings):
-            consumer(firings)
+            self._telling = True
+            try:
+                consumer(firings)
+            finally:
+                self._telling = False
+
+    def _check_idle(self) -> None:
+        """Refuse to be used by somebody who is being told of a batch that is not yet taken."""
+        if self._telling:
+            msg = (
+                f"{type(self.window).__name__}: it is taking a batch, and what it holds is not "
+                f"worked out. Use it between two calls; handlers with content='arrow' may read "
+                f"the partition they are called for."
+            )
+            raise AccessError(msg)
 
     def _fail(self, batch: pa.RecordBatch, stamps: Stamps | None, failed: Failed) -> None:
         """Bring the window to where the event engine would have stopped, and raise."""
@@ -210,6 +227,7 @@ class Batches(Ticks):
         engine, window = self.engine, self.window
         if engine is None:
             return
+        self._check_idle()
         self.engine = None
         window._lead(False)
         ids = engine.stored()
