@@ -29,7 +29,7 @@ from windowlib import (
 from windowlib.columnar import host, ticks
 
 SCHEMA = pa.schema(
-    [("t", pa.timestamp("us")), ("k", pa.string()), ("a", pa.int64()), ("x", pa.int64())]
+    {"t": pa.timestamp("us"), "k": pa.string(), "a": pa.int64(), "x": pa.int64(), "g": pa.int64()}
 )
 PUNCT = "punctuation"
 MICROS = 1_000_000
@@ -165,7 +165,7 @@ class Side:
         saved = self.running.snapshot()
         (window,) = saved["windows"]
         for part in (*window["parts"], *window["asleep"]):
-            part["data"] = [row["x"] for row in part["data"]]
+            part["data"] = [row.get("x") for row in part["data"]]
             part["summary"] = None if sliced else part["summary"]
         return saved
 
