@@ -66,8 +66,7 @@ class Batched:
         """The values of one column of a partition, as a numpy array."""
         found = self.arrow(key)
         if name not in found.schema.names:
-            listed = ", ".join(found.schema.names)
-            raise AccessError(f"column({name!r}): no such column. Columns: {listed}.")
+            raise AccessError(no_column(name, found.schema.names))
         return found.column(name).to_numpy(zero_copy_only=False)
 
     def _host(self) -> Batches:
@@ -99,6 +98,12 @@ class Batched:
 
     def _reset_insert(self) -> None:
         raise NotImplementedError
+
+
+def no_column(name: str, names: Sequence[str]) -> str:
+    """What to say of a column that is not there."""
+    near = suggestion(name, names)
+    return f"column({name!r}): no such column. Columns: {', '.join(names)}.{near}"
 
 
 def _named(row: Any) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
+from windowlib.batched import no_column
 from windowlib.columnar.failed import Failed
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.rows import Rows
@@ -87,8 +88,7 @@ class View:
 def _shared(rows: Rows, name: str) -> Any:
     """A whole column as numpy, or as Arrow where nulls make its type depend on the slice."""
     if name not in rows.names:
-        listed = ", ".join(rows)
-        raise AccessError(f"column({name!r}): no such column. Columns: {listed}.")
+        raise AccessError(no_column(name, rows.names))
     array = rows[name].arrow()
     return array if array.null_count else array.to_numpy(zero_copy_only=False)
 

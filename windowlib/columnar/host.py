@@ -16,7 +16,7 @@ from windowlib import snapshot
 from windowlib.arrivals import Times
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
-from windowlib.columnar.failed import Failed
+from windowlib.columnar.failed import Failed, failure_of
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.stamps import Stamps, read
 from windowlib.columnar.ticks import Ticks, replaced
@@ -135,9 +135,7 @@ class Batches(Ticks):
         engine.arrive(stamps)
         firings = engine.insert(batch)
         firings.times = None if stamps is None else stamps[firings.rows]
-        try:
-            self._tell(firings)
-        except Failed as failed:
+        if (failed := failure_of(self._tell, firings)) is not None:
             self._fail(engine, batch, stamps, failed)
         engine.commit()
         self.window._now = engine.now

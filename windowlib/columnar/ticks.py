@@ -9,7 +9,7 @@ import numpy as np
 
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
-from windowlib.columnar.failed import Failed
+from windowlib.columnar.failed import Failed, failure_of
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.stamps import HUGE, Stamps, stretches
 from windowlib.policies import Time
@@ -98,9 +98,7 @@ class Ticks:
             self.settle()
             return False
         firings.rows = np.arange(len(firings))
-        try:
-            self._tell(firings)
-        except Failed as failed:
+        if (failed := failure_of(self._tell, firings)) is not None:
             self._go_on(firings.python_keys(), failed, otherwise, failures)
         else:
             engine.commit_all()
