@@ -17,7 +17,7 @@ from windowlib import snapshot
 from windowlib.arrivals import Times
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
-from windowlib.columnar.failed import Failed
+from windowlib.columnar.failed import failure_of
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.physical import plain_type
 from windowlib.columnar.stamps import Stamps, read
@@ -154,9 +154,7 @@ class Batches(Ticks):
         rows = firings.rows
         if engine.together:  # then a failure has to say which one it was
             firings.rows = np.arange(len(firings))
-        try:
-            self._tell(firings)
-        except Failed as failed:
+        if (failed := failure_of(self._tell, firings)) is not None:
             at = failed.row if engine.together else int(np.searchsorted(rows, failed.row))
             first, keys = int(np.searchsorted(rows, rows[at])), firings.python_keys()
             broken = Broken(keys[first:at], keys[at], failed.error)

@@ -10,7 +10,7 @@ import numpy as np
 
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine, beat_of
-from windowlib.columnar.failed import Failed
+from windowlib.columnar.failed import failure_of
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.stamps import HUGE, Stamps, stretches
 from windowlib.policies import Either, Time
@@ -128,9 +128,7 @@ class Ticks:
             self.settle()
             return False
         firings.rows = np.arange(len(firings))
-        try:
-            self._tell(firings)
-        except Failed as failed:
+        if (failed := failure_of(self._tell, firings)) is not None:
             keys = firings.python_keys()
             self.settle()
             with Broken(keys[: failed.row], keys[failed.row], failed.error).in_place(window):
