@@ -310,6 +310,8 @@ class Aggregate(Operator):
 
         (spec,), (given,) = self.windows, columns
         assert spec is not None
+        if given is None:
+            return None
         return output_schema(self.outputs, spec.by, self.group_by, given)
 
     def notes(self) -> Iterable[tuple[str, str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from windowlib.graph import Graph
+from windowlib.errors import SchemaError
+from windowlib.graph import Graph, Stream
 from windowlib.operator import Operator
 from windowlib.order import steps
 from windowlib.running import Running
@@ -15,7 +16,7 @@ from windowlib.window import Window
 def explain(operator: Operator, batch: Any = None) -> str:
     """A few lines: the operator, its ports, its windows, and what it says of itself."""
     if isinstance(operator, Graph):
-        return "\n".join(_graph(operator))
+        return "\n".join(_graph(operator, batch))
     return "\n".join(_operator(operator, batch))
 
 
@@ -26,11 +27,22 @@ def _operator(operator: Operator, batch: Any) -> Iterator[str]:
     yield from (f"{topic:<12} {text}" for topic, text in running.operator.notes())
 
 
-def _batches(running: Running, container: Window[Any, Any], batch: Any) -> str:
-    """Which engine takes batches like this one."""
+def _schema(batch: Any) -> Any:
+    """The schema of batches like this one, which may itself be it."""
+    found = getattr(batch, "schema", batch)
+    if not hasattr(found, "remove_metadata"):
+        msg = (
+            f"explain({type(batch).__name__}): nothing says the types of columns. Pass an Arrow "
+            f"batch, a table or a schema."
+        )
+        raise SchemaError(msg)
+    return found
+
+
+def _batches(running: Running, container: Window[Any, Any], schema: Any) -> str:
+    """Which engine takes batches of these columns."""
     from windowlib.columnar.choice import described
 
-    schema = getattr(batch, "schema", batch)
     running.operator.check_columns(schema.names)
     if running._direct[0] is None:
         return "event engine, row by row: the operator looks at each row first"
@@ -39,7 +51,8 @@ def _batches(running: Running, container: Window[Any, Any], batch: Any) -> str:
 
 def _ports(running: Running, batch: Any) -> Iterator[str]:
     op = running.operator
-    for port, container in zip(op.model.inputs, op.containers, strict=True):
+    schema = None if batch is None else _schema(batch)
+    for number, (port, container) in enumerate(zip(op.model.inputs, op.containers, strict=True)):
         spec = None if container is None else container.spec
         mode = "expects punctuation" if port.expects(spec) else "ignores punctuation"
         yield f"input        {port.name}: {mode}"
@@ -49,8 +62,8 @@ def _ports(running: Running, batch: Any) -> Iterator[str]:
             yield f"  insert     {order}"
             yield f"  keeps      {container._keeps()}"
             yield f"  engine     {container._engine}"
-            if batch is not None:
-                yield f"  batches    {_batches(running, container, batch)}"
+            if schema is not None and number == 0:
+                yield f"  batches    {_batches(running, container, schema)}"
     for output in op.model.outputs:
         from_port = None if output.preserves is None else op.model.inputs[output.preserves].name
         modes = {
@@ -61,11 +74,12 @@ def _ports(running: Running, batch: Any) -> Iterator[str]:
         yield f"output       {output.name}: {modes[output.punctuation]}"
 
 
-def _graph(graph: Graph) -> Iterator[str]:
+def _graph(graph: Graph, batch: Any) -> Iterator[str]:
     yield f"graph        {graph.name}"
     yield f"inputs       {', '.join(graph.inputs)}"
     yield f"outputs      {', '.join(graph.sinks)}"
     for node in graph.names:
         yield ""
         yield f"{node} {graph.reads_text(node)}"
-        yield from (f"  {line}" for line in explain(graph.operators[node]).splitlines())
+        given = batch if graph.feeds[node][0] == [Stream(None, 0)] else None
+        yield from (f"  {line}" for line in explain(graph.operators[node], given).splitlines())

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from windowlib.arrivals import Times
-from windowlib.batched import Made, in_order, record_batches
+from windowlib.batched import Made, columns_of, in_order, record_batches
 from windowlib.dicts import rows_of
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
@@ -124,14 +124,11 @@ class Running:
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
-        if port not in self._taking:
-            self._refuse("insert_batch(batch)", port)
+        self._offered(batch, "insert_batch", port, times)
         window = self._direct[port]
         parts = record_batches(batch, "insert_batch")
-        if parts:
-            self._schemas[port] = batch.schema
-            if self.operator.order_by is not None:
-                parts = record_batches(in_order(batch, self.operator.order_by), "insert_batch")
+        if parts and self.operator.order_by is not None:
+            parts = record_batches(in_order(batch, self.operator.order_by), "insert_batch")
         for part in parts:
             if times is not None:
                 self._insert_timed(part, port, times)
@@ -140,6 +137,16 @@ class Running:
             else:
                 left = self.operator._take(part, port, self.insert)
                 self.insert_many(rows_of(left), port)
+
+    def _offered(self, batch: Any, call: str, port: int, times: Attribute | None) -> list[Any]:
+        """Refuse a batch that cannot be taken, before any of its rows is; the schemas of ports."""
+        if port not in self._taking:
+            self._refuse(f"{call}(batch)", port)
+        schemas = [*self._schemas]
+        schemas[port] = columns_of(batch, call, times)
+        if batch.num_rows:
+            self._schemas[port] = schemas[port]
+        return schemas
 
     def _insert_timed(self, batch: Any, port: int, times: Attribute) -> None:
         """Advance to the time of each row, and insert it."""
@@ -174,7 +181,8 @@ class Running:
         >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
         [{'total': 3}, {'total': 7}]
         """
-        made = self._made
+        schemas = self._offered(batch, "process_batch", port, times)
+        made, schema = self._made, self.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
         self._wire()
         self.operator._many = made.add_columns
@@ -183,9 +191,7 @@ class Running:
         finally:
             self._rows[0], self.operator._many = row, None
             self._wire()
-        columns = [*self._schemas]
-        columns[port] = batch.schema
-        return made.taken(self.operator.schema(*columns))
+        return made.taken(schema)
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation; outputs that preserve this port's pass it on."""
@@ -233,7 +239,11 @@ class Running:
 
     def _refuse(self, call: str, port: int) -> NoReturn:
         """Input at a port that takes none: there is no such port, or its input is over."""
-        name = self.model.inputs[self.model.input(port, self.operator.name)].name
+        number = self.model.input(port, self.operator.name)
+        if number in self._taking:
+            msg = f"{self.operator.name}.{call}: port={port!r} is a name. Pass port={number}."
+            raise OperatorError(msg)
+        name = self.model.inputs[number].name
         of = f" of {name!r}" if len(self.model.inputs) > 1 else ""
         msg = f"{self.operator.name}.{call}: its input{of} has ended. Open the operator anew."
         raise OperatorError(msg)

@@ -31,6 +31,7 @@ class RunningGraph(Running):
         self._open_feeds = Counter((node, port) for node, port, _ in graph._edges())
         self._direct = (None,) * len(self.model.inputs)  # rows go to operators, not to windows
         self._made = Made()
+        self._schemas = [None] * len(self.model.inputs)
         self._failures: list[Exception] = []  # of those who were fed in the call under way
         self._wire()
 
@@ -115,8 +116,7 @@ class RunningGraph(Running):
 
     def insert_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> None:
         """Take the rows of an Arrow batch in order; whole if just one operator reads them."""
-        if port not in self._taking:
-            self._refuse("insert_batch(batch)", port)
+        self._offered(batch, "insert_batch", port, times)
         graph = self.operator
         assert isinstance(graph, Graph)
         entry = Stream(None, port)

@@ -25,12 +25,7 @@ from windowlib.errors import (
 from windowlib.events import HANDLERS, WindowEvents, misspelt, overridden
 from windowlib.failure import add_note, entered, find, raise_first
 from windowlib.partitions import Partitions
-from windowlib.policies import (
-    Delta,
-    PartitionAge,
-    TupleCount,
-    attribute_text,
-)
+from windowlib.policies import Delta, PartitionAge, TupleCount, attribute_text
 from windowlib.spec import KEY, Sliding, Spec, Tumbling
 from windowlib.spl import parse
 from windowlib.subwindow import Subwindow

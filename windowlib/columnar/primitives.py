@@ -68,7 +68,7 @@ def use(engine: str) -> Iterator[None]:
     """
     global ENGINE
     if engine not in ("numpy", "numba"):
-        raise ValueError(f"engine {engine!r}: it is 'numpy' or 'numba'")
+        raise ValueError(f"engine {engine!r}: it is 'numpy' or 'numba'.")
     before = ENGINE
     if engine == "numba":
         _load()

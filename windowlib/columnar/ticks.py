@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine, beat_of
-from windowlib.columnar.failed import Failed
+from windowlib.columnar.failed import failure_of
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.stamps import HUGE, Stamps, stretches
 from windowlib.policies import Either, Time
@@ -128,9 +128,7 @@ class Ticks:
             self.settle()
             return False
         firings.rows = np.arange(len(firings))
-        try:
-            self._tell(firings)
-        except Failed as failed:
+        if (failed := failure_of(self._tell, firings)) is not None:
             keys = firings.python_keys()
             self.settle()
             with Broken(keys[: failed.row], keys[failed.row], failed.error).in_place(window):
@@ -155,17 +153,8 @@ class Broken:
     @contextmanager
     def in_place(self, window: Window[Any, Any]) -> Iterator[None]:
         """Let handlers do nothing for what is over, and raise for what failed."""
-        handlers = window._on
-        window._rehandled(
-            {
-                name: self._rest(handler) if name in FIRING else handler
-                for name, handler in handlers.items()
-            }
-        )
-        try:
+        with handling(window, self._rest):
             yield
-        finally:
-            window._rehandled(handlers)
 
     def _rest(self, handler: Callable[..., None]) -> Callable[..., None]:
         def call(window: Any, key: Any) -> None:  # named as handlers are, for the note
@@ -178,3 +167,23 @@ class Broken:
                 handler(window, key)
 
         return call
+
+
+@contextmanager
+def handling(
+    window: Window[Any, Any], change: Callable[[Callable[..., None]], Callable[..., None]]
+) -> Iterator[None]:
+    """Call other handlers of firings for a while."""
+    handlers = window._on
+    window._rehandled(
+        {name: change(each) if name in FIRING else each for name, each in handlers.items()}
+    )
+    try:
+        yield
+    finally:
+        window._rehandled(handlers)
+
+
+def quiet(window: Window[Any, Any]) -> AbstractContextManager[None]:
+    """Tell nobody of firings for a while."""
+    return handling(window, lambda _: lambda window, key: None)
