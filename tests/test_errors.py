@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pytest
 
 import windowlib
@@ -44,6 +45,7 @@ from windowlib import (
     samples,  # noqa: F401 - named in the tables
     summarizers,
 )
+from windowlib.batched import batch_of
 
 ENGINES = ("generated", "reference")
 engines = pytest.mark.parametrize("engine", ENGINES)
@@ -1030,6 +1032,13 @@ def slices_of_two_types():
 
 CALLS = [
     (
+        "a row with a column that the output has not",
+        lambda: batch_of([{"x": 1, "y": 2}], pa.schema({"x": pa.int64()})),
+        SchemaError,
+        "process_batch(...): the row {'x': 1, 'y': 2} has a column 'y', which the output has not. "
+        "Columns: x.",
+    ),
+    (
         "slices of two types in one window",
         slices_of_two_types,
         SchemaError,
@@ -1574,7 +1583,7 @@ PACKAGE = Path(windowlib.__file__).parent
 # Tools around the library, with tests of their own.
 TOOLS = {"cli.py", "trace.py", "demo.py", "svg.py", "timeline.py", "conformance.py", "__main__.py"}
 # What runs operators: its messages are with those of the operators, in test_operator_errors.py.
-OPERATORS = {"graph.py", "marks.py", "model.py", "operator.py", "pattern.py", "replay.py"}
+OPERATORS = {"ddl.py", "graph.py", "marks.py", "model.py", "operator.py", "pattern.py", "replay.py"}
 OPERATORS |= {"running.py", "running_graph.py"}
 
 
