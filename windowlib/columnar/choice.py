@@ -75,7 +75,8 @@ def _check_content(window: Window[Any, Any]) -> None:
 
 def handlers_of(window: Window[Any, Any]) -> Callable[[Firings], None] | None:
     """What tells the window's own handlers of firings, if it has any."""
-    if window._consumer is not None or not window._on:
+    name = "on_trigger" if isinstance(window, SlidingWindow) else "before_flush"
+    handler = window._on.get(name)
+    if window._consumer is not None or handler is None:
         return None
-    (handler,) = window._on.values()
     return caller(window, handler)
