@@ -71,7 +71,12 @@ def as_array(field: Any, column: Any) -> Any:
     known = not pa.types.is_null(field.type)
     if isinstance(column, list):
         return array_of(field, column)
-    return column.cast(field.type) if known and column.type != field.type else column
+    if not known or column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException:  # a value that does not fit, which is said as of a row
+        return array_of(field, column.to_pylist())
 
 
 def made(outputs: Outputs, firings: Firings) -> Made:

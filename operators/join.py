@@ -22,10 +22,12 @@ from operators.join_checks import (
     equality,
     side_of,
 )
+from operators.join_columns import JoinColumns
 from operators.join_index import BandIndex, Index, Resident
 from operators.join_keys import Measure, key_reader
-from operators.join_rows import Pairs
+from operators.join_rows import Pairs, pair_schema
 from operators.join_side import Side
+from operators.passing import passed_on
 from windowlib.failure import raise_first
 from windowlib.model import OperatorModel, OutputMode
 from windowlib.operator import Operator
@@ -171,6 +173,11 @@ class Join(Operator):
             kind = type(self).__name__
             self._make = self._pairs = Pairs(kind, self._keys.shared, self._suffixes)
         self._sides = (self._side(0), self._side(1))
+        self._columns = JoinColumns(self)
+
+    def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
+        """Take the rows of an Arrow batch as columns, if it can."""
+        return self._columns.take(batch, port, insert)
 
     def _side(self, port: int) -> Side:
         window = self.containers[port]
@@ -183,6 +190,8 @@ class Join(Operator):
 
     def on_tuple(self, tuple_: Any, port: int) -> None:
         """Match, insert, put out. Whatever may refuse the tuple runs before anything is put out."""
+        if self._columns.ahead:
+            self._columns.settle()
         mine, other = self._sides[port], self._sides[1 - port]
         pairs = self._pairs
         if pairs is not None and (type(tuple_) is not dict or tuple_.keys() != pairs.names[port]):
@@ -261,6 +270,7 @@ class Join(Operator):
 
     def on_finish(self) -> None:
         """Put out the residents that have not matched: left, then right."""
+        self._columns.settle()
         for port, side in enumerate(self._sides):
             for resident in side.residents() if side.outer else ():
                 if not resident.matched:
@@ -294,10 +304,23 @@ class Join(Operator):
             return row
         return self._make(None, row) if port else self._make(row, None)
 
+    def schema(self, *columns: Any) -> Any:
+        """What `output` says; else the columns of both sides, or of the left one."""
+        declared = super().schema(*columns)
+        if declared is not None or self._select is not None:
+            return declared
+        if self._once:
+            return passed_on(columns[0])
+        pairs = getattr(self, "_pairs", None)
+        if pairs is None:
+            pairs = Pairs(type(self).__name__, self._keys.shared, self._suffixes)
+        return pair_schema(pairs, columns)
+
     # -- state ------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
         """What the windows do not know: arrival order over all partitions, and who has matched."""
+        self._columns.settle()
         return {
             "number": self._number,
             "residents": [side.numbers() for side in self._sides],
@@ -308,6 +331,7 @@ class Join(Operator):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Build the indexes anew, from the windows and what `snapshot` gave."""
+        self._columns.settle()
         self._number, self._leaving = state["number"], deque(state["leaving"])
         if self._pairs is not None:
             self._pairs.columns = state["columns"]
@@ -321,6 +345,7 @@ class Join(Operator):
     def notes(self) -> Iterator[tuple[str, str]]:
         """How matches are found, what each side keeps, and when unmatched rows come out."""
         yield "index", self._index_text()
+        yield "batches", self._columns.text()
         if self._where is not None:
             yield "where", f"{attribute_text(self._where)}, asked for each candidate"
         for port, side in zip(self.ports, self._sides, strict=True):

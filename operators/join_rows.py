@@ -59,6 +59,17 @@ class Pairs:
             mine.clear()
             mine.update(names)
 
+    @property
+    def plans(self) -> tuple[Plan, Plan]:
+        """The columns of each side that come out, and what they are called."""
+        return self._left, self._right
+
+    def order(self, names: Sequence[str]) -> list[str]:
+        """The columns of an output row with a left row of these columns, in their order."""
+        plain = self._as_is and len(names) == len(self._known[0])
+        left = list(names) if plain else [name for _, name in self._left]
+        return [*left, *(name for _, name in self._right)]
+
     def note(self, row: Any, side: int) -> None:
         """Take note of a row's columns as it arrives; refuse it if it cannot be put out."""
         kind = type(row)
@@ -118,6 +129,31 @@ class Pairs:
                 )
                 raise SchemaError(msg)
             met.add(name)
+
+
+def pair_schema(pairs: Pairs, schemas: Sequence[Any]) -> Any:
+    """The Arrow columns of the output for these of both sides, None where they are not known."""
+    from operators.passing import common, named, type_of
+
+    fresh = Pairs(pairs._owner, tuple(pairs._shared), pairs._suffixes)
+    names = [[] if schema is None else list(schema.names) for schema in schemas]
+    fresh.columns = [
+        dict.fromkeys([*mine, *known]) for mine, known in zip(names, pairs.columns, strict=True)
+    ]
+    kinds = [
+        {name: None if schema is None else type_of(name, schema) for name in known}
+        for schema, known in zip(schemas, fresh.columns, strict=True)
+    ]
+    found = []
+    for side, plan in enumerate(fresh.plans):
+        for column, name in plan:
+            kind = kinds[side][column]
+            if column in pairs._shared:  # the row of either side may have to tell it
+                other = kinds[1 - side][column]
+                known = kind is not None and other is not None
+                kind = (kind if kind == other else common(kind, other)) if known else kind or other
+            found.append((name, kind))
+    return named(found)
 
 
 def _fields(row: Any, shared: Iterable[str]) -> Mapping[str, Any]:

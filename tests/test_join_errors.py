@@ -355,6 +355,7 @@ output       matches: punctuation of its own
 output       unmatched_left: no punctuation
 output       unmatched_right: no punctuation
 index        hash of on='k', then sorted by 'ts'
+batches      row by row: where= reads each row in Python
 where        tests.test_join_errors.before, asked for each candidate
 left         stored, found by key
 unmatched    left rows come out when they leave their window, or at the end, on unmatched_left

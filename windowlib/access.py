@@ -146,6 +146,10 @@ class Access(Batched, Generic[T, K]):
         """When something has to happen next, in microseconds, or None."""
         raise NotImplementedError
 
+    def _wakes(self) -> int | None:
+        """When next something happens that can be seen, in microseconds, or None."""
+        return self._due()
+
     def _summarises(self) -> bool:
         """Whether summaries stand for the tuples, which are then not kept."""
         raise NotImplementedError

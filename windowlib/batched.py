@@ -7,8 +7,9 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 from windowlib.arrivals import Times
-from windowlib.attributes import brief, column_names
+from windowlib.attributes import brief, column_names, key_getter
 from windowlib.errors import AccessError, SchemaError, suggestion
+from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
@@ -25,7 +26,7 @@ class Batched:
     _partial = True  # whether it is told of windows that have never been full, too
     _on: Mapping[str, Callable[..., Any]]
 
-    def insert_batch(self, batch: Any, times: str | None = None) -> None:
+    def insert_batch(self, batch: Any, times: Attribute | None = None) -> None:
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
 
         Rows count as dicts. Where array arithmetic gives exactly what inserting them one by one
@@ -54,12 +55,13 @@ class Batched:
     def arrow(self, key: Any = None) -> Any:
         """The tuples of a partition as an Arrow batch; they must be rows with named columns.
 
-        Handlers with `content = "arrow"` get it without a copy where batches go in.
+        Columns have the types of the batches that came in, without dictionaries. Handlers with
+        `content = "arrow"` get it without a copy where batches go in.
         """
         import pyarrow as pa
 
         rows = [_named(row) for row in self[key]]  # type: ignore[index]  # of Window
-        schema = None if self._batches is None else self._batches.schema
+        schema = None if self._batches is None else self._batches.plain_schema()
         return pa.RecordBatch.from_pylist(rows, schema)
 
     def column(self, name: str, key: Any = None) -> Any:
@@ -137,9 +139,9 @@ def columns_of(batch: Any, call: str, times: Any = None) -> Any:
             f"batch.rename_columns([...])."
         )
         raise SchemaError(msg)
-    if times is not None and times not in names:
+    if times is not None and not callable(times) and times not in names:
         near = suggestion(times, names) if isinstance(times, str) else ""
-        msg = f"{call}(times={times!r}): no such column. Columns: {', '.join(names)}.{near}"
+        msg = f"times={times!r}: no such column. Columns: {', '.join(names)}.{near}"
         raise SchemaError(msg)
     return batch.schema
 
@@ -155,6 +157,33 @@ def _remedy(batch: Any) -> str:
     if hasattr(batch, "to_pylist"):
         return 'Name its values, as in pa.record_batch({"x": values})'
     return "Pass a pyarrow.RecordBatch or Table; rows go in with insert_many"
+
+
+def in_order(batch: Any, by: Any) -> Any:
+    """The rows of an Arrow batch or table ordered by columns: nulls first, NaN last, stable.
+
+    >>> import pyarrow as pa
+    >>> in_order(pa.table({"ts": [2, None, 1]}), "ts").to_pylist()
+    [{'ts': None}, {'ts': 1}, {'ts': 2}]
+    """
+    import pyarrow as pa
+
+    from windowlib.columnar.decline import Decline
+    from windowlib.columnar.sorting import order_of
+
+    names = by if isinstance(by, tuple) else (by,)
+    try:
+        return batch.take(pa.array(order_of(batch, names)))
+    except Decline:  # values that only Python compares
+        get = key_getter(names, f"order_by={by!r}")
+        rows = batch.to_pylist()
+        ranked = sorted(range(len(rows)), key=lambda i: ranks(get(rows[i])))
+        return batch.take(pa.array(ranked, pa.int64()))
+
+
+def ranks(values: Any) -> list[tuple[Any, ...]]:
+    """What rows are ordered by: nulls first, NaN last."""
+    return [(v is not None, v != v, v if v is not None and v == v else 0) for v in values]
 
 
 def array_of(field: Any, values: list[Any]) -> Any:
@@ -184,24 +213,25 @@ def _placed(value: Any, places: int) -> Any:
     return value
 
 
-def _fitting(row: Any, names: Sequence[str]) -> Mapping[str, Any]:
+def _fitting(row: Any, names: frozenset[str]) -> Mapping[str, Any]:
     """A row as a mapping that has none but these columns."""
-    found = _named(row)
-    for name in found:
-        if name not in names:
-            msg = (
-                f"process_batch(...): the row {brief(row)} has a column {name!r}, which the output "
-                f"has not. Columns: {', '.join(names)}.{suggestion(name, names)}"
-            )
-            raise SchemaError(msg)
+    found = row if type(row) is dict else _named(row)
+    if not found.keys() <= names:
+        name = next(name for name in found if name not in names)
+        msg = (
+            f"process_batch(...): the row {brief(row)} has a column {name!r}, which the output has "
+            f"not. Columns: {', '.join(sorted(names))}.{suggestion(name, names)}"
+        )
+        raise SchemaError(msg)
     return found
 
 
 def batch_of(rows: Sequence[Any], schema: Any) -> Any:
-    """Rows of the event engine as an Arrow batch of these columns."""
+    """Rows of the event engine as an Arrow batch of these columns; what a row lacks is null."""
     import pyarrow as pa
 
-    named = [_fitting(row, schema.names) for row in rows]
+    names = frozenset(schema.names)
+    named = [_fitting(row, names) for row in rows]
     arrays = [array_of(field, [row.get(field.name) for row in named]) for field in schema]
     fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -62,7 +62,7 @@ def _ports(running: Running, batch: Any) -> Iterator[str]:
             yield f"  insert     {order}"
             yield f"  keeps      {container._keeps()}"
             yield f"  engine     {container._engine}"
-            if schema is not None and number == 0:
+            if schema is not None and number == 0 and type(op)._take is Operator._take:
                 yield f"  batches    {_batches(running, container, schema)}"
     for output in op.model.outputs:
         from_port = None if output.preserves is None else op.model.inputs[output.preserves].name

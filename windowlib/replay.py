@@ -20,7 +20,7 @@ from typing import Any
 
 from windowlib.arrivals import Times
 from windowlib.attributes import Getter, column_names, key_getter
-from windowlib.batched import record_batches
+from windowlib.batched import in_order, ranks, record_batches
 from windowlib.durations import Instant
 from windowlib.errors import OperatorError, SchemaError, WindowlibWarning
 from windowlib.marks import Mark, Restart, Tagged, punct
@@ -131,7 +131,7 @@ class Replay(Iterator[Any]):
         """The input in pieces; the first has a row if it takes one to say when to start."""
         waiting: list[Any] = []
         known = self._times is None or self._start is not None
-        for chunk in _chunks(rows, open_batches=self._times is not None):
+        for chunk in _chunks(rows, open_batches=False):
             waiting += chunk
             known = known or any(map(_is_row, chunk))
             if known:
@@ -148,6 +148,8 @@ class Replay(Iterator[Any]):
         start = self._start
         if start is None and self._times is not None:
             first = next((_row(item) for item in chunk if _is_row(item)), None)
+            if first is not None and is_batch(first):
+                (first,) = first.slice(0, 1).to_pylist()
             start = None if first is None else timedelta(microseconds=self._times(first))
         return self._connected(self.operator.open(0 if start is None else start))
 
@@ -158,15 +160,17 @@ class Replay(Iterator[Any]):
         return running
 
     def _take(self, running: Running, chunk: list[Any]) -> Running:
-        if is_batch(chunk[0]):
-            return self._take_batch(running, chunk[0])
         if self._times is None and not any(isinstance(i, Mark | Restart | Tagged) for i in chunk):
+            if is_batch(chunk[0]):
+                return self._take_batch(running, chunk[0])
             port = self._port(running, chunk[0])
             self._check(chunk[0], port)
             running.insert_many(chunk, port)
             return running
         for item in chunk:
-            if isinstance(_row(item), Restart):
+            if is_batch(item):
+                running = self._take_batch(running, item)
+            elif isinstance(_row(item), Restart):
                 running = self._restarted(running)
             elif _moves(item):
                 self._moved = True
@@ -176,12 +180,16 @@ class Replay(Iterator[Any]):
         return running
 
     def _take_batch(self, running: Running, batch: Any) -> Running:
-        if self._times is not None or len(running.model.inputs) > 1:
+        if len(running.model.inputs) > 1:
             return self._take(running, batch.to_pylist())
         if 0 not in self._checked:
             self._checked.add(0)
             self.operator.check_columns(batch.schema.names, 0)
-        running.insert_batch(batch)
+        if self._times is not None:
+            self._moved = True
+            running.insert_batch(batch, times=self._times.column)
+        else:
+            running.insert_batch(batch)
         return running
 
     def _take_one(self, running: Running, item: Any) -> None:
@@ -286,6 +294,9 @@ def _ordered(operator: Operator, rows: Iterable[Any]) -> Iterable[Any]:
     by, bounded = operator.order_by, isinstance(rows, Sequence) or hasattr(rows, "to_pylist")
     if by is None or not bounded:
         return rows
+    if is_batch(rows):
+        table: Iterable[Any] = in_order(rows, by)
+        return table
     get = key_getter(by if isinstance(by, tuple) else (by,), f"order_by={by!r}")  # type: ignore[arg-type]
     return list(_sorted_runs(rows, get, f"order_by={by!r}"))
 
@@ -295,16 +306,10 @@ def _sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> 
     for is_row, group in groupby(items, key=_is_row):
         run = list(group)
         try:
-            yield from sorted(run, key=lambda row: list(map(_rank, get(row)))) if is_row else run
+            yield from sorted(run, key=lambda row: ranks(get(row))) if is_row else run
         except TypeError as error:
             msg = f"{owner}: the values cannot be compared ({error}). Use columns of one type each."
             raise SchemaError(msg) from None
-
-
-def _rank(value: Any) -> tuple[Any, ...]:
-    """What a value is ordered by: nulls first, NaN last."""
-    number = value is not None and value == value
-    return value is not None, value != value, value if number else 0
 
 
 def _keyed(port: str, rows: Iterable[Any], get: Getter) -> Iterator[tuple[Any, Any]]:

@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from windowlib.arrivals import Times
-from windowlib.batched import Made, columns_of, record_batches
+from windowlib.batched import Made, columns_of, in_order, record_batches
+from windowlib.dicts import rows_of
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
+from windowlib.policies import Attribute
 from windowlib.spec import Spec
 from windowlib.window import Window
 
@@ -58,7 +60,7 @@ class Running:
         self._marks: list[Punct] = [nowhere] * ports
         self._finals: list[Punct] = [nowhere] * ports
         self._made = Made()
-        self._schemas: list[Any] = [None] * len(self.model.inputs)  # of the batches that have come
+        self._schemas: list[Any] = [None] * len(self.model.inputs)  # of batches that held rows
         self._wire()
         op.containers = tuple(
             None if spec is None else self._container(spec, port, start)
@@ -112,33 +114,39 @@ class Running:
             for row in rows:
                 self.insert(row, port)
 
-    def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
+    def insert_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; its rows are taken in the order that
+                the window's `order_by` says, if it says any.
             port: the input port.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
         self._offered(batch, "insert_batch", port, times)
         window = self._direct[port]
-        for part in record_batches(batch, "insert_batch"):
+        parts = record_batches(batch, "insert_batch")
+        if parts:
+            self._schemas[port] = batch.schema
+            if self.operator.order_by is not None:
+                parts = record_batches(in_order(batch, self.operator.order_by), "insert_batch")
+        for part in parts:
             if times is not None:
                 self._insert_timed(part, port, times)
             elif window is not None:
                 window.insert_batch(part)
             else:
                 left = self.operator._take(part, port, self.insert)
-                self.insert_many(left.to_pylist(), port)
+                self.insert_many(rows_of(left), port)
 
-    def _offered(self, batch: Any, call: str, port: int, times: str | None) -> None:
-        """Refuse a batch that cannot be taken, before any of its rows is."""
+    def _offered(self, batch: Any, call: str, port: int, times: Attribute | None) -> Any:
+        """The columns of a batch; it is refused here, before any of its rows is taken."""
         if port not in self._taking:
             self._refuse(f"{call}(batch)", port)
-        self._schemas[port] = columns_of(batch, call, times)
+        return columns_of(batch, call, times)
 
-    def _insert_timed(self, batch: Any, port: int, times: str) -> None:
+    def _insert_timed(self, batch: Any, port: int, times: Attribute) -> None:
         """Advance to the time of each row, and insert it."""
         window, when = self._direct[port], Times(times)
         if window is not None and self._one_clock:
@@ -157,7 +165,7 @@ class Running:
         """Whether time moves one window and nothing else."""
         return len(self._live) == 1 and not self.operator._watches_clock
 
-    def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
+    def process_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> Any:
         """Take an Arrow batch and give the rows of the first output that it made as another.
 
         The rows are those that `insert` of each row would send, in the same order. If a row is
@@ -171,8 +179,9 @@ class Running:
         >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
         [{'total': 3}, {'total': 7}]
         """
-        self._offered(batch, "process_batch", port, times)
-        made, schema = self._made, self.operator.schema(*self._schemas)
+        given, made = self._offered(batch, "process_batch", port, times), self._made
+        columns = [given if at == port else each for at, each in enumerate(self._schemas)]
+        schema = self.operator.schema(*columns)
         row, self._rows[0] = self._rows[0], made.add
         self._wire()
         self.operator._many = made.add_columns
@@ -261,6 +270,13 @@ class Running:
         times = [due for window in self._awake if (due := window._due()) is not None]
         return min(times, default=None)
 
+    def _wakes(self) -> int | None:
+        """When next something happens that can be seen."""
+        if self.operator._watches_clock:
+            return self.due()
+        times = [at for window in self._awake if (at := window._wakes()) is not None]
+        return min(times, default=None)
+
     @property
     def _awake(self) -> list[Window[Any, Any]]:
         """The windows that still act: after the end of the input, none does."""
@@ -280,7 +296,7 @@ class Running:
             )
             raise ClockError(msg)
         failures: list[Exception] = []
-        while (due := self.due()) is not None and due <= now:
+        while (due := self._wakes()) is not None and due <= now:
             self._tell(max(due, self._now))
             self._act(failures)
         self._tell(now)

@@ -11,6 +11,7 @@ from windowlib.batched import Made, record_batches
 from windowlib.durations import Instant, as_instant
 from windowlib.failure import raise_first
 from windowlib.graph import Graph, Stream
+from windowlib.policies import Attribute
 from windowlib.running import VERSION, Running, kept, nowhere
 
 
@@ -113,9 +114,11 @@ class RunningGraph(Running):
             if self._failures:
                 self._raise()
 
-    def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
+    def insert_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> None:
         """Take the rows of an Arrow batch in order; whole if just one operator reads them."""
-        self._offered(batch, "insert_batch", port, times)
+        given = self._offered(batch, "insert_batch", port, times)
+        if batch.num_rows:
+            self._schemas[port] = given
         graph = self.operator
         assert isinstance(graph, Graph)
         entry = Stream(None, port)
@@ -156,6 +159,10 @@ class RunningGraph(Running):
     def due(self) -> int | None:
         """When it next has to act by itself, in microseconds, or None."""
         times = [due for node in self.nodes.values() if (due := node.due()) is not None]
+        return min(times, default=None)
+
+    def _wakes(self) -> int | None:
+        times = [at for node in self.nodes.values() if (at := node._wakes()) is not None]
         return min(times, default=None)
 
     def _tell(self, now: int) -> None:

@@ -121,6 +121,8 @@ class TumblingWindow(Window[T, K]):
     def _due(self) -> int | None:
         if self._lapse is None:
             return self._tick
+        if self._ahead:
+            return self._host().due()
         first = next(iter(self._subs.values()), None)
         return None if first is None else int(first.ref + self._lapse)
 

@@ -20,6 +20,7 @@ class Fed:
     def __init__(self, op: Operator, *, batches: bool) -> None:
         self.op, self.batches = op, batches
         self.out: list[tuple[int, str]] = []
+        self.rows: list[Any] = []  # of the first output, as they came
         self.took = self.given = 0  # batches that went in as columns, of how many
         self.running = self._open()
 
@@ -30,8 +31,13 @@ class Fed:
         return running
 
     def _row(self, port: int) -> Any:
-        # As text: NaN does not equal itself, and 1 is not to be taken for 1.0 or True.
-        return lambda row: self.out.append((port, repr(row)))
+        def send(row: Any) -> None:
+            # As text: NaN does not equal itself, and 1 is not to be taken for 1.0 or True.
+            self.out.append((port, repr(row)))
+            if not port:
+                self.rows.append(row)
+
+        return send
 
     def _mark(self, port: int) -> Any:
         return lambda: self.out.append((port, PUNCT))

@@ -405,6 +405,8 @@ AWARE = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
         (dt.time(microsecond=1), pa.time32("ms")),
         (object(), pa.int64()),
         (1, pa.float64()),
+        ([1, 2.0], pa.list_(pa.float64())),
+        ({"b": 1, "a": 2}, pa.struct({"a": pa.int64(), "b": pa.int64()})),
         (1, pa.null()),
     ],
     ids=lambda v: repr(v)[:40],

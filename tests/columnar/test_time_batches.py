@@ -102,6 +102,7 @@ class Side:
 
     operator: Operator
     batches: bool
+    broken: frozenset[int] = frozenset()  # which rows and punctuations the one who reads refuses
     out: list[Any] = field(default_factory=list)
     ran: Counter[str] = field(default_factory=Counter)
 
@@ -110,8 +111,13 @@ class Side:
 
     def opened(self):
         running = self.operator.open()
-        running.connect(0, self.out.append, lambda: self.out.append(PUNCT))
+        running.connect(0, self.read, lambda: self.read(PUNCT))
         return running
+
+    def read(self, row):
+        self.out.append(row)
+        if len(self.out) in self.broken:
+            raise LookupError(f"not {row}")
 
     @property
     def window(self):
@@ -122,6 +128,14 @@ class Side:
         self.running.insert(row)
 
     def do(self, op):
+        """Do it, and give what is raised."""
+        try:
+            self.do_whole(op)
+        except LookupError as error:
+            return str(error)
+        return None
+
+    def do_whole(self, op):
         if isinstance(op, Batch) and self.batches:
             self.batch(op.rows)
         elif isinstance(op, Batch):
@@ -139,8 +153,8 @@ class Side:
             self.running.restore(state)
 
     def batch(self, rows):
-        self.running.insert_batch(pa.RecordBatch.from_pylist(rows, SCHEMA), times="t")
         self.ran["batches"] += 1
+        self.running.insert_batch(pa.RecordBatch.from_pylist(rows, SCHEMA), times="t")
         self.ran["columnar"] += self.window._ahead
         if not self.window._ahead:
             self.ran[self.window._batches.reason] += 1
@@ -156,14 +170,16 @@ class Side:
         return saved
 
 
-def same(spec, looks, partial, ops, ran):
+def same(spec, looks, partial, ops, ran, broken=frozenset()):
     """Do the same to both engines; what comes out and what is kept must be the same."""
-    one, many = (Side(operator(spec, looks, partial), batches) for batches in (False, True))
+    made = operator(spec, looks, partial)
+    one, many = Side(made, False, broken), Side(made, True, broken)
     for op in ops:
-        one.do(op)
-        many.do(op)
+        assert one.do(op) == many.do(op)
         assert one.out == many.out
         assert one.window.now == many.window.now
+        assert one.running.now == many.running.now
+        assert one.window.next_due == many.window.next_due
     ran.update(many.ran)
     ran["fired"] += len(many.out)
     assert one.state() == many.state()

@@ -18,9 +18,9 @@ from windowlib.columnar.columns import Column
 from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.pieces import Grouped, Places
 from windowlib.columnar.primitives import oldest_within
-from windowlib.columnar.rows import Rows
+from windowlib.columnar.rows import WORTH, Rows
 from windowlib.columnar.sliding import SlidingEngine
-from windowlib.columnar.stamps import HUGE
+from windowlib.columnar.stamps import HUGE, Stamps
 from windowlib.policies import Time
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 class AgingEngine(SlidingEngine):
     """A sliding window with time eviction."""
+
+    worth = 4 * WORTH  # row by row it has to look at the clock, too
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema, newest=0, sleeps=False, returning=False)
@@ -59,6 +61,29 @@ class AgingEngine(SlidingEngine):
         lo = oldest_within(age, rows.base[number], hi, age[places], self.period)
         return lo, hi, np.ones(len(lo), bool)
 
+    def _held(
+        self, grouped: Grouped, rows: Rows, age: Any, number: Places, hi: Places, times: Stamps
+    ) -> tuple[Places, Any]:
+        """What is young enough at some ticks."""
+        lo = oldest_within(age, rows.base[number], hi, times, self.period)
+        return lo, hi > lo
+
+    def _births(self, grouped: Grouped, rows: Rows, age: Any, number: Places, hi: Places) -> Places:
+        """With which row partitions have last entered storage, at some ticks."""
+        entry = self._entries(rows, age, hi)
+        new = np.maximum(entry - (rows.fresh - grouped.starts[:-1])[number], 0)
+        old = entry < rows.fresh[number]
+        births = self.seen_rows + grouped.rows(new)
+        return np.where(old, self.ledger.born[grouped.touched][number], births)
+
+    def _entries(self, rows: Rows, age: Any, places: Places) -> Places:
+        """The rows before some places that found their partitions empty."""
+        begins = np.diff(age, prepend=age[0]) > self.period
+        begins[rows.base] = True  # of those that hold rows, not a new one
+        entries = np.flatnonzero(begins)
+        found: Places = entries[np.searchsorted(entries, places) - 1]
+        return found
+
     def _oldest(self, grouped: Grouped, rows: Rows, age: Any) -> Places:
         """What is young enough when the last row of the batch has arrived."""
         until = np.full(len(rows.ends), self.until)
@@ -67,10 +92,7 @@ class AgingEngine(SlidingEngine):
     def _enter(self, grouped: Grouped, rows: Rows, age: Any) -> None:
         """Partitions enter storage with a row that finds them empty, perhaps several times."""
         ledger, touched = self.ledger, grouped.touched
-        begins = np.diff(age, prepend=age[0]) > self.period
-        begins[rows.base] = True  # of those that hold rows, not a new one
-        places = np.flatnonzero(begins)
-        entry = places[np.searchsorted(places, rows.ends) - 1]
+        entry = self._entries(rows, age, rows.ends)
         new, was = entry >= rows.fresh, ledger.alive[touched]
         before, earlier = ledger.taken[touched], entry - rows.fresh
         self.left += int((before + earlier)[new].sum())
@@ -94,6 +116,12 @@ class AgingEngine(SlidingEngine):
             ledger.taken[ids], ledger.alive[ids] = 0, False
             ledger.sleeps[ids] = ledger.returning[ids] = True
             self.store.drop(ids)
+
+    def due(self) -> int | None:
+        """When the oldest row is too old."""
+        columns, _ = self.kept(np.flatnonzero(self.ledger.alive))
+        stamps = columns[-1].data
+        return int(stamps.min()) + self.period + 1 if len(stamps) else None
 
     def kept(self, ids: Places) -> tuple[list[Column], Places]:
         """The rows that are young enough."""

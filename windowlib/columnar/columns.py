@@ -114,6 +114,20 @@ class Column:
             return Column(self.type, self.data.take(places, mode="clip"), valid)
         return Column(self.type, physical.gather(self.data, pa.array(places)), valid)
 
+    def take_or_null(self, places: Places) -> Column:
+        """The values at these places, null for places below 0."""
+        missing = places < 0
+        if not missing.any():
+            return self.take(places)
+        if not self.physical:
+            data = physical.gather(self.data, pa.array(places, mask=missing))
+            return Column(self.type, data, physical.validity(data))
+        if not len(self):
+            return Column(self.type, np.zeros(len(places), self.data.dtype), ~missing)
+        found = self.take(np.where(missing, 0, places))
+        valid = found._there() & ~missing
+        return Column(self.type, np.where(valid, found.data, found.data.dtype.type(0)), valid)
+
     def slice(self, lo: int, hi: int) -> Column:
         """The values at places lo to hi, hi excluded; a view."""
         valid = None if self.valid is None else self.valid[lo:hi]
@@ -192,6 +206,10 @@ def _same(value: Any, back: Any) -> bool:
     """Whether a value came back from Arrow as it went."""
     if type(value) is not type(back):  # 1 among floats stays 1 where it is picked
         return False
+    if isinstance(value, dict):
+        return list(value) == list(back) and all(map(_same, value.values(), back.values()))
+    if isinstance(value, list | tuple):
+        return len(value) == len(back) and all(map(_same, value, back))
     if getattr(value, "tzinfo", None) != getattr(back, "tzinfo", None):
         return False
     return bool(value == back or (value != value and back != back))

@@ -11,14 +11,25 @@ from windowlib.columnar.decline import Decline
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.keys import Keys
 from windowlib.columnar.ledger import Ledger
+from windowlib.columnar.physical import plain_type
 from windowlib.columnar.pieces import NONE, Grouped, Places
 from windowlib.columnar.primitives import group
-from windowlib.columnar.stamps import Stamps
-from windowlib.policies import PartitionAge, PartitionCount, Time, TupleCount
-from windowlib.spec import KEY, Sliding
+from windowlib.columnar.stamps import HUGE, Stamps
+from windowlib.policies import Either, PartitionAge, PartitionCount, Time, TupleCount
+from windowlib.spec import KEY
 
 if TYPE_CHECKING:
     from windowlib.window import Window
+
+
+MANY = 1 << 14
+"""With more partitions than this, more rows are taken at once."""
+
+
+def beat_of(window: Window[Any, Any]) -> int | None:
+    """How far ticks are apart, if the window's clock ticks."""
+    policy = window.spec.policies[-1]
+    return policy.micros if isinstance(policy, Time) else None
 
 
 class Engine:
@@ -40,6 +51,9 @@ class Engine:
         self.pending: Any = None
         self.now = window._now  # the time up to which the state is worked out
         self.arrivals: Stamps | None = None
+        self.beat = min(beat_of(window) or 0, HUGE)  # how far ticks are apart, 0 without any
+        self.passed = NONE  # how many ticks come before each row of the batch, if any does
+        self.fired_at: Stamps | None = None
 
     def _keys(self, window: Window[Any, Any]) -> Keys | None:
         by = window.spec.by
@@ -55,14 +69,16 @@ class Engine:
         index = self.schema.get_field_index(name) if isinstance(name, str) else -1
         if index < 0:
             raise Decline(f"there is no single column {name!r}")
-        kind = self.schema.field(index).type
-        return kind.value_type if pa.types.is_dictionary(kind) else kind
+        return plain_type(self.schema.field(index).type)
 
     # -- time -------------------------------------------------------------------------------------
 
     def arrive(self, arrivals: Stamps | None) -> None:
-        """Say when the rows of the next batch arrive; None: all of them now."""
-        self.arrivals = arrivals
+        """Say when the rows of the next batch arrive, and so between which; None: all now."""
+        self.arrivals, self.fired_at = arrivals, None
+        tick, self.passed = self.window._tick, NONE
+        if self.beat and arrivals is not None and tick is not None and tick <= arrivals[-1]:
+            self.passed = np.maximum((arrivals - tick) // self.beat + 1, 0)
 
     @property
     def until(self) -> int:
@@ -72,6 +88,33 @@ class Engine:
     def advance(self, now: int) -> None:
         """Time has passed."""
         self.now = now
+
+    def due(self) -> int | None:
+        """When time does something by itself next, apart from ticks."""
+        return None
+
+    @property
+    def ticks(self) -> int:
+        """How many ticks come before the last row of the batch."""
+        return int(self.passed[-1]) if len(self.passed) else 0
+
+    def tick_times(self) -> Stamps:
+        """When these ticks come."""
+        tick = self.window._tick
+        assert tick is not None
+        times: Stamps = np.arange(self.ticks) * self.beat + tick
+        return times
+
+    @property
+    def together(self) -> bool:
+        """Whether one row of the batch may have caused several firings."""
+        return self.fired_at is not None
+
+    def times(self, firings: Firings) -> Stamps | None:
+        """When the firings of the batch happen; None: now."""
+        if self.fired_at is not None or self.arrivals is None:
+            return self.fired_at
+        return self.arrivals[firings.rows]
 
     def fire_all(self) -> Firings:
         """Every partition fires, in order of storage: at a tick, or at a punctuation."""
@@ -128,8 +171,8 @@ class Engine:
     def _empties_first(self, forget: PartitionAge) -> bool:
         """Whether time has emptied a partition by the time it is old."""
         evict = self.window.spec.evict
-        sliding = isinstance(self.window.spec, Sliding)
-        return sliding and isinstance(evict, Time) and evict.micros <= forget.micros
+        evict = evict.time if isinstance(evict, Either) else evict
+        return isinstance(evict, Time) and evict.micros <= forget.micros
 
     def _ages_none(self, forget: PartitionAge, grouped: Grouped, arrivals: Stamps) -> None:
         """Refuse a batch in which a partition is old when a row arrives, its own or another."""
@@ -153,13 +196,20 @@ class Engine:
 
     def used(self, grouped: Grouped) -> None:
         """Note that the partitions of a batch were used, in the order of their last rows."""
-        ledger, last = self.ledger, grouped.rows(grouped.starts[1:] - 1)
-        ledger.last[grouped.touched] = self.seen_rows + last
+        ledger, touched, places = self.ledger, grouped.touched, grouped.starts[1:] - 1
+        if self.together:  # then some may have no rows
+            some = grouped.lengths > 0
+            touched, places = touched[some], places[some]
+        last = grouped.rows(places)
+        ledger.last[touched] = self.seen_rows + last
         if self.window._pe is not None:  # otherwise nobody asks when
-            arrived = self.until if self.arrivals is None else self.arrivals[last]
-            ledger.stamp[grouped.touched] = arrived
+            ledger.stamp[touched] = self.until if self.arrivals is None else self.arrivals[last]
         self.seen_rows += int(grouped.starts[-1])
         self.advance(self.until)
+
+    def step(self, usual: int) -> int:
+        """How many rows to take at once: with many partitions more, so that each has a few."""
+        return usual * 4 if self.keys is not None and len(self.keys) > MANY else usual
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All firings of a batch."""
@@ -200,14 +250,12 @@ class Engine:
         places = {} if pe is None else {key: place for place, key in enumerate(pe.lru)}
         return [places.get(key, 0) for key in keys]
 
+    def check_load(self, rows: int) -> None:
+        """Refuse to take over what is not worth it for a batch of so many rows."""
+
     def load(self, parts: list[dict[str, Any]]) -> None:
         """Take over what the event engine holds; `Decline` if these columns cannot have it."""
         raise NotImplementedError
-
-    def load_used(self, stored: list[Any], used: list[Any]) -> None:
-        """Take over the order in which partitions were last used; both lists are of their keys."""
-        place = {key: i for i, key in enumerate(used)}
-        self.ledger.last[self.stored()] = [place[key] for key in stored]
 
     def load_asleep(self, parts: list[dict[str, Any]]) -> None:
         """Take over partitions that are not in storage, but remember something."""

@@ -66,13 +66,17 @@ class Entries:
 
     def __init__(self, firings: Firings) -> None:
         self.firings, groups = firings, firings.groups
-        whole = (firings.sizes > 0).astype(np.intp)
-        self.counts = whole if groups is None else groups.counts
+        self._owners: Places | slice = slice(None)
+        self.counts = np.broadcast_to(np.intp(1), len(firings))
         """How many entries each firing has."""
-        self._owners = np.repeat(np.arange(len(firings)), self.counts)
+        if groups is not None or not firings.sizes.all():
+            whole = (firings.sizes > 0).astype(np.intp)
+            self.counts = whole if groups is None else groups.counts
+            self._owners = np.repeat(np.arange(len(firings)), self.counts)
 
     def __len__(self) -> int:
-        return len(self._owners)
+        plain = isinstance(self._owners, slice)
+        return len(self.firings) if plain else len(self._owners)  # type: ignore[arg-type]
 
     def keys(self) -> list[pa.Array]:
         """The columns of the partition key, and of the group."""
@@ -88,7 +92,7 @@ class Entries:
         if self.firings.groups is not None:
             return self.firings.groups.values[function]
         found = self.firings.values[function]
-        return found if len(self) == len(self.firings) else picked(found, self._owners)
+        return found if isinstance(self._owners, slice) else picked(found, self._owners)
 
     def whole_sizes(self) -> pa.Array:
         """How many tuples the firing of each entry has."""
@@ -109,6 +113,8 @@ class Entries:
 
     def counted(self, keep: npt.NDArray[np.bool_]) -> Places:
         """How many entries each firing has of those to keep."""
+        if isinstance(self._owners, slice):
+            return keep.astype(np.intp)
         found: Places = np.bincount(self._owners[keep], minlength=len(self.firings))
         return found
 

@@ -56,6 +56,9 @@ class Function:
         """What `fold` said stays open is carried by these partitions from now on."""
         raise NotImplementedError
 
+    def forget(self, ids: Places) -> None:
+        """These partitions carry nothing any more; what is left of them is of no use."""
+
     def carried(self, ids: Places, sizes: Places) -> Result:
         """The results for what some partitions carry."""
         raise NotImplementedError
@@ -150,6 +153,10 @@ def functions_of(plan: Any, schema: pa.Schema) -> list[Function]:
 
 def function(fold: Fold, attribute: Attribute | None, types: Sequence[pa.DataType]) -> Function:
     """The columnar form of a fold over columns of these types."""
+    from windowlib.columnar.holistic import HOLISTIC  # which are functions themselves
+
+    if fold.kernel in HOLISTIC:
+        return HOLISTIC[fold.kernel](fold, attribute, types)
     return Partial(attribute, kernel(fold, types))
 
 

@@ -71,6 +71,7 @@ class GroupSummaries(Summaries):
     def drop(self, ids: Places) -> None:
         """Some partitions carry nothing any more."""
         slots, _ = self.slots.members.of(ids)
+        super().drop(slots)
         self.slots.close(ids, slots)
 
     # -- hand-over --------------------------------------------------------------------------------

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from windowlib import snapshot
 from windowlib.arrivals import Times
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
-from windowlib.columnar.failed import Failed, failure_of
+from windowlib.columnar.failed import failure_of
 from windowlib.columnar.firings import Firings
+from windowlib.columnar.physical import plain_type
 from windowlib.columnar.stamps import Stamps, read
-from windowlib.columnar.ticks import Ticks, replaced
+from windowlib.columnar.ticks import Broken, Ticks
+from windowlib.dicts import rows_of
 from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
@@ -27,10 +30,10 @@ if TYPE_CHECKING:
 
 WORTH = 256
 """Rows from which on it pays to move the state to arrays."""
-SLICE = 1 << 18
+SLICE = 1 << 16
 """Rows that are worked on at once: their columns fit the cache."""
-MANY = 1 << 14
-"""With more partitions than this, slices are longer, so that each partition gets a few rows."""
+FIRST = 1 << 14
+"""Rows of the first slice, which shows what is coming."""
 PATIENCE = 64
 """The most batches that are left to the event engine before the next try."""
 
@@ -84,7 +87,7 @@ class Batches(Ticks):
         if taken == batch.num_rows:
             return
         self.settle()
-        window, rows = self.window, batch.slice(taken).to_pylist()
+        window, rows = self.window, rows_of(batch.slice(taken))
         if stamps is None:
             window.insert_many(rows)
             return
@@ -92,12 +95,16 @@ class Batches(Ticks):
             window._advance(now)
             window.insert(row)
 
+    def plain_schema(self) -> pa.Schema | None:
+        """The schema of the rows that have come, without encodings; None: none have."""
+        if self.schema is None:
+            return None
+        return pa.schema([(field.name, _plain(field.type)) for field in self.schema])
+
     def _slices(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        step, at = SLICE, 0
+        at = 0
         while at < batch.num_rows:
-            if self.engine is not None and self.engine.keys is not None:
-                many = len(self.engine.keys) > MANY
-                step = SLICE * 16 if many else SLICE
+            step = min(SLICE, FIRST) if self.engine is None else self.engine.step(SLICE)
             yield batch.slice(at, step)
             at += step
 
@@ -115,7 +122,8 @@ class Batches(Ticks):
                 part = None if stamps is None else stamps[lo:hi]
                 if part is not None and window._tick is not None and window._tick <= part[0]:
                     self._advance(int(part[0]))
-                self._take(self._ready(batch.schema), batch.slice(lo, hi - lo), part)
+                engine = self._ready(batch.schema, batch.num_rows)
+                self._take(engine, batch.slice(lo, hi - lo), part)
                 taken = hi
         except Decline as reason:
             self._declined(reason)
@@ -131,16 +139,28 @@ class Batches(Ticks):
             raise Decline(self.reason)  # and not the same again at the next tick
 
     def _take(self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None) -> None:
-        """Insert rows between which nothing is due."""
+        """Insert rows, with all that is due in between."""
         engine.arrive(stamps)
         firings = engine.insert(batch)
-        firings.times = None if stamps is None else stamps[firings.rows]
+        firings.times = engine.times(firings)
+        rows = firings.rows
+        if engine.together:  # then a failure has to say which one it was
+            firings.rows = np.arange(len(firings))
         if (failed := failure_of(self._tell, firings)) is not None:
-            self._fail(engine, batch, stamps, failed)
-        engine.commit()
-        self.window._now = engine.now
+            at = failed.row if engine.together else int(np.searchsorted(rows, failed.row))
+            first, keys = int(np.searchsorted(rows, rows[at])), firings.python_keys()
+            broken = Broken(keys[first:at], keys[at], failed.error)
+            self._fail(engine, batch, stamps, int(rows[at]), broken)
+        self._commit(engine)
 
-    def _ready(self, schema: pa.Schema) -> Engine:
+    def _commit(self, engine: Engine) -> None:
+        ticks, window = engine.ticks, self.window
+        engine.commit()
+        window._now = engine.now
+        if ticks:
+            window._tick = self._tick_after(ticks)
+
+    def _ready(self, schema: pa.Schema, rows: int) -> Engine:
         """The engine, with the window's state in it."""
         schema = schema.remove_metadata()
         if self.engine is not None and self.engine.schema != schema:
@@ -150,10 +170,9 @@ class Batches(Ticks):
 
             window = self.window
             engine = engine_for(window, schema)
+            engine.check_load(rows)
             self._handlers = handlers_of(window)
             engine.load([snapshot._part(window, s) for s in window._subs.values()])
-            if window._pe is not None:
-                engine.load_used(list(window._subs), list(window._pe.lru))
             engine.load_asleep([snapshot._part(window, s) for s in window._asleep.values()])
             self.engine = engine
             window._lead(True)
@@ -171,28 +190,21 @@ class Batches(Ticks):
             consumer(firings)
 
     def _fail(
-        self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None, failed: Failed
+        self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None, row: int, broken: Broken
     ) -> None:
         """Bring the window to where the event engine would have stopped, and raise."""
-        if failed.row:
-            engine.arrive(None if stamps is None else stamps[: failed.row])
-            engine.insert(batch.slice(0, failed.row))
-            engine.commit()
-        self.window._now = engine.now
+        window = self.window
+        if row:
+            engine.arrive(None if stamps is None else stamps[:row])
+            engine.insert(batch.slice(0, row))
+            self._commit(engine)
+        window._now = engine.now
         self.settle()
-        if stamps is not None:
-            self.window._advance(int(stamps[failed.row]))
-
-        def again(window: Any, key: Any) -> None:  # named as handlers are, for the note
-            raise failed.error
-
-        window, handlers = self.window, self.window._on
-        (row,) = batch.slice(failed.row, 1).to_pylist()
-        window._rehandled(replaced(handlers, lambda _: again))
-        try:
-            window.insert(row)
-        finally:
-            window._rehandled(handlers)
+        (tuple_,) = batch.slice(row, 1).to_pylist()
+        with broken.in_place(window):
+            if stamps is not None:
+                window._advance(int(stamps[row]))
+            window.insert(tuple_)
 
     def settle(self) -> None:
         """Give the state back to the event engine."""
@@ -211,3 +223,11 @@ class Batches(Ticks):
         if window._pe is not None:
             numbered = dict(zip(ids.tolist(), subs, strict=True))
             window._pe.refill([numbered[i] for i in engine.used_order().tolist()])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """A type without its encoding, if that is known."""
+    try:
+        return plain_type(kind)
+    except Decline:
+        return kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from windowlib.columnar.store import ROOM, Store
 
 WORTH = 32
 """Kept rows for each new one from which on moving them costs more than array arithmetic gains."""
+PATIENCE = 32
+"""How often rows are moved in vain before they go back to the event engine, which costs more."""
 
 
 class Rows(Mapping[str, Column]):
@@ -61,6 +63,13 @@ class Rows(Mapping[str, Column]):
         column = self._columns[-1]
         return column if self._place is None else column.take(self._place)
 
+    def picked(self, name: str, places: Places) -> Column | None:
+        """Some values of a column, if there is such a column."""
+        if name not in self.names:
+            return None
+        source = places if self._place is None else self._place[places]
+        return self._columns[self.names.index(name)].take(source)
+
     def partition(self, places: Places) -> Places:
         """The number of the partition that each place is in."""
         return np.searchsorted(self.base, places, "right") - 1
@@ -72,6 +81,8 @@ class RowsEngine(Engine):
     names: list[str]
     store: Store
     reads_some = False  # whether nobody looks at columns that are not kept
+    worth = WORTH
+    _in_vain = 0  # rows that were moved, beyond what is worth it
 
     def keep(self, names: list[str], *more: Column) -> None:
         """Say which columns are kept, and give empty ones like those that `more` adds to them."""
@@ -90,8 +101,7 @@ class RowsEngine(Engine):
         self.store.grow(self.ledger.size)
         kept, held = self.store.take(grouped.touched)
         total, new = int(held.sum()), grouped.lengths
-        if total > WORTH * batch.num_rows + ROOM:
-            raise Decline("windows that are long against the batch are better kept row by row")
+        self._move(total, batch.num_rows)
         both = held + new
         ends = np.cumsum(both)
         base = ends - both
@@ -110,6 +120,21 @@ class RowsEngine(Engine):
         rows = Rows(self.names, columns, place)
         rows.base, rows.fresh, rows.ends = base, base + held, ends
         return rows
+
+    def _move(self, held: int, rows: int) -> None:
+        """Refuse to go on moving many rows for a few new ones; once in a while does no harm."""
+        self._in_vain = max(0, self._in_vain + held - self.worth * rows - ROOM)
+        if self._in_vain > PATIENCE * held:
+            self._long()
+
+    def _long(self) -> NoReturn:
+        raise Decline("windows that are long against the batch are better kept row by row")
+
+    def check_load(self, rows: int) -> None:
+        """Refuse windows that are long against a batch of so many rows."""
+        held = sum(len(s.data) for s in self.window._subs.values())
+        if held > self.worth * rows + ROOM:
+            self._long()
 
     def held(self) -> int:
         """How many tuples are kept."""

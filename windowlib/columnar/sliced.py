@@ -55,6 +55,11 @@ class SlicedEngine(Engine):
         # The newest slice is the last of a row.
         self.history = [State(each.kernel, self.kept) for each in self.functions]
 
+    def step(self, usual: int) -> int:
+        """Without partitions, first what fills the window: from then on it is a stream."""
+        left = self.window_size - int(self.ledger.taken[0]) if self.keys is None else 0
+        return left if left > 0 else super().step(usual)
+
     # -- batches ----------------------------------------------------------------------------------
 
     def insert(self, batch: pa.RecordBatch) -> Firings:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from windowlib.columnar.closings import at_ticks, with_others
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
 from windowlib.columnar.firings import Firings, reordered, spread
@@ -23,6 +24,7 @@ from windowlib.columnar.keys import Keys
 from windowlib.columnar.pieces import NONE, Grouped, Places, fired_in_order
 from windowlib.columnar.primitives import chain, oldest_within, ranges
 from windowlib.columnar.rows import Rows, RowsEngine
+from windowlib.columnar.stamps import Stamps
 from windowlib.columnar.store import ROOM
 from windowlib.policies import Count, Delta
 
@@ -54,7 +56,7 @@ class SlidingEngine(RowsEngine):
         self.functions = [] if plan is None else functions_of(each, schema)
         self.groups = None if each is plan else group_keys(plan.group_by, self.type_of)  # type: ignore[union-attr]
         self.since_tick = 0  # how many rows have come since the clock last fired all partitions
-        self.reads_some = bool(self.functions)
+        self.reads_some = bool(self.functions) and window._consumer is not None
         self.keep(self._names(schema))
 
     def _delta(self, policy: Any) -> DeltaColumn | None:
@@ -63,12 +65,12 @@ class SlidingEngine(RowsEngine):
         return DeltaColumn(policy, self.type_of(policy.attribute))
 
     def _names(self, schema: pa.Schema) -> list[str]:
-        """The columns that have to be kept: those that are read again."""
-        if not self.functions:
+        """The columns that have to be kept: those that are read again, by us or by users."""
+        if not self.reads_some:
             return list(schema.names)
         inputs = Inputs(empty_batch(schema))
         deltas = [each.policy.attribute for each in (self.evict_delta, self.trigger_delta) if each]
-        names = self.groups.names if self.groups else ()
+        names = () if self.groups is None else self.groups.names
         for attribute in (*deltas, *names, *(each.attribute for each in self.functions)):
             inputs.read(attribute)
         return [name for name in schema.names if name in inputs.asked]  # as rows have them
@@ -81,6 +83,9 @@ class SlidingEngine(RowsEngine):
         rows = self.rows(batch, grouped)
         inputs = Inputs(rows)
         age, marks = self._values(inputs, rows)
+        if self.ticks:
+            self.pending = (grouped, rows, age, None)
+            return self._ticked(grouped, rows, inputs, age)
         places, references = self._triggers(grouped, rows, marks)
         number = rows.partition(places)
         lo, hi, full = self._extents(grouped, rows, age, places, number)
@@ -89,20 +94,77 @@ class SlidingEngine(RowsEngine):
         new = places - rows.fresh[number] + grouped.starts[:-1][number]
         order, cause = fired_in_order(grouped.rows(new), grouped)
         self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
+        self.pending = (grouped, rows, age, references)
+        return self._firings(grouped.touched[number], rows, inputs, lo, hi, order, cause)
+
+    def _firings(
+        self,
+        ids: Places,
+        rows: Rows,
+        inputs: Inputs,
+        lo: Places,
+        hi: Places,
+        order: Places | slice,
+        cause: Places,
+    ) -> Firings:
+        """Firings over extents of rows, which are then put in order."""
         found, groups = [], None
         if self.groups is None:
             found = [reordered(each, order) for each in self._results(inputs, lo, hi)]
-        lo, hi, number = lo[order], hi[order], number[order]
+        ids, lo, hi = ids[order], lo[order], hi[order]
         if self.groups is not None:
             groups = self._grouped(self.groups, inputs, lo, hi)
-        self.pending = (grouped, rows, age, references)
-        ids = grouped.touched[number]
         return Firings(self.keys, ids, hi - lo, found, cause, groups, lo, hi, content=rows)
 
     def _grouped(self, keys: Keys, inputs: Inputs, lo: Places, hi: Places) -> Groups:
         codes = keys.encode([inputs.arrow(name) for name in keys.names])
         columns = [inputs.read(each.attribute) for each in self.functions]
         return over_groups(self.functions, keys, codes, columns, lo, hi)
+
+    def grouped(self, batch: pa.RecordBatch) -> Grouped:
+        """The batch by partition; at a tick, with all partitions in it."""
+        found = super().grouped(batch)
+        return with_others(found, np.flatnonzero(self.ledger.alive)) if self.ticks else found
+
+    def _ticked(self, grouped: Grouped, rows: Rows, inputs: Inputs, age: Any) -> Firings:
+        """The triggers of a batch in which the clock ticks: each for all partitions in storage."""
+        behind = np.searchsorted(self.passed, np.arange(1, self.ticks + 1))
+        number, tick, hi = at_ticks(grouped, behind)
+        hi += (rows.fresh - grouped.starts[:-1])[number]
+        there = hi > rows.base[number]
+        number, tick, hi = number[there], tick[there], hi[there]
+        times = self.tick_times()[tick]
+        lo, full = self._held(grouped, rows, age, number, hi, times)
+        full = (full | self.partial) & (hi > lo)
+        born = self._births(grouped, rows, age, number, hi)
+        number, tick, times, lo, hi, born = (
+            each[full] for each in (number, tick, times, lo, hi, born)
+        )
+        order = np.lexsort((born, tick))
+        self.fired_at = times[order]
+        self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
+        ids, cause = grouped.touched[number], behind[tick[order]]
+        return self._firings(ids, rows, inputs, lo, hi, order, cause)
+
+    def _held(
+        self, grouped: Grouped, rows: Rows, age: Any, number: Places, hi: Places, times: Stamps
+    ) -> tuple[Places, Any]:
+        """What partitions hold behind the rows before `hi`, and whether they have been full."""
+        base = rows.base[number]
+        if self.evict_delta is None:
+            lo = np.maximum(hi - self.size, base)
+            return lo, hi - lo >= self.size
+        last, limit = hi - 1, self.evict_delta.threshold
+        lo = oldest_within(age, base, last, age[last], limit)
+        return lo, self.ledger.full[grouped.touched][number] | (lo > base)
+
+    def _births(self, grouped: Grouped, rows: Rows, age: Any, number: Places, hi: Places) -> Places:
+        """Since when partitions are in storage, at some ticks."""
+        old = self.ledger.born[grouped.touched]
+        first = np.minimum(grouped.starts[:-1], grouped.starts[-1] - 1)
+        new = self.seen_rows + grouped.rows(first)
+        born: Places = np.where(self.ledger.alive[grouped.touched], old, new)[number]
+        return born
 
     def _results(self, inputs: Inputs, lo: Places, hi: Places) -> list[Any]:
         """The values of all functions; those of an empty extent are null."""
@@ -206,13 +268,7 @@ class SlidingEngine(RowsEngine):
         if not self.partial:
             full = self.ledger.full[ids] if self.evict_delta else lengths >= self.size
             ids, lo, hi = ids[full], lo[full], hi[full]
-        inputs, found, groups = Inputs(rows), [], None
-        if self.groups is None:
-            found = self._results(inputs, lo, hi)
-        else:
-            groups = self._grouped(self.groups, inputs, lo, hi)
-        number = np.arange(len(ids))
-        return Firings(self.keys, ids, hi - lo, found, number, groups, lo, hi, content=rows)
+        return self._firings(ids, rows, Inputs(rows), lo, hi, slice(None), np.arange(len(ids)))
 
     def _worth_reading(self, ids: Places) -> None:
         """Refuse to read very many rows again and again; what is kept up to date is not read."""

@@ -54,10 +54,17 @@ class Buffer:
             valid = None if self._valid is None else self._valid[places]
             valid = None if valid is None or valid.all() else valid
             return Column(self.kind, self._data[places], valid)
+        return self.whole().take(places)
+
+    def whole(self) -> Column:
+        """All values, those that are no longer needed too; a view, where they are numbers."""
+        if self._data is not None:
+            valid = None if self._valid is None else self._valid[: self.size]
+            return Column(self.kind, self._data[: self.size], valid)
         if len(self._chunks) != 1:
             whole = pa.concat_arrays(self._chunks) if self._chunks else pa.array([], self.kind)
             self._chunks = [whole]
-        return Column.of(self._chunks[0]).take(places)
+        return Column.of(self._chunks[0])
 
     def replace(self, column: Column) -> None:
         """Hold these values and no others."""
@@ -96,6 +103,14 @@ class Store:
         lengths = self.lengths[ids]
         places = ranges(self.starts[ids], lengths)
         return [buffer.take(places) for buffer in self._buffers], lengths
+
+    def whole(self, column: int) -> Column:
+        """A column of all rows, by their place in storage, garbage too."""
+        return self._buffers[column].whole()
+
+    def places(self, ids: Places) -> Places:
+        """Where in storage the rows of some partitions are, one partition after the other."""
+        return ranges(self.starts[ids], self.lengths[ids])
 
     def none(self) -> list[Column]:
         """No rows."""

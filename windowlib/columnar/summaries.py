@@ -48,6 +48,8 @@ class Summaries:
 
     def drop(self, ids: Places) -> None:
         """Some partitions carry nothing any more; their state is never read again."""
+        for each in self.functions:
+            each.forget(ids)
 
     def load(self, ids: Places, sizes: Places, saved: list[Any]) -> None:
         """Take over what windows save of the summaries of some partitions, which hold tuples."""

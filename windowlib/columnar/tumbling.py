@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from windowlib.columnar.closings import Carried, Closings, by_lapse, by_ticks, with_others
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
 from windowlib.columnar.engine import Engine
@@ -17,6 +18,7 @@ from windowlib.columnar.groups import group_keys
 from windowlib.columnar.inputs import Inputs, Sorted
 from windowlib.columnar.pieces import NONE, Grouped, Pieces, Places, by_count, by_cuts, whole
 from windowlib.columnar.primitives import chain
+from windowlib.columnar.stamps import HUGE
 from windowlib.columnar.summaries import Summaries
 from windowlib.policies import Count, Delta, Either
 
@@ -32,8 +34,8 @@ class TumblingEngine(Engine):
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema, n=0, ref=0, known=False)
         evict = window.spec.evict
-        if isinstance(evict, Either):
-            raise Decline(f"{evict} runs on the clock")
+        self.lapse = min(evict.time.micros, HUGE) if isinstance(evict, Either) else 0
+        evict = evict.count if isinstance(evict, Either) else evict
         self.size = evict.size if isinstance(evict, Count) else 0
         if isinstance(evict, Count) and not self.size:
             raise Decline("Count(0) keeps nothing")
@@ -55,6 +57,37 @@ class TumblingEngine(Engine):
         types = [self.type_of(name) for name in keys.names]
         return GroupSummaries(functions_of(each, self.schema), keys, types)
 
+    # -- time -------------------------------------------------------------------------------------
+
+    def due(self) -> int | None:
+        """When the first of the open subwindows has been open for long enough."""
+        opened = self.ledger.ref[self.ledger.alive]
+        return int(opened.min()) + self.lapse if self.lapse and len(opened) else None
+
+    def grouped(self, batch: pa.RecordBatch) -> Grouped:
+        """The batch by partition, with those that time closes before its last row is in."""
+        found, ledger = super().grouped(batch), self.ledger
+        if self.ticks:
+            return with_others(found, np.flatnonzero(ledger.alive))
+        if self.lapse:
+            over = ledger.alive & (ledger.ref + self.lapse <= self.until)
+            return with_others(found, np.flatnonzero(over))
+        return found
+
+    def _closed(self, grouped: Grouped) -> Closings | None:
+        """What time closes, if it closes anything."""
+        ledger, touched = self.ledger, grouped.touched
+        n, ref, born = ledger.n[touched], ledger.ref[touched], ledger.born[touched]
+        carried = Carried(n, ref, born, self.seen_rows)
+        arrivals = self.arrivals
+        if self.ticks and arrivals is not None:
+            return by_ticks(grouped, carried, arrivals, self.passed, self.tick_times())
+        if self.lapse:
+            if arrivals is None:
+                arrivals = np.full(int(grouped.starts[-1]), self.until)
+            return by_lapse(grouped, carried, arrivals, self.size, self.lapse)
+        return None
+
     # -- batches ----------------------------------------------------------------------------------
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
@@ -70,6 +103,9 @@ class TumblingEngine(Engine):
         return Firings(self.keys, ids, sizes, values, pieces.rows, groups)
 
     def _pieces(self, grouped: Grouped, columns: Sorted) -> tuple[Pieces, Any]:
+        if (closings := self._closed(grouped)) is not None:
+            self.fired_at = closings.times
+            return closings.pieces, closings.opened
         carried = self.ledger.n[grouped.touched]
         if self.size:
             return by_count(grouped, carried, self.size), None
@@ -95,7 +131,11 @@ class TumblingEngine(Engine):
             self.left += int(pieces.fired_sizes.sum())
             ledger.alive[touched] = False
             ledger.alive[open_ids] = True
-            fresh = np.setdiff1d(pieces.stays, pieces.joins, assume_unique=True)
+            if self.lapse:
+                ledger.ref[open_ids] = references
+            joined = np.zeros(len(pieces.starts), bool)
+            joined[pieces.joins] = True
+            fresh = pieces.stays[~joined[pieces.stays]]
         else:
             np.add.at(ledger.taken, pieces.fired_ids, pieces.fired_sizes)
             ledger.ref[touched], ledger.known[touched] = references, True
@@ -147,6 +187,8 @@ class TumblingEngine(Engine):
             values = [part["ref"][0] for part in parts if part["ref"]]
             ledger.ref[ids[known]] = self.delta.load(values) if values else NONE
             ledger.known[ids] = known
+        elif self.lapse:
+            ledger.ref[ids] = [part["ref"][0] for part in parts]
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
         """What the event engine needs to go on with these partitions."""
@@ -158,4 +200,7 @@ class TumblingEngine(Engine):
         if self.delta is not None:
             for part, ref in zip(parts, self.delta.python(self.ledger.ref[ids]), strict=True):
                 part["ref"] = [ref]
+        elif self.lapse:
+            for part, first in zip(parts, self.ledger.ref[ids].tolist(), strict=True):
+                part["ref"] = [first]
         return parts

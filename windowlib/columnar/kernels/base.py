@@ -156,10 +156,13 @@ def replaced(planes: Planes, places: Array, new: Planes, size: int) -> Planes:
 
 def bounded(data: Plane, times: int) -> None:
     """Refuse whole numbers whose sum might leave 64 bits."""
-    if data is not None and len(data):
-        largest = max(-float(data.min()), float(data.max()))
-        if largest * max(times, 1) >= LIMIT:
-            raise Decline("a sum of whole numbers might need more than 64 bits")
+    if data is not None and farthest(data) * max(times, 1) >= LIMIT:
+        raise Decline("a sum of whole numbers might need more than 64 bits")
+
+
+def farthest(data: Array) -> int:
+    """The distance from 0 of the whole number that is farthest from it."""
+    return max(-int(data.min()), int(data.max())) if len(data) else 0  # 2**53 + 1 is no float
 
 
 def physical(name: str, kind: pa.DataType) -> None:

@@ -26,6 +26,7 @@ from windowlib.columnar.kernels.base import (
     bounded,
     column,
     data_of,
+    farthest,
     is_number,
     masked,
     nulls,
@@ -256,7 +257,7 @@ class Mean(Sum):
 
 def _floats(numbers: Array) -> bool:
     """Whether whole numbers are floats, too."""
-    return not len(numbers) or max(-float(numbers.min()), float(numbers.max())) <= EXACT
+    return farthest(numbers) <= EXACT
 
 
 def is_decimal(kind: pa.DataType) -> bool:
@@ -318,7 +319,7 @@ class WeightedMeanKernel(Kernel):
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """Both sums."""
         for each, integer in zip(values, self.whole, strict=True):
-            if integer and len(each) and float(np.abs(each.data).max()) > EXACT:
+            if integer and farthest(each.data) > EXACT:
                 raise Decline("weighted_mean of whole numbers that are no floats")
         x, weight = (each.data.astype(np.float64) for each in values)
         valid = _both_valid(values)
