@@ -133,9 +133,12 @@ class JoinColumns:
         self._wait = 0
         if outcome is None:
             return None
+        stopped = None
         try:
             self._send(engine, outcome, port)
-        except Stopped as stopped:
+        except Stopped as found:
+            stopped = found  # its error is raised again outside, as it has not come of this one
+        if stopped is not None:
             self._fail(engine, batch, port, stopped, insert)
         engine.commit()
         return True

@@ -62,6 +62,16 @@ def test_a_wrong_output_type_is_found_before_a_row_is_taken():
     assert before == running.snapshot()
 
 
+def chain_of(error: BaseException | None) -> list[BaseException]:
+    """An error, what it followed from, and so on."""
+    seen: list[BaseException] = []
+    while error is not None:
+        assert not any(error is each for each in seen)
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return seen
+
+
 class Raises(WindowEvents[Any, Any]):
     content = "arrow"
 
@@ -76,13 +86,7 @@ def test_an_error_of_a_handler_keeps_its_cause_and_does_not_follow_from_itself()
     window = TumblingWindow(Tumbling(Count(2), by="k"), events=Raises())
     with pytest.raises(RuntimeError) as caught:
         window.insert_batch(BATCH)
-    seen: list[BaseException] = []
-    error: BaseException | None = caught.value
-    while error is not None:
-        assert not any(error is each for each in seen)
-        seen.append(error)
-        error = error.__cause__ or error.__context__
-    assert [RuntimeError, KeyError] == list(map(type, seen))
+    assert [RuntimeError, KeyError] == list(map(type, chain_of(caught.value)))
 
 
 @pytest.mark.parametrize("read", ["keys", "full", "newest", "summary"])
@@ -133,6 +137,18 @@ def test_explain_knows_the_operator_that_reads_the_batches():
     assert "batches    columnar" in chain.explain(BATCH)
 
 
-def test_explain_is_about_the_first_input():
+def test_an_operator_that_takes_batches_itself_says_so_once():
     join = Join(left=Sliding(Count(2)), right=Sliding(Count(2)), left_on="k", right_on="q")
-    assert 1 == join.explain(BATCH).count("batches")
+    assert 1 == join.explain(BATCH).count("batches ")
+
+
+def test_an_error_of_who_reads_a_join_does_not_follow_from_itself():
+    def fail(row: Any) -> None:
+        raise RuntimeError("full")
+
+    running = Join(left=Sliding(Count(9)), right=Sliding(Count(9)), on="x").open()
+    running.connect(0, fail)
+    running.insert_batch(BATCH, 0)
+    with pytest.raises(RuntimeError) as caught:
+        running.insert_batch(BATCH.slice(ROWS - 300), 1)
+    assert [RuntimeError] == list(map(type, chain_of(caught.value)))
