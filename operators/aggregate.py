@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from operators.aggregate_checks import (
@@ -14,18 +15,19 @@ from operators.aggregate_checks import (
     columns,
     take_aliases,
 )
-from operators.batches import made
+from operators.batches import Made, made
 from operators.compile import Outputs, merged
 from operators.expressions import Expr
 from operators.groups import GroupedPlan, GroupValues
 from operators.late import Latest
 from operators.making import Agg
 from operators.windows import each_partition, window_of
-from windowlib.attributes import key_getter, one_key
+from windowlib.attributes import one_key
 from windowlib.incremental import describe
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
 from windowlib.policies import Attribute, Delta, Time
+from windowlib.running import nowhere
 from windowlib.sliding import SlidingWindow
 from windowlib.spec import By, Sliding, Spec, Tumbling
 from windowlib.summarizers import Plan
@@ -136,7 +138,7 @@ class Aggregate(Operator):
         if self.group_by is None:
             return Plan(recipes, short=False, named=False)
         shown = f"group_by={self.group_by!r}"
-        return GroupedPlan(recipes, key_getter(self.group_by, shown), shown)
+        return GroupedPlan(recipes, self.group_by, shown)
 
     def _register(self, spec: Spec) -> None:
         """Only the handlers that this configuration needs: a window pays for each."""
@@ -170,7 +172,7 @@ class Aggregate(Operator):
         use = self.outputs.make if self._one_row else self._rows
         self._full = window._reader(use, partial=self.partial == "emit")
         self._any = window._reader(use, partial=True)
-        if self._one_row and self.late == "keep":
+        if self.late == "keep" and not self._only_changes:
             window._consumer = self._fired
             window._partial = self.partial == "emit"
 
@@ -179,16 +181,36 @@ class Aggregate(Operator):
         from windowlib.columnar.failed import Failed
 
         columns = made(self.outputs, firings)
-        if self._many is not None:
-            self._many(columns)
-            return
-        row, punct = self._outputs[0], self._puncts[0]
-        for at, found in enumerate(columns.rows()):
-            try:
-                row(found)
+        send = self._send_columns if columns.plain and self._many is not None else self._send_rows
+        done = 0
+        try:
+            for done in send(columns):  # noqa: B007 - where it stopped, if it raises
+                pass
+        except Exception as error:
+            raise Failed(int(firings.rows[done]), error) from error
+
+    def _send_rows(self, columns: Made) -> Iterator[int]:
+        """Send the rows of each firing, and a punctuation; gives how many are done."""
+        row, punct, rows = self._outputs[0], self._puncts[0], columns.rows()
+        for done, count in enumerate(columns.counts.tolist(), 1):
+            for each in islice(rows, count):
+                if columns.passes is None or columns.passes(each):
+                    row(each)
+            punct()
+            yield done
+
+    def _send_columns(self, columns: Made) -> Iterator[int]:
+        """Send all rows at once; gives how many firings are done."""
+        punct, many, done = self._puncts[0], self._many, 0
+        assert many is not None
+        try:
+            for done in range(len(columns.counts)) if punct is not nowhere else ():
+                yield done
                 punct()
-            except Exception as error:
-                raise Failed(int(firings.rows[at]), error) from error
+        except Exception:
+            many(columns.head(done + 1))
+            raise
+        many(columns)
 
     def _in_order(self, tuple_: Any, port: int) -> None:
         """Take a row, unless it is late."""
@@ -288,6 +310,8 @@ class Aggregate(Operator):
 
         (spec,), (given,) = self.windows, columns
         assert spec is not None
+        if given is None:
+            return None
         return output_schema(self.outputs, spec.by, self.group_by, given)
 
     def notes(self) -> Iterable[tuple[str, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from operators.compile import Outputs
@@ -11,14 +12,32 @@ from operators.making import Agg
 from windowlib.batched import array_of
 
 if TYPE_CHECKING:
-    from windowlib.columnar.firings import Firings
+    from windowlib.columnar.firings import Entries, Firings
 
 
 class Made:
-    """Rows as columns: each an Arrow array, or a list where Arrow has no exact type."""
+    """Rows as columns: each an Arrow array, or a list where Arrow has no exact type.
 
-    def __init__(self, columns: dict[str, Any], size: int) -> None:
-        self.columns, self.size = columns, size
+    The rows of one firing are next to each other; `counts` says how many each has. If `passes` is
+    not None, it is the user's condition, a function that has yet to see each row.
+    """
+
+    def __init__(self, columns: dict[str, Any], counts: Any, passes: Any, failure: Any) -> None:
+        self.columns, self.counts, self.passes = columns, counts, passes
+        self.failure: tuple[int, Exception] | None = failure
+        """A row that has no value, and why; whatever is behind it does not count."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether the columns are all there is to the rows."""
+        return self.passes is None and self.failure is None
+
+    def head(self, firings: int) -> Made:
+        """The rows of the first firings."""
+        counts = self.counts[:firings]
+        size = int(counts.sum())
+        columns = {name: column[:size] for name, column in self.columns.items()}
+        return Made(columns, counts, None, None)
 
     def arrow(self, schema: Any) -> Any:
         """The rows as an Arrow batch of these types; of a null type, as the values are."""
@@ -31,16 +50,18 @@ class Made:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows as the event engine makes them."""
+        """The rows as the event engine makes them; raises where one has no value."""
+        from windowlib.columnar.results import as_list
+
         names = list(self.columns)
         lists = [as_list(column) for column in self.columns.values()]
-        return (dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True))
-
-
-def as_list(column: Any) -> list[Any]:
-    """A column as Python values."""
-    found: list[Any] = column if isinstance(column, list) else column.to_pylist()
-    return found
+        rows = (dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True))
+        if self.failure is None:
+            yield from rows
+        else:
+            place, error = self.failure
+            yield from islice(rows, place)
+            raise error
 
 
 def as_array(field: Any, column: Any) -> Any:
@@ -50,64 +71,84 @@ def as_array(field: Any, column: Any) -> Any:
     known = not pa.types.is_null(field.type)
     if isinstance(column, list):
         return array_of(field, column)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    return column.cast(field.type) if known and column.type != field.type else column
+    if not known or column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException:  # a value that does not fit, which is said as of a row
+        return array_of(field, column.to_pylist())
 
 
 def made(outputs: Outputs, firings: Firings) -> Made:
-    """One row for each firing."""
-    columns: dict[str, Any] = {}
-    if firings.keys is not None:
-        columns |= zip(outputs.keys, firings.keys.arrow(firings.ids), strict=False)
-    leaf = _leaves(outputs, firings)
-    for name, expression in outputs.expressions.items():
-        columns[name] = (
-            leaf(expression) if isinstance(expression, Agg) else _value(expression, leaf)
-        )
-    return Made(columns, len(firings))
+    """One row for each firing that is not empty, or for each of its groups."""
+    from windowlib.columnar.firings import Entries
+
+    return _Making(outputs, Entries(firings)).made()
 
 
-def _leaves(outputs: Outputs, firings: Firings) -> Callable[[Expr], Any]:
-    """What gives the values of an aggregate for all firings."""
-    import pyarrow as pa
+class _Making:
+    """The columns of all rows, before and after the condition."""
 
-    def leaf(aggregate: Expr) -> Any:
-        place = outputs.place(aggregate)
-        if place < len(firings.values):
-            return firings.values[place]
-        which = place - len(firings.values)
-        if which == 0:
-            return pa.array(firings.sizes)
-        sizes = firings.sizes.tolist()
-        return [1 for _ in sizes] if which == 1 else [[n] for n in sizes]
+    def __init__(self, outputs: Outputs, entries: Entries) -> None:
+        self.outputs, self.entries = outputs, entries
+        self.failure: tuple[int, Exception] | None = None
 
-    return leaf
+    def made(self) -> Made:
+        outputs, entries = self.outputs, self.entries
+        columns: dict[str, Any] = dict(zip(outputs.keys, entries.keys(), strict=True))
+        for name, expression in outputs.expressions.items():
+            columns[name] = self._value(expression)
+        if isinstance(outputs.having, Expr):
+            return self._filtered(columns, self._value(outputs.having))
+        return Made(columns, entries.counts, outputs.having, self.failure)
 
+    def _filtered(self, columns: dict[str, Any], condition: Any) -> Made:
+        """The rows for which a condition is true."""
+        from windowlib.columnar.results import picked, truth
 
-def _value(expression: Expr, leaf: Callable[[Expr], Any]) -> Any:
-    """An expression of aggregates for all firings, at once if that is exact."""
-    from windowlib.columnar.columns import Column
-    from windowlib.columnar.decline import Decline
+        keep, failure = truth(condition), self.failure
+        if failure is not None:
+            place, error = failure
+            failure = (int(keep[:place].sum()), error)
+            keep[place] = True  # so that it is reached, and raises
+        (places,) = keep.nonzero()
+        kept = {name: picked(column, places) for name, column in columns.items()}
+        return Made(kept, self.entries.counted(keep), None, failure)
 
-    def column(aggregate: Expr) -> Column:
-        found = leaf(aggregate)
-        if isinstance(found, list):
-            raise Decline("values without an Arrow type")
-        return Column.of(found)
+    def _value(self, expression: Expr) -> Any:
+        """An expression of aggregates for all rows, at once if that is exact."""
+        from windowlib.columnar.decline import Decline
+        from windowlib.columnar.results import as_column
 
-    try:
-        return expression.columnar(column).arrow()
-    except Decline:
-        return one_by_one(expression, leaf)
+        if isinstance(expression, Agg):
+            return self._leaf(expression)
+        try:
+            return expression.columnar(lambda leaf: as_column(self._leaf(leaf))).arrow()
+        except Decline:
+            return self._one_by_one(expression)
 
+    def _one_by_one(self, expression: Expr) -> list[Any]:
+        """An expression of aggregates, row by row, up to the first that has no value."""
+        from windowlib.columnar.results import as_list
 
-def one_by_one(expression: Expr, leaf: Callable[[Expr], Any]) -> list[Any]:
-    """An expression of aggregates, firing by firing."""
-    leaves = list(dict.fromkeys(expression.leaves()))
-    lists = [as_list(leaf(each)) for each in leaves]
-    found = []
-    for row in zip(*lists, strict=True):
-        values = dict(zip(leaves, row, strict=True))
-        found.append(expression.evaluate(values.__getitem__))
-    return found
+        leaves = list(dict.fromkeys(expression.leaves()))
+        lists = [as_list(self._leaf(each)) for each in leaves]
+        found: list[Any] = [None] * len(self.entries)
+        for i, row in enumerate(zip(*lists, strict=True)):
+            values = dict(zip(leaves, row, strict=True))
+            try:
+                found[i] = expression.evaluate(values.__getitem__)
+            except Exception as error:
+                if self.failure is None or i < self.failure[0]:
+                    self.failure = i, error
+                break
+        return found
+
+    def _leaf(self, aggregate: Expr) -> Any:
+        """The values of an aggregate for all rows."""
+        entries, summaries = self.entries, len(self.outputs.recipes)
+        place = self.outputs.place(aggregate)
+        if place < summaries:
+            return entries.values(place)
+        whole = (entries.whole_sizes, entries.group_counts, entries.group_sizes)
+        return whole[place - summaries]()

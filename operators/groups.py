@@ -7,11 +7,11 @@ Groups come in the order of their first tuple in the window.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from operators.functions.ordering import hashable
-from windowlib.attributes import one_key
+from windowlib.attributes import key_getter, one_key
 from windowlib.incremental import Incremental
 from windowlib.subwindow import Subwindow
 from windowlib.summarizers import Plan, Ready, Recipe
@@ -28,12 +28,11 @@ class GroupValues(NamedTuple):
 class GroupedPlan(Plan):
     """A plan whose summaries are kept once for each group; a value is a list of `GroupValues`."""
 
-    def __init__(
-        self, recipes: Mapping[str, Recipe], group_of: Callable[[Any], Any], shown: str
-    ) -> None:
+    def __init__(self, recipes: Mapping[str, Recipe], group_by: Any, shown: str) -> None:
         super().__init__(recipes, short=False, named=False)
         self.each = Plan(recipes, short=False, named=False)
-        self._group_of = group_of
+        self.group_by = group_by
+        self._group_of = key_getter(group_by, shown)
         self.shown = shown
 
     def group_of(self, row: Any) -> Any:

@@ -16,7 +16,7 @@ from operators.passing import Columns
 from windowlib import snapshot
 from windowlib.dicts import dict_rows
 from windowlib.errors import SchemaError
-from windowlib.running import _nowhere
+from windowlib.running import nowhere
 
 if TYPE_CHECKING:
     from operators.join import Join
@@ -133,9 +133,12 @@ class JoinColumns:
         self._wait = 0
         if outcome is None:
             return None
+        stopped = None
         try:
             self._send(engine, outcome, port)
-        except Stopped as stopped:
+        except Stopped as found:
+            stopped = found  # its error is raised again outside, as it has not come of this one
+        if stopped is not None:
             self._fail(engine, batch, port, stopped, insert)
         engine.commit()
         return True
@@ -151,7 +154,7 @@ class JoinColumns:
             return
         made = JoinRows(join, engine, outcome, port)
         apart = join._sides[port].output if join._apart and join._outer[port] else 0
-        if join._many is None or (apart and join._outputs[apart] is not _nowhere):
+        if join._many is None or (apart and join._outputs[apart] is not nowhere):
             self._send_rows(made, outcome, apart)
             return
         if apart:

@@ -61,7 +61,7 @@ def _computed(expression: Any, type_of: Callable[[Expr], Any]) -> Any:
     import pyarrow as pa
 
     if isinstance(expression, Negative):
-        return _computed(expression.operand, type_of)
+        return _negative(_computed(expression.operand, type_of))
     if not isinstance(expression, Binary):
         return type_of(expression) if isinstance(expression, Expr) else _of_constant(expression)
     if expression.sign in ("<", "<=", ">", ">=", "==", "!=", "&", "|"):
@@ -77,6 +77,17 @@ def _computed(expression: Any, type_of: Callable[[Expr], Any]) -> Any:
     if expression.sign == "**":  # a negative power of a whole number is none
         return None
     return pa.float64() if expression.sign == "/" else pa.int64()
+
+
+def _negative(kind: Any) -> Any:
+    """The type of values with the other sign: -(-128) is no int8, and -True is -1."""
+    import pyarrow as pa
+
+    if kind is None or pa.types.is_decimal(kind) or pa.types.is_duration(kind):
+        return kind
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    return pa.int64() if _number(kind) else None
 
 
 def _of_constant(value: Any) -> Any:
@@ -190,4 +201,5 @@ def _plain(kind: Any) -> Any:
     """A type without its encoding."""
     import pyarrow as pa
 
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    encoded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
+    return _plain(kind.value_type) if encoded else kind

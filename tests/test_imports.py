@@ -2,6 +2,7 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 import ast
+import importlib.util
 import os
 import subprocess
 import sys
@@ -13,6 +14,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "windowlib"
 FILES = sorted(PACKAGE.rglob("*.py"))
 OPERATORS = sorted((ROOT / "operators").rglob("*.py"))
+COLUMNAR = PACKAGE / "columnar"
+COMPILED = {"compiled", "speed"}  # need numba, and are loaded where it is installed
 # What is built on the library, and what the command line is made of.
 TOOLS = {"cli", "conformance", "demo", "samples", "svg", "timeline", "trace"}
 
@@ -25,11 +28,11 @@ def module_of(path):
 files = pytest.mark.parametrize("path", FILES, ids=module_of)
 
 
-def python(code, *flags):
+def python(code, *flags, alone=True):
     """What a new process writes, which knows the standard library and this folder alone."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(
-        [sys.executable, "-S", "-W", "error", *flags, "-c", code],
+        [sys.executable, *(["-S"] if alone else []), "-W", "error", *flags, "-c", code],
         env={**clean, "PYTHONPATH": str(ROOT)},
         cwd="/",
         capture_output=True,
@@ -115,8 +118,16 @@ other.restore(pickle.loads(pickle.dumps(window.snapshot())))
     assert "a 2.0\n" == python(code)
 
 
-def test_every_module_can_be_the_first_to_be_imported():
-    names = [module_of(path) for path in FILES if path.stem != "__main__" and path != FACADE]
+def columnar(path):
+    """Whether a module works on arrays, and may need what the library does not."""
+    return COLUMNAR in path.parents
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["the library", "its arrays"])
+def test_every_module_can_be_the_first_to_be_imported(alone):
+    skipped = {"__main__"} if importlib.util.find_spec("numba") else {"__main__", *COMPILED}
+    kept = [path for path in FILES if path.stem not in skipped and path != FACADE]
+    names = [module_of(path) for path in kept if columnar(path) != alone]
     code = f"""
 import importlib, sys
 for name in {names!r}:
@@ -125,7 +136,7 @@ for name in {names!r}:
     importlib.import_module(name)
 print("all")
 """
-    assert "all\n" == python(code)
+    assert "all\n" == python(code, alone=alone)
 
 
 # -- who knows whom --
@@ -182,14 +193,26 @@ def test_the_operators_have_our_name_too():
 
 @pytest.mark.parametrize("path", [p for p in FILES if p != FACADE], ids=module_of)
 def test_a_module_imports_the_standard_library_and_windowlib(path):
-    assert tops(known(path, anywhere=False)) <= sys.stdlib_module_names | {"windowlib"}
+    arrays = {"numpy", "pyarrow"} if columnar(path) else set()
+    compiled = {"numba"} if columnar(path) and path.stem in COMPILED else set()
+    ours = {"windowlib"} | arrays | compiled
+    assert tops(known(path, anywhere=False)) <= sys.stdlib_module_names | ours
 
 
 @pytest.mark.parametrize("path", OPERATORS, ids=module_of)
 def test_an_operator_imports_the_standard_library_windowlib_and_other_operators(path):
     ours = {"windowlib", "operators"}
     assert tops(known(path, anywhere=False)) <= sys.stdlib_module_names | ours
-    assert tops(known(path, anywhere=True)) <= sys.stdlib_module_names | ours | {"sortedcontainers"}
+    later = {"sortedcontainers", "numpy", "pyarrow"}
+    assert tops(known(path, anywhere=True)) <= sys.stdlib_module_names | ours | later
+
+
+OTHERS = [path for path in [*FILES, *OPERATORS] if not columnar(path) and path != FACADE]
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=module_of)
+def test_the_arrays_are_imported_by_the_first_batch_and_not_before(path):
+    assert not [name for name in known(path, anywhere=False) if "columnar" in name.split(".")]
 
 
 def is_core(path):

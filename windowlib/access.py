@@ -22,6 +22,7 @@ DEFAULT_KEY: Final = None
 class Access(Batched, Generic[T, K]):
     """The reading half of a window."""
 
+    spec: Any
     _subs: dict[Any, Subwindow]
     _asleep: dict[Any, Subwindow]
     _left: int
@@ -127,6 +128,10 @@ class Access(Batched, Generic[T, K]):
         msg = f"summary({key!r}): this window has no summarizer. Build it with summarizer=..."
         raise AccessError(msg)
 
+    def __repr__(self) -> str:
+        shown = f"{len(self.keys())} partitions" if self.spec.partitioned else f"{len(self)} tuples"
+        return f"<{type(self).__name__} '{self.spec}', {shown}>"
+
     # -- what each kind of window does its own way ------------------------------------------------
 
     def _size(self, s: Subwindow) -> int:
@@ -140,6 +145,10 @@ class Access(Batched, Generic[T, K]):
     def _due(self) -> int | None:
         """When something has to happen next, in microseconds, or None."""
         raise NotImplementedError
+
+    def _wakes(self) -> int | None:
+        """When next something happens that can be seen, in microseconds, or None."""
+        return self._due()
 
     def _summarises(self) -> bool:
         """Whether summaries stand for the tuples, which are then not kept."""

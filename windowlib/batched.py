@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
-from windowlib.attributes import brief, column_names
+from windowlib.arrivals import Times
+from windowlib.attributes import brief, column_names, key_getter
 from windowlib.errors import AccessError, SchemaError, suggestion
+from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
@@ -24,7 +26,7 @@ class Batched:
     _partial = True  # whether it is told of windows that have never been full, too
     _on: Mapping[str, Callable[..., Any]]
 
-    def insert_batch(self, batch: Any) -> None:
+    def insert_batch(self, batch: Any, times: Attribute | None = None) -> None:
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
 
         Rows count as dicts. Where array arithmetic gives exactly what inserting them one by one
@@ -32,6 +34,8 @@ class Batched:
 
         Args:
             batch: a `pyarrow.RecordBatch` or `pyarrow.Table`.
+            times: the column that says when a row arrives, as seconds or timestamps: `advance` to
+                that time comes before its `insert`. Without it all rows arrive now.
 
         >>> import pyarrow as pa
         >>> from windowlib import Count, TumblingWindow, summarizers
@@ -40,26 +44,31 @@ class Batched:
         >>> window.size(), window.summary().value()
         (2, 9)
         """
-        for part in record_batches(batch, "insert_batch"):
-            self._host().insert(part)
+        parts = record_batches(batch, "insert_batch", times)
+        for part in parts:
+            host = self._host()
+            if times is None:
+                host.insert(part)
+            else:
+                host.one_by_one(host.insert_timed(part, times), Times(times))
 
     def arrow(self, key: Any = None) -> Any:
         """The tuples of a partition as an Arrow batch; they must be rows with named columns.
 
-        Handlers with `content = "arrow"` get it without a copy where batches go in.
+        Columns have the types of the batches that came in, without dictionaries. Handlers with
+        `content = "arrow"` get it without a copy where batches go in.
         """
         import pyarrow as pa
 
         rows = [_named(row) for row in self[key]]  # type: ignore[index]  # of Window
-        schema = None if self._batches is None else self._batches.schema
+        schema = None if self._batches is None else self._batches.plain_schema()
         return pa.RecordBatch.from_pylist(rows, schema)
 
     def column(self, name: str, key: Any = None) -> Any:
         """The values of one column of a partition, as a numpy array."""
         found = self.arrow(key)
         if name not in found.schema.names:
-            listed = ", ".join(found.schema.names)
-            raise AccessError(f"column({name!r}): no such column. Columns: {listed}.")
+            raise AccessError(no_column(name, found.schema.names))
         return found.column(name).to_numpy(zero_copy_only=False)
 
     def _host(self) -> Batches:
@@ -93,31 +102,88 @@ class Batched:
         raise NotImplementedError
 
 
+def no_column(name: str, names: Sequence[str]) -> str:
+    """What to say of a column that is not there."""
+    near = suggestion(name, names)
+    return f"column({name!r}): no such column. Columns: {', '.join(names)}.{near}"
+
+
 def _named(row: Any) -> Mapping[str, Any]:
     """A row as a mapping."""
     if isinstance(row, Mapping):
         return row
     names = column_names(row)
     if not names:
-        msg = f"arrow(key): the tuple {row!r} has no named columns. Insert dicts, or Arrow batches."
+        msg = f"the row {row!r} has no named columns. Use dicts, or rows of Arrow batches."
         raise SchemaError(msg)
     return {name: getattr(row, name) for name in names}
 
 
-def record_batches(batch: Any, call: str) -> list[Any]:
+def record_batches(batch: Any, call: str, times: Any = None) -> list[Any]:
     """An Arrow batch or table as record batches that hold at least one row."""
-    if hasattr(batch, "to_batches"):
-        found = batch.to_batches()
-    elif hasattr(batch, "to_pylist") and hasattr(batch, "schema"):
-        found = [batch]
-    else:
-        kind = type(batch).__name__
+    columns_of(batch, call, times)
+    found = batch.to_batches() if hasattr(batch, "to_batches") else [batch]
+    return [part for part in found if part.num_rows]
+
+
+def columns_of(batch: Any, call: str, times: Any = None) -> Any:
+    """The schema of an Arrow batch or table, if its rows can be told apart by column names."""
+    if not hasattr(batch, "schema") or not hasattr(batch, "num_rows"):
+        msg = f"{call}({type(batch).__name__}): not an Arrow batch. {_remedy(batch)}."
+        raise SchemaError(msg)
+    names = batch.schema.names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
         msg = (
-            f"{call}({kind}): not an Arrow batch. Pass a pyarrow.RecordBatch or Table; rows go in "
-            f"with insert_many."
+            f"{call}(batch): two columns are called {twice!r}. Rename or drop one of them, as with "
+            f"batch.rename_columns([...])."
         )
         raise SchemaError(msg)
-    return [part for part in found if part.num_rows]
+    if times is not None and not callable(times) and times not in names:
+        near = suggestion(times, names) if isinstance(times, str) else ""
+        msg = f"times={times!r}: no such column. Columns: {', '.join(names)}.{near}"
+        raise SchemaError(msg)
+    return batch.schema
+
+
+def _remedy(batch: Any) -> str:
+    """What to pass instead of something that is no Arrow batch."""
+    if hasattr(batch, "read_next_batch") or hasattr(batch, "to_batches"):
+        return "Pass the batches in it, one at a time"
+    if hasattr(batch, "to_arrow"):
+        return "Pass its to_arrow()"
+    if hasattr(batch, "to_dict"):
+        return "Pass pa.Table.from_pandas(df)"
+    if hasattr(batch, "to_pylist"):
+        return 'Name its values, as in pa.record_batch({"x": values})'
+    return "Pass a pyarrow.RecordBatch or Table; rows go in with insert_many"
+
+
+def in_order(batch: Any, by: Any) -> Any:
+    """The rows of an Arrow batch or table ordered by columns: nulls first, NaN last, stable.
+
+    >>> import pyarrow as pa
+    >>> in_order(pa.table({"ts": [2, None, 1]}), "ts").to_pylist()
+    [{'ts': None}, {'ts': 1}, {'ts': 2}]
+    """
+    import pyarrow as pa
+
+    from windowlib.columnar.decline import Decline
+    from windowlib.columnar.sorting import order_of
+
+    names = by if isinstance(by, tuple) else (by,)
+    try:
+        return batch.take(pa.array(order_of(batch, names)))
+    except Decline:  # values that only Python compares
+        get = key_getter(names, f"order_by={by!r}")
+        rows = batch.to_pylist()
+        ranked = sorted(range(len(rows)), key=lambda i: ranks(get(rows[i])))
+        return batch.take(pa.array(ranked, pa.int64()))
+
+
+def ranks(values: Any) -> list[tuple[Any, ...]]:
+    """What rows are ordered by: nulls first, NaN last."""
+    return [(v is not None, v != v, v if v is not None and v == v else 0) for v in values]
 
 
 def array_of(field: Any, values: list[Any]) -> Any:
@@ -131,10 +197,10 @@ def array_of(field: Any, values: list[Any]) -> Any:
         return pa.array(values, field.type if known else None)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
+        kind = f"is {field.type}, and a value does not fit" if known else "has no single type"
         msg = (
-            f"process_batch(...): column {field.name!r} is {field.type} by the types of the "
-            f"input, and a value does not fit ({reason}). Use insert_batch, which sends rows, or "
-            f"a wider type for the column it is made of."
+            f"process_batch(...): the output column {field.name!r} {kind} ({reason}). Use "
+            f"insert_batch, which sends rows, or a wider type for what the column is made of."
         )
         raise SchemaError(msg) from error
 
@@ -192,9 +258,9 @@ class Made:
         import pyarrow as pa
 
         parts, self._parts = self._parts, []
-        if schema is None:
-            rows = [row for part in parts for row in part]
-            return pa.RecordBatch.from_pylist(rows) if rows else pa.record_batch({})
+        if schema is None:  # then there are none but rows, which may differ in their columns
+            names = dict.fromkeys(name for part in parts for row in part for name in _named(row))
+            schema = pa.schema([pa.field(name, pa.null()) for name in names])
         found = [
             batch_of(part, schema) if isinstance(part, list) else part.arrow(schema)
             for part in parts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from windowlib.errors import SchemaError
+from windowlib.errors import PolicyError, SchemaError
 
 if TYPE_CHECKING:
     from windowlib.window import Window
@@ -130,6 +130,10 @@ def misspelt(events: object) -> list[str]:
 
 def overridden(events: object) -> Mapping[str, Callable[..., Any]]:
     """The handlers that `events` overrides, bound, by name."""
+    content = getattr(events, "content", "tuples")
+    if content not in ("tuples", "arrow"):
+        kind = type(events).__name__
+        raise PolicyError(f'{kind}.content = {content!r}: say "tuples" (the default) or "arrow".')
     base = WindowEvents.__dict__
     return {
         name: getattr(events, name)

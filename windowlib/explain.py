@@ -3,30 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from windowlib.graph import Graph
+from windowlib.errors import SchemaError
+from windowlib.graph import Graph, Stream
 from windowlib.operator import Operator
 from windowlib.order import steps
 from windowlib.running import Running
+from windowlib.window import Window
 
 
-def explain(operator: Operator) -> str:
+def explain(operator: Operator, batch: Any = None) -> str:
     """A few lines: the operator, its ports, its windows, and what it says of itself."""
     if isinstance(operator, Graph):
-        return "\n".join(_graph(operator))
-    return "\n".join(_operator(operator))
+        return "\n".join(_graph(operator, batch))
+    return "\n".join(_operator(operator, batch))
 
 
-def _operator(operator: Operator) -> Iterator[str]:
+def _operator(operator: Operator, batch: Any) -> Iterator[str]:
     running = operator.open()
     yield f"operator     {operator.name}"
-    yield from _ports(running)
+    yield from _ports(running, batch)
     yield from (f"{topic:<12} {text}" for topic, text in running.operator.notes())
 
 
-def _ports(running: Running) -> Iterator[str]:
+def _schema(batch: Any) -> Any:
+    """The schema of batches like this one, which may itself be it."""
+    found = getattr(batch, "schema", batch)
+    if not hasattr(found, "remove_metadata"):
+        msg = (
+            f"explain({type(batch).__name__}): nothing says the types of columns. Pass an Arrow "
+            f"batch, a table or a schema."
+        )
+        raise SchemaError(msg)
+    return found
+
+
+def _batches(running: Running, container: Window[Any, Any], schema: Any) -> str:
+    """Which engine takes batches of these columns."""
+    from windowlib.columnar.choice import described
+
+    running.operator.check_columns(schema.names)
+    if running._direct[0] is None:
+        return "event engine, row by row: the operator looks at each row first"
+    return described(container, schema)
+
+
+def _its_own_way(operator: Operator) -> bool:
+    """Whether it takes batches itself, and says so in its notes."""
+    return type(operator)._take is not Operator._take
+
+
+def _ports(running: Running, batch: Any) -> Iterator[str]:
     op = running.operator
-    for port, container in zip(op.model.inputs, op.containers, strict=True):
+    schema = None if batch is None else _schema(batch)
+    for number, (port, container) in enumerate(zip(op.model.inputs, op.containers, strict=True)):
         spec = None if container is None else container.spec
         mode = "expects punctuation" if port.expects(spec) else "ignores punctuation"
         yield f"input        {port.name}: {mode}"
@@ -36,6 +67,8 @@ def _ports(running: Running) -> Iterator[str]:
             yield f"  insert     {order}"
             yield f"  keeps      {container._keeps()}"
             yield f"  engine     {container._engine}"
+            if schema is not None and number == 0 and not _its_own_way(op):
+                yield f"  batches    {_batches(running, container, schema)}"
     for output in op.model.outputs:
         from_port = None if output.preserves is None else op.model.inputs[output.preserves].name
         modes = {
@@ -46,11 +79,12 @@ def _ports(running: Running) -> Iterator[str]:
         yield f"output       {output.name}: {modes[output.punctuation]}"
 
 
-def _graph(graph: Graph) -> Iterator[str]:
+def _graph(graph: Graph, batch: Any) -> Iterator[str]:
     yield f"graph        {graph.name}"
     yield f"inputs       {', '.join(graph.inputs)}"
     yield f"outputs      {', '.join(graph.sinks)}"
     for node in graph.names:
         yield ""
         yield f"{node} {graph.reads_text(node)}"
-        yield from (f"  {line}" for line in explain(graph.operators[node]).splitlines())
+        given = batch if graph.feeds[node][0] == [Stream(None, 0)] else None
+        yield from (f"  {line}" for line in explain(graph.operators[node], given).splitlines())

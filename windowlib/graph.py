@@ -257,6 +257,14 @@ class Graph(Operator):
             if stream == Stream(None, port):
                 yield from self.operators[node].reads(number)
 
+    def schema(self, *columns: Any) -> Any:
+        """The columns of the first output, if all operators on the way say theirs."""
+        found = {Stream(None, port): each for port, each in enumerate(columns)}
+        for node in self.names:
+            given = [_common([found.get(s) for s in streams]) for streams in self.feeds[node]]
+            found[Stream(node, 0)] = self.operators[node].schema(*given)
+        return found.get(next(iter(self.sinks.values())))
+
     @property
     def order_by(self) -> By | None:
         """What the operator asks for that alone reads the only input."""
@@ -287,6 +295,14 @@ class Graph(Operator):
 
     def __getitem__(self, node: str) -> Operator:
         return self.operators[node]
+
+
+def _common(schemas: Sequence[Any]) -> Any:
+    """The columns of merged streams; None if they differ, or if only the values tell a type."""
+    first = schemas[0]
+    if first is None or any(each != first for each in schemas):
+        return None
+    return None if any(str(field.type) == "null" for field in first) else first
 
 
 def _streams(argument: str, names: str | Sequence[str], least: int) -> tuple[str, ...]:

@@ -109,6 +109,11 @@ class Operator(WindowEvents[Any, Any]):
         return getattr(self.on_tuple, "__func__", None) is Operator.on_tuple
 
     @property
+    def _watches_clock(self) -> bool:
+        """Whether time moves more of it than its windows."""
+        return getattr(self.on_advance, "__func__", None) is not Operator.on_advance
+
+    @property
     def order_by(self) -> By | None:
         """The columns that order the rows of one batch of input, if it says any."""
         spec = self.windows[0] if len(self.windows) == 1 else None
@@ -255,11 +260,16 @@ class Operator(WindowEvents[Any, Any]):
 
         return chain((self, *others))
 
-    def explain(self) -> str:
-        """Windows, ports, punctuation and algorithms, as text."""
+    def explain(self, batch: Any = None) -> str:
+        """Windows, ports, punctuation and algorithms, as text.
+
+        Args:
+            batch: an Arrow schema, batch or table like those that will come; then it also says
+                which engine takes them, and why.
+        """
         from windowlib.explain import explain
 
-        return explain(self)
+        return explain(self, batch)
 
     def describe(self) -> dict[str, str]:
         """Whatever changes the operator's meaning, in words that are the same in every process."""

@@ -18,9 +18,11 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
+from windowlib.arrivals import Times
 from windowlib.attributes import Getter, column_names, key_getter
-from windowlib.durations import Instant, as_instant
-from windowlib.errors import ClockError, OperatorError, SchemaError, WindowlibWarning
+from windowlib.batched import in_order, ranks, record_batches
+from windowlib.durations import Instant
+from windowlib.errors import OperatorError, SchemaError, WindowlibWarning
 from windowlib.marks import Mark, Restart, Tagged, punct
 from windowlib.operator import Operator
 from windowlib.policies import Attribute
@@ -72,7 +74,7 @@ class Replay(Iterator[Any]):
         start: Instant | None,
     ) -> None:
         self.operator = operator
-        self._times = None if times is None else Getter(times, f"times={times!r}")
+        self._times = None if times is None else Times(times)
         self._start = start
         self._moved = False
         self._out: list[Item] = []
@@ -129,7 +131,7 @@ class Replay(Iterator[Any]):
         """The input in pieces; the first has a row if it takes one to say when to start."""
         waiting: list[Any] = []
         known = self._times is None or self._start is not None
-        for chunk in _chunks(rows):
+        for chunk in _chunks(rows, open_batches=False):
             waiting += chunk
             known = known or any(map(_is_row, chunk))
             if known:
@@ -146,20 +148,10 @@ class Replay(Iterator[Any]):
         start = self._start
         if start is None and self._times is not None:
             first = next((_row(item) for item in chunk if _is_row(item)), None)
-            start = None if first is None else timedelta(microseconds=self._arrival(first))
+            if first is not None and is_batch(first):
+                (first,) = first.slice(0, 1).to_pylist()
+            start = None if first is None else timedelta(microseconds=self._times(first))
         return self._connected(self.operator.open(0 if start is None else start))
-
-    def _arrival(self, row: Any) -> int:
-        assert self._times is not None
-        value = self._times(row)
-        try:
-            return as_instant(value)
-        except ClockError:
-            msg = (
-                f"{self._times.owner}: the value {value!r} is no point in time. Use a column with "
-                f"seconds as numbers, or with datetimes."
-            )
-            raise ClockError(msg) from None
 
     def _connected(self, running: Running) -> Running:
         for name in self._names:
@@ -169,18 +161,35 @@ class Replay(Iterator[Any]):
 
     def _take(self, running: Running, chunk: list[Any]) -> Running:
         if self._times is None and not any(isinstance(i, Mark | Restart | Tagged) for i in chunk):
+            if is_batch(chunk[0]):
+                return self._take_batch(running, chunk[0])
             port = self._port(running, chunk[0])
             self._check(chunk[0], port)
             running.insert_many(chunk, port)
             return running
         for item in chunk:
-            if isinstance(_row(item), Restart):
+            if is_batch(item):
+                running = self._take_batch(running, item)
+            elif isinstance(_row(item), Restart):
                 running = self._restarted(running)
             elif _moves(item):
                 self._moved = True
                 running.advance_micros(_row(item).moment(running._now))
             else:
                 self._take_one(running, item)
+        return running
+
+    def _take_batch(self, running: Running, batch: Any) -> Running:
+        if len(running.model.inputs) > 1:
+            return self._take(running, batch.to_pylist())
+        if 0 not in self._checked:
+            self._checked.add(0)
+            self.operator.check_columns(batch.schema.names, 0)
+        if self._times is not None:
+            self._moved = True
+            running.insert_batch(batch, times=self._times.column)
+        else:
+            running.insert_batch(batch)
         return running
 
     def _take_one(self, running: Running, item: Any) -> None:
@@ -191,7 +200,7 @@ class Replay(Iterator[Any]):
         self._check(row, port)
         if self._times is not None:
             self._moved = True
-            running.advance_micros(self._arrival(row))
+            running.advance_micros(self._times(row))
         running.insert(row, port)
 
     def _port(self, running: Running, item: Any) -> int:
@@ -285,6 +294,9 @@ def _ordered(operator: Operator, rows: Iterable[Any]) -> Iterable[Any]:
     by, bounded = operator.order_by, isinstance(rows, Sequence) or hasattr(rows, "to_pylist")
     if by is None or not bounded:
         return rows
+    if is_batch(rows):
+        table: Iterable[Any] = in_order(rows, by)
+        return table
     get = key_getter(by if isinstance(by, tuple) else (by,), f"order_by={by!r}")  # type: ignore[arg-type]
     return list(_sorted_runs(rows, get, f"order_by={by!r}"))
 
@@ -294,16 +306,10 @@ def _sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> 
     for is_row, group in groupby(items, key=_is_row):
         run = list(group)
         try:
-            yield from sorted(run, key=lambda row: list(map(_rank, get(row)))) if is_row else run
+            yield from sorted(run, key=lambda row: ranks(get(row))) if is_row else run
         except TypeError as error:
             msg = f"{owner}: the values cannot be compared ({error}). Use columns of one type each."
             raise SchemaError(msg) from None
-
-
-def _rank(value: Any) -> tuple[Any, ...]:
-    """What a value is ordered by: nulls first, NaN last."""
-    number = value is not None and value == value
-    return value is not None, value != value, value if number else 0
 
 
 def _keyed(port: str, rows: Iterable[Any], get: Getter) -> Iterator[tuple[Any, Any]]:
@@ -341,11 +347,11 @@ class _First:
         return False
 
 
-def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    """Lists of rows: as large as can be had without waiting for the next."""
+def _chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[Any]]:
+    """Lists of rows, as large as can be had without waiting for the next; or single batches."""
     kind = type(rows).__name__
     if hasattr(rows, "to_pylist"):
-        rows = _slices(rows)
+        rows = [rows]
     elif hasattr(rows, "to_dict"):
         msg = f"replay(op, {kind}): a {kind} is no list of rows. Pass pa.Table.from_pandas(df)."
         raise SchemaError(msg)
@@ -354,13 +360,13 @@ def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
         raise SchemaError(msg)
     elif isinstance(rows, Sequence):
         source = iter(rows)
-        yield from _flat(iter(lambda: list(islice(source, CHUNK)), []))
+        yield from _flat(iter(lambda: list(islice(source, CHUNK)), []), open_batches)
         return
-    yield from _flat([row] for row in rows)
+    yield from _flat(([row] for row in rows), open_batches)
 
 
-def _flat(chunks: Iterable[Sequence[Any]]) -> Iterator[list[Any]]:
-    """The same with Arrow batches among the rows opened up; no chunk is empty."""
+def _flat(chunks: Iterable[Sequence[Any]], open_batches: bool) -> Iterator[list[Any]]:
+    """The same with Arrow batches opened up, or each a chunk of its own; no chunk is empty."""
     for chunk in chunks:
         if not any(hasattr(item, "to_pylist") for item in chunk):
             if chunk:
@@ -368,9 +374,15 @@ def _flat(chunks: Iterable[Sequence[Any]]) -> Iterator[list[Any]]:
             continue
         for item in chunk:
             if hasattr(item, "to_pylist"):
-                yield from (part.to_pylist() for part in _slices(item))
+                for part in _slices(item) if open_batches else record_batches(item, "replay"):
+                    yield part.to_pylist() if open_batches else [part]
             else:
                 yield [item]
+
+
+def is_batch(item: Any) -> bool:
+    """Whether it is an Arrow batch."""
+    return hasattr(item, "to_pylist")
 
 
 def _slices(table: Any) -> Iterator[Any]:

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from windowlib.batched import Made, record_batches
+from windowlib.arrivals import Times
+from windowlib.batched import Made, columns_of, in_order, record_batches
 from windowlib.dicts import rows_of
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
+from windowlib.policies import Attribute
 from windowlib.spec import Spec
 from windowlib.window import Window
 
@@ -29,7 +31,7 @@ Row = Callable[[Any], None]
 Punct = Callable[[], None]
 
 
-def _nowhere(*_: Any) -> None:
+def nowhere(*_: Any) -> None:
     """An output that nobody listens to."""
 
 
@@ -54,9 +56,9 @@ class Running:
         self.model = op.model
         self._ended: set[int] = set()
         ports = len(self.model.outputs)
-        self._rows: list[Row] = [_nowhere] * ports
-        self._marks: list[Punct] = [_nowhere] * ports
-        self._finals: list[Punct] = [_nowhere] * ports
+        self._rows: list[Row] = [nowhere] * ports
+        self._marks: list[Punct] = [nowhere] * ports
+        self._finals: list[Punct] = [nowhere] * ports
         self._made = Made()
         self._schemas: list[Any] = [None] * len(self.model.inputs)  # of batches that held rows
         self._wire()
@@ -75,7 +77,7 @@ class Running:
         return make(spec, events=op, summarizer=op.summarizer(port), start=start)
 
     def connect(
-        self, port: int | str, row: Row, punct: Punct = _nowhere, final: Punct = _nowhere
+        self, port: int | str, row: Row, punct: Punct = nowhere, final: Punct = nowhere
     ) -> None:
         """Send what an output port gives to functions: of a row, at a punctuation, at the end."""
         number = self.model.output(port, self.operator.name)
@@ -112,26 +114,65 @@ class Running:
             for row in rows:
                 self.insert(row, port)
 
-    def insert_batch(self, batch: Any, port: int = 0) -> None:
-        """Take the rows of an Arrow batch or table in order, whole columns at once if it can."""
-        if port not in self._taking:
-            self._refuse("insert_batch(batch)", port)
+    def insert_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> None:
+        """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
+
+        Args:
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; its rows are taken in the order that
+                the window's `order_by` says, if it says any.
+            port: the input port.
+            times: the column that says when a row arrives, as seconds or timestamps: `advance` to
+                that time comes before its `insert`. Without it all rows arrive now.
+        """
+        self._offered(batch, "insert_batch", port, times)
         window = self._direct[port]
         parts = record_batches(batch, "insert_batch")
-        if parts:
-            self._schemas[port] = batch.schema
-        if window is not None:
-            window.insert_batch(batch)
-            return
+        if parts and self.operator.order_by is not None:
+            parts = record_batches(in_order(batch, self.operator.order_by), "insert_batch")
         for part in parts:
-            self.insert_many(rows_of(self.operator._take(part, port, self.insert)), port)
+            if times is not None:
+                self._insert_timed(part, port, times)
+            elif window is not None:
+                window.insert_batch(part)
+            else:
+                left = self.operator._take(part, port, self.insert)
+                self.insert_many(rows_of(left), port)
 
-    def process_batch(self, batch: Any, port: int = 0) -> Any:
+    def _offered(self, batch: Any, call: str, port: int, times: Attribute | None) -> list[Any]:
+        """Refuse a batch that cannot be taken, before any of its rows is; the schemas of ports."""
+        if port not in self._taking:
+            self._refuse(f"{call}(batch)", port)
+        schemas = [*self._schemas]
+        schemas[port] = columns_of(batch, call, times)
+        if batch.num_rows:
+            self._schemas[port] = schemas[port]
+        return schemas
+
+    def _insert_timed(self, batch: Any, port: int, times: Attribute) -> None:
+        """Advance to the time of each row, and insert it."""
+        window, when = self._direct[port], Times(times)
+        if window is not None and self._one_clock:
+            try:
+                rows = window._host().insert_timed(batch, times)
+            finally:
+                self._now = window._now
+        else:
+            rows = batch.to_pylist()
+        for row in rows:  # of several windows, or with a time that is none
+            self.advance_micros(when(row))
+            self.insert(row, port)
+
+    @property
+    def _one_clock(self) -> bool:
+        """Whether time moves one window and nothing else."""
+        return len(self._live) == 1 and not self.operator._watches_clock
+
+    def process_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> Any:
         """Take an Arrow batch and give the rows of the first output that it made as another.
 
         The rows are those that `insert` of each row would send, in the same order. If a row is
         refused, the exception comes out, the rows before it have been taken, and what they made
-        comes with the next call.
+        comes with the next call. The arguments are those of `insert_batch`.
 
         >>> import pyarrow as pa
         >>> from windowlib import Count, Tumbling
@@ -140,18 +181,17 @@ class Running:
         >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
         [{'total': 3}, {'total': 7}]
         """
-        made = self._made
+        schemas = self._offered(batch, "process_batch", port, times)
+        made, schema = self._made, self.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
         self._wire()
         self.operator._many = made.add_columns
         try:
-            self.insert_batch(batch, port)
+            self.insert_batch(batch, port, times)
         finally:
             self._rows[0], self.operator._many = row, None
             self._wire()
-        columns = [*self._schemas]
-        columns[port] = batch.schema
-        return made.taken(self.operator.schema(*columns))
+        return made.taken(schema)
 
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation; outputs that preserve this port's pass it on."""
@@ -199,7 +239,11 @@ class Running:
 
     def _refuse(self, call: str, port: int) -> NoReturn:
         """Input at a port that takes none: there is no such port, or its input is over."""
-        name = self.model.inputs[self.model.input(port, self.operator.name)].name
+        number = self.model.input(port, self.operator.name)
+        if number in self._taking:
+            msg = f"{self.operator.name}.{call}: port={port!r} is a name. Pass port={number}."
+            raise OperatorError(msg)
+        name = self.model.inputs[number].name
         of = f" of {name!r}" if len(self.model.inputs) > 1 else ""
         msg = f"{self.operator.name}.{call}: its input{of} has ended. Open the operator anew."
         raise OperatorError(msg)
@@ -227,6 +271,13 @@ class Running:
         times = [due for window in self._awake if (due := window._due()) is not None]
         return min(times, default=None)
 
+    def _wakes(self) -> int | None:
+        """When next something happens that can be seen."""
+        if self.operator._watches_clock:
+            return self.due()
+        times = [at for window in self._awake if (at := window._wakes()) is not None]
+        return min(times, default=None)
+
     @property
     def _awake(self) -> list[Window[Any, Any]]:
         """The windows that still act: after the end of the input, none does."""
@@ -246,7 +297,7 @@ class Running:
             )
             raise ClockError(msg)
         failures: list[Exception] = []
-        while (due := self.due()) is not None and due <= now:
+        while (due := self._wakes()) is not None and due <= now:
             self._tell(max(due, self._now))
             self._act(failures)
         self._tell(now)

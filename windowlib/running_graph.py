@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from windowlib.batched import Made, record_batches
 from windowlib.durations import Instant, as_instant
 from windowlib.failure import raise_first
 from windowlib.graph import Graph, Stream
-from windowlib.running import VERSION, Running, _nowhere
+from windowlib.policies import Attribute
+from windowlib.running import VERSION, Running, kept, nowhere
 
 
 class RunningGraph(Running):
@@ -25,8 +27,11 @@ class RunningGraph(Running):
         for name in graph.names:
             self.nodes[name] = graph.operators[name].open(start)
         ports = len(self.model.outputs)
-        self._rows, self._marks, self._finals = ([_nowhere] * ports for _ in range(3))
+        self._rows, self._marks, self._finals = ([nowhere] * ports for _ in range(3))
         self._open_feeds = Counter((node, port) for node, port, _ in graph._edges())
+        self._direct = (None,) * len(self.model.inputs)  # rows go to operators, not to windows
+        self._made = Made()
+        self._schemas = [None] * len(self.model.inputs)
         self._failures: list[Exception] = []  # of those who were fed in the call under way
         self._wire()
 
@@ -109,6 +114,28 @@ class RunningGraph(Running):
             if self._failures:
                 self._raise()
 
+    def insert_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> None:
+        """Take the rows of an Arrow batch in order; whole if just one operator reads them."""
+        given = self._offered(batch, "insert_batch", port, times)
+        if batch.num_rows:
+            self._schemas[port] = given
+        graph = self.operator
+        assert isinstance(graph, Graph)
+        entry = Stream(None, port)
+        readers = [(node, at) for node, at, read in graph._edges() if read == entry]
+        if times is not None:
+            for part in record_batches(batch, "insert_batch"):
+                self._insert_timed(part, port, times)
+            return
+        if len(readers) == 1 and entry not in graph.sinks.values():
+            ((node, at),) = readers
+            with kept(self._failures):
+                self.nodes[node].insert_batch(batch, at)
+            self._raise()
+            return
+        for part in record_batches(batch, "insert_batch"):
+            self.insert_many(part.to_pylist(), port)
+
     def punctuate(self, port: int = 0) -> None:
         """Take a window punctuation."""
         if port not in self._taking:
@@ -132,6 +159,10 @@ class RunningGraph(Running):
     def due(self) -> int | None:
         """When it next has to act by itself, in microseconds, or None."""
         times = [due for node in self.nodes.values() if (due := node.due()) is not None]
+        return min(times, default=None)
+
+    def _wakes(self) -> int | None:
+        times = [at for node in self.nodes.values() if (at := node._wakes()) is not None]
         return min(times, default=None)
 
     def _tell(self, now: int) -> None:

@@ -121,12 +121,17 @@ class SlidingWindow(Window[T, K]):
         expiry = self._expiry()
         return self._tick if expiry is None or self._tick_first(expiry) else expiry
 
+    def _wakes(self) -> int | None:
+        return self._tick if self._ahead else self._due()  # arrays forget what is old in silence
+
     def _tick_first(self, expiry: int) -> bool:
         """At one instant, what is too old goes before the trigger looks."""
         return self._tick is not None and self._tick < expiry
 
     def _expiry(self) -> int | None:
         """When the oldest tuple is too old: its age must exceed the period, by a microsecond."""
+        if self._ahead:
+            return self._host().due()
         while self._arrivals and not self._arrivals[0].stamps:  # its partition was evicted
             self._arrivals.popleft()
         if not self._arrivals:

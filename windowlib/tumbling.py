@@ -105,8 +105,10 @@ class TumblingWindow(Window[T, K]):
             raise PunctuationError(msg)
         if mark == "other":
             return
-        self._settle()
         failures: list[Exception] = []
+        if self._ahead and self._host().fire_all(self._flush_all, failures):
+            raise_first(failures)
+            return
         if self._subs:
             with collected(self, failures):
                 self._age()
@@ -119,6 +121,8 @@ class TumblingWindow(Window[T, K]):
     def _due(self) -> int | None:
         if self._lapse is None:
             return self._tick
+        if self._ahead:
+            return self._host().due()
         first = next(iter(self._subs.values()), None)
         return None if first is None else int(first.ref + self._lapse)
 

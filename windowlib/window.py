@@ -25,12 +25,7 @@ from windowlib.errors import (
 from windowlib.events import HANDLERS, WindowEvents, misspelt, overridden
 from windowlib.failure import add_note, entered, find, raise_first
 from windowlib.partitions import Partitions
-from windowlib.policies import (
-    Delta,
-    PartitionAge,
-    TupleCount,
-    attribute_text,
-)
+from windowlib.policies import Delta, PartitionAge, TupleCount, attribute_text
 from windowlib.spec import KEY, Sliding, Spec, Tumbling
 from windowlib.spl import parse
 from windowlib.subwindow import Subwindow
@@ -217,7 +212,6 @@ class Window(Access[T, K]):
             now: seconds as a number, a datetime, or a timedelta; the same scale as `start`.
         """
         with self.locked():
-            self._settle()
             self._advance(as_instant(now))
 
     def _advance(self, now: int) -> None:
@@ -236,7 +230,8 @@ class Window(Access[T, K]):
         failures: list[Exception] = []
         self._acting = True
         try:
-            while (due := self._due()) is not None and due <= now:
+            done = self._ahead and self._host().advance(now, failures)
+            while not done and (due := self._due()) is not None and due <= now:
                 self._now = max(due, self._now)
                 self._act(failures)
         finally:
@@ -246,6 +241,7 @@ class Window(Access[T, K]):
 
     def _rebase(self, start: int) -> None:
         """Start the clock of a window that has never been advanced at another time."""
+        self._settle()
         if self._tick is not None:
             self._tick += start - self._start
         self._now = self._start = start
@@ -399,7 +395,3 @@ class Window(Access[T, K]):
         if self._lock is None:
             assert not self._arrivals
             assert not self.spec.times
-
-    def __repr__(self) -> str:
-        shown = f"{len(self._subs)} partitions" if self.spec.partitioned else f"{len(self)} tuples"
-        return f"<{type(self).__name__} '{self.spec}', {shown}>"

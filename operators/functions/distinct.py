@@ -105,7 +105,7 @@ class Multiset(Fifo):
 class CountDistinct(Distinct):
     """How many distinct values."""
 
-    name = "count_distinct"
+    name = kernel = "count_distinct"
 
     def result(self, counts: Counts) -> int:
         """Their number."""
@@ -115,7 +115,7 @@ class CountDistinct(Distinct):
 class CollectDistinct(Distinct):
     """The distinct values."""
 
-    name = "collect_distinct"
+    name = kernel = "collect_distinct"
 
     def result(self, counts: Counts) -> list[Any]:
         """A list of them."""
@@ -125,7 +125,7 @@ class CollectDistinct(Distinct):
 class CountByDistinct(Distinct):
     """How often each distinct value came, aligned with `collect_distinct`."""
 
-    name = "count_by_distinct"
+    name = kernel = "count_by_distinct"
 
     def result(self, counts: Counts) -> list[int]:
         """A list of counts."""
@@ -135,7 +135,7 @@ class CountByDistinct(Distinct):
 class Mode(Distinct):
     """The most frequent value; of several, the one that came first."""
 
-    name = "mode"
+    name = kernel = "mode"
 
     def result(self, counts: Counts) -> Any:
         """That value, or None."""

@@ -142,7 +142,7 @@ class Listed(Fold):
 class Collect(Listed):
     """All values, as a list."""
 
-    name = "collect"
+    name = kernel = "collect"
 
     def result(self, values: Any) -> list[Any]:
         """A list of them."""
@@ -152,7 +152,7 @@ class Collect(Listed):
 class Nth(Listed):
     """The value at a place: 0 is the first, -1 the last."""
 
-    name = "nth"
+    name = kernel = "nth"
 
     def __init__(self, k: int) -> None:
         self.k = k

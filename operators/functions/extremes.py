@@ -85,6 +85,7 @@ class CollectArgExtreme(Extreme):
     """All values that go with the smallest, or the largest. Takes pairs, as `ArgExtreme` does."""
 
     names = ("collect_arg_min", "collect_arg_max")
+    kernel = "collect_arg"
     empty = (NOTHING, ())
     commutative = False
 
@@ -152,6 +153,7 @@ class Top(Extreme):
     """
 
     names = ("top", "top")
+    kernel = "top"
     empty = ((),)
     commutative = False
 

@@ -21,7 +21,7 @@ class Quantile(Listed):
     The fraction is what is written: 0.07 of the way from place 0 to place 100 is place 7.
     """
 
-    name = "quantile"
+    name = kernel = "quantile"
     compute = "_0 = F.ready({0}, x)"
 
     def __init__(self, q: float, method: str) -> None:
@@ -60,16 +60,22 @@ class Quantile(Listed):
         size = len(numbers) + nans
         if not size:
             return None
-        place = self.share * (size - 1)
-        low = math.ceil(place) if self.method == "higher" else math.floor(place)
-        low = round(place) if self.method == "nearest" else low
+        low, part = self.place(size)
         below = numbers[low] if low < len(numbers) else NAN
         if self.method != "linear":
             return below
         above = numbers[low + 1] if low + 1 < len(numbers) else NAN
-        return self._between(below, above, place - low)
+        return self.between(below, above, part)
 
-    def _between(self, below: Any, above: Any, part: Fraction) -> Any:
+    def place(self, size: int) -> tuple[int, Fraction]:
+        """The place that it looks at among so many, and the part of the way to the next."""
+        place = self.share * (size - 1)
+        low = math.ceil(place) if self.method == "higher" else math.floor(place)
+        low = round(place) if self.method == "nearest" else low
+        return low, place - low
+
+    def between(self, below: Any, above: Any, part: Fraction) -> Any:
+        """What lies that part of the way from one value to the next."""
         if not part or below == above:  # an infinity has no distance from itself
             return below / 1 if type(below) is int else below
         if above != above:

@@ -404,6 +404,9 @@ AWARE = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
         (dt.timedelta(microseconds=1), pa.duration("ms")),
         (dt.time(microsecond=1), pa.time32("ms")),
         (object(), pa.int64()),
+        (1, pa.float64()),
+        ([1, 2.0], pa.list_(pa.float64())),
+        ({"b": 1, "a": 2}, pa.struct({"a": pa.int64(), "b": pa.int64()})),
         (1, pa.null()),
     ],
     ids=lambda v: repr(v)[:40],
@@ -414,7 +417,7 @@ def test_python_values_that_do_not_convert_exactly_are_declined(value, kind):
 
 
 def test_python_values_that_convert_exactly():
-    assert Column.from_values([1, 2**53, NAN], pa.float64()).data.tolist()[:2] == [1.0, 2.0**53]
+    assert Column.from_values([1.0, 2.0**53, NAN], pa.float64()).data.tolist()[:2] == [1.0, 2.0**53]
     decimals = Column.from_values([Decimal("1.5")], pa.decimal128(5, 2))
     assert decimals.data.tolist() == [150]
     coded = Column.from_values(["a", None], pa.dictionary(pa.int8(), pa.string()))

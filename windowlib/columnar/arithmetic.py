@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
-from windowlib.columnar.kernels.base import EXACT, LIMIT, Array
+from windowlib.columnar.kernels.base import EXACT, LIMIT, Array, farthest
 
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
@@ -100,11 +100,9 @@ def _kind(x: Any) -> str:
     return "f" if np.asarray(x).dtype.kind == "f" else "i"
 
 
-def _size(x: Any) -> float:
+def _size(x: Any) -> int:
     """How large a whole number may be."""
-    if isinstance(x, int):
-        return float(abs(x))
-    return max(-float(x.min()), float(x.max())) if len(x) else 0.0
+    return abs(x) if isinstance(x, int) else farthest(x)
 
 
 def _both(left: Any, right: Any) -> Array | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from math import floor
+from math import floor, inf, nextafter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -113,7 +113,7 @@ class _Runs:
 
     def run(self) -> Places:
         """Take the cheapest way, as far as the distance of boundaries so far tells."""
-        gap = float("inf")
+        gap = inf
         while count := len(self.place):
             alone, together = JUMP, STEP / count + STEP_EACH
             if gap * ROW < min(alone, together):
@@ -215,10 +215,12 @@ def oldest_within(values: Array, lo: Array, hi: Array, newest: Array, threshold:
 def exact(threshold: Any, values: Array) -> Any:
     """The threshold in the type of the values, with the same answers for all of them.
 
-    A difference of integers is greater than 2.5 if it is greater than 2.
+    A difference of integers is greater than 2.5 if it is greater than 2. A float that is not
+    equal to the threshold must be below it.
     """
     if values.dtype.kind == "f":
-        return float(threshold)
+        near = float(threshold)
+        return near if near <= threshold else nextafter(near, -inf)
     limit = np.iinfo(np.int64).max
     return limit if threshold >= limit else floor(threshold)
 

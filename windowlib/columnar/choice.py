@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from windowlib.columnar import primitives
+from windowlib.columnar.aging import AgingEngine
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.firings import Firings
@@ -14,16 +16,15 @@ from windowlib.columnar.handlers import caller
 from windowlib.columnar.kept import KeptEngine
 from windowlib.columnar.sliced import SlicedEngine
 from windowlib.columnar.sliding import SlidingEngine
+from windowlib.columnar.stamps import HUGE
+from windowlib.columnar.ticks import FIRING
 from windowlib.columnar.tumbling import TumblingEngine
+from windowlib.policies import Time
 from windowlib.sliding import SlidingWindow
 from windowlib.tumbling import TumblingWindow
 
 if TYPE_CHECKING:
     from windowlib.window import Window
-
-
-FIRING = {"before_flush", "on_trigger"}
-"""Events that a batch can tell of at once."""
 
 
 def engine_for(window: Window[Any, Any], schema: pa.Schema) -> Engine:
@@ -37,7 +38,17 @@ def engine_for(window: Window[Any, Any], schema: pa.Schema) -> Engine:
     assert isinstance(window, SlidingWindow)
     if window._slices is not None:
         return SlicedEngine(window, schema)
-    return SlidingEngine(window, schema)
+    ages = isinstance(window.spec.evict, Time)
+    return AgingEngine(window, schema) if ages else SlidingEngine(window, schema)
+
+
+def described(window: Window[Any, Any], schema: pa.Schema) -> str:
+    """Which engine takes batches of a schema, and how or why, in a few words."""
+    try:
+        engine = engine_for(window, schema.remove_metadata())
+    except Decline as reason:
+        return f"event engine, row by row: {reason}"
+    return f"columnar ({primitives.ENGINE}): {engine.way}"
 
 
 def _check_handlers(window: Window[Any, Any]) -> None:
@@ -45,8 +56,8 @@ def _check_handlers(window: Window[Any, Any]) -> None:
         raise Decline('engine="reference" takes tuples one by one')
     if "_clock" in window.__dict__:
         raise Decline("a clock of its own moves the window")
-    if window._asleep or window._arrivals:
-        raise Decline("partitions that time has emptied")
+    if abs(window._now) >= HUGE:
+        raise Decline("a clock beyond 64 bits")
     if window._consumer is None and window._on:
         _check_content(window)
 
@@ -64,7 +75,8 @@ def _check_content(window: Window[Any, Any]) -> None:
 
 def handlers_of(window: Window[Any, Any]) -> Callable[[Firings], None] | None:
     """What tells the window's own handlers of firings, if it has any."""
-    if window._consumer is not None or not window._on:
+    name = "on_trigger" if isinstance(window, SlidingWindow) else "before_flush"
+    handler = window._on.get(name)
+    if window._consumer is not None or handler is None:
         return None
-    (handler,) = window._on.values()
     return caller(window, handler)

@@ -57,8 +57,8 @@ class Column:
     def from_values(cls, values: list[Any], type: Any) -> Column:
         """The column of Python values; declined unless all of them convert exactly.
 
-        >>> Column.from_values([1, None, 2.5], pa.float64()).data
-        array([1. , 0. , 2.5])
+        >>> Column.from_values([1.5, None, 2.5], pa.float64()).data
+        array([1.5, 0. , 2.5])
         """
         kind = physical.plain_type(type)
         try:
@@ -111,7 +111,7 @@ class Column:
         """The values at these places, in this order."""
         valid = None if self.valid is None else self.valid[places]
         if self.physical:
-            return Column(self.type, self.data[places], valid)
+            return Column(self.type, self.data.take(places, mode="clip"), valid)
         return Column(self.type, physical.gather(self.data, pa.array(places)), valid)
 
     def take_or_null(self, places: Places) -> Column:
@@ -204,8 +204,12 @@ def _sortable(array: Any) -> Any:
 
 def _same(value: Any, back: Any) -> bool:
     """Whether a value came back from Arrow as it went."""
-    if type(value) is not type(back):
-        return type(value) is int and type(back) is float and value == back
+    if type(value) is not type(back):  # 1 among floats stays 1 where it is picked
+        return False
+    if isinstance(value, dict):
+        return list(value) == list(back) and all(map(_same, value.values(), back.values()))
+    if isinstance(value, list | tuple):
+        return len(value) == len(back) and all(map(_same, value, back))
     if getattr(value, "tzinfo", None) != getattr(back, "tzinfo", None):
         return False
     return bool(value == back or (value != value and back != back))

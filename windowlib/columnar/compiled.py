@@ -1,6 +1,8 @@
 """The loops that numba compiles, each when it is first called; the results are kept on disk.
 
-Only `speed` uses them. Extents may be empty.
+Only `speed` uses them. Extents may be empty. Indices are unsigned where it counts: a signed one
+might be negative and count from the end, and looking after that keeps loops out of the vector
+registers.
 """
 
 from __future__ import annotations
@@ -19,6 +21,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # leaves are added with compensation.
 LEAF = 256
 
+# Values in a line of the cache. Touching each line in turn brings the values in before they are
+# wanted in another order: 1.8 ns for a value instead of 2.4, in a batch of 64 k rows.
+LINE = 8
+
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+
 
 def compiled(function: Function) -> Function:
     """Compile a loop."""
@@ -30,16 +38,11 @@ def reordered(function: Function) -> Function:
     return cast(Function, numba.njit(cache=True, nogil=True, fastmath={"reassoc"})(function))
 
 
-def without_nan(function: Function) -> Function:
-    """Compile a loop that sees no NaN and does not tell -0.0 from 0.0."""
-    return cast(Function, numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})(function))
-
-
 @compiled
 def count(ids: Array, low: int, ends: Places) -> int:
     """How many rows each id has, then where each id starts; returns how many ids occur."""
     for row in range(len(ids)):
-        ends[ids[row] - low] += 1
+        ends[np.uint64(ids[row] - low)] += 1
     touched = 0
     total = 0
     for index in range(len(ends)):
@@ -54,9 +57,10 @@ def count(ids: Array, low: int, ends: Places) -> int:
 def place(ids: Array, low: int, ends: Places, order: Places) -> None:
     """Put each row in its place; what was an id's start becomes its end."""
     for row in range(len(ids)):
-        index = ids[row] - low
-        order[ends[index]] = row
-        ends[index] += 1
+        index = np.uint64(ids[row] - low)
+        end = ends[index]
+        order[np.uint64(end)] = row
+        ends[index] = end + 1
 
 
 @compiled
@@ -74,32 +78,35 @@ def segments(ends: Places, low: int, touched: Places, starts: Places) -> None:
 
 
 @compiled
-def ascending(lo: Array, hi: Array) -> bool:
-    """Whether neither the starts nor the ends of the extents go back."""
-    for index in range(1, len(lo)):
-        if lo[index] < lo[index - 1] or hi[index] < hi[index - 1]:
-            return False
-    return True
+def shape(lo: Array, hi: Array) -> tuple[int, int, int, bool]:
+    """How many places extents span, cover, have at most, and whether they ascend."""
+    first, last, total, longest, ascends = lo[0], hi[0], 0, 0, True
+    for index in range(len(lo)):
+        begin, end = lo[index], hi[index]
+        total += end - begin
+        longest = max(longest, end - begin)
+        first = min(first, begin)
+        last = max(last, end)
+        if index:
+            ascends &= (begin >= lo[index - 1]) & (end >= hi[index - 1])
+    return last - first, total, longest, ascends
 
 
 @compiled
-def covered(lo: Array, hi: Array) -> tuple[int, int, int, int]:
-    """The first and the last place of all extents, their total and their longest length."""
-    first, last, total, longest = lo[0], hi[0], 0, 0
-    for index in range(len(lo)):
-        size = hi[index] - lo[index]
-        if size:
-            first = min(first, lo[index])
-            last = max(last, hi[index])
-            total += size
-            longest = max(longest, size)
-    return first, last, total, longest
+def gather(values: Array, order: Places, result: Array) -> Any:
+    """The values in another order."""
+    touched = values[0]
+    for index in range(0, len(values), LINE):
+        touched += values[index]
+    for index in range(len(order)):
+        result[index] = values[np.uint64(order[index])]
+    return touched
 
 
 @reordered
 def _leaf(values: Array, begin: int, end: int) -> Any:
     total = values[begin]
-    for index in range(begin + 1, end):
+    for index in range(np.uint64(begin + 1), np.uint64(end)):
         total += values[index]
     return total
 
@@ -133,77 +140,57 @@ def int_sums(values: Array, lo: Array, hi: Array, result: Array) -> None:
             result[extent] = 0
 
 
-@without_nan
-def largest(values: Array, lo: Array, hi: Array, result: Array, nothing: Any) -> None:
-    """The largest of extents, each on its own."""
-    for extent in range(len(lo)):
-        best = nothing
-        for index in range(lo[extent], hi[extent]):
-            best = max(best, values[index])
-        result[extent] = best
+def _picking(pick: Callable[[Any, Any], Any]) -> tuple[Callable[..., None], Callable[..., None]]:
+    """The loops for `max` or `min`."""
 
+    @compiled
+    def alone(values: Array, lo: Array, hi: Array, result: Array, nothing: Any) -> None:
+        """Each extent on its own, four values at a time, which need not wait for each other."""
+        for extent in range(len(lo)):
+            index, end = np.uint64(lo[extent]), np.uint64(hi[extent])
+            a = b = c = d = nothing
+            while index + FOUR <= end:
+                a = pick(a, values[index])
+                b = pick(b, values[index + ONE])
+                c = pick(c, values[index + TWO])
+                d = pick(d, values[index + THREE])
+                index += FOUR
+            while index < end:
+                a = pick(a, values[index])
+                index += ONE
+            result[extent] = pick(pick(a, b), pick(c, d))
 
-@without_nan
-def smallest(values: Array, lo: Array, hi: Array, result: Array, nothing: Any) -> None:
-    """The smallest of extents, each on its own."""
-    for extent in range(len(lo)):
-        best = nothing
-        for index in range(lo[extent], hi[extent]):
-            best = min(best, values[index])
-        result[extent] = best
+    @compiled
+    def sliding(
+        values: Array, lo: Array, hi: Array, result: Array, front: Array, nothing: Any
+    ) -> None:
+        """Ascending extents; `front` has room for the longest."""
+        base = middle = grown = np.uint64(lo[0])
+        back = nothing
+        for extent in range(len(lo)):
+            begin, end = np.uint64(lo[extent]), np.uint64(hi[extent])
+            if begin == end:
+                result[extent] = nothing
+                continue
+            if begin >= middle:
+                back = nothing
+                for offset in range(end - begin):
+                    back = pick(back, values[end - ONE - offset])
+                    front[end - ONE - offset - begin] = back
+                base, middle, grown, back = begin, end, end, nothing
+            while grown < end:
+                back = pick(back, values[grown])
+                grown += ONE
+            result[extent] = pick(front[begin - base], back)
+
+    return alone, sliding
 
 
 # Ascending extents that overlap much: the results of [begin, middle) for every begin are made at
 # once, from the middle backwards; from the middle on, one result grows with the extents. An extent
 # that starts behind the middle has its end as the next one. Every value is looked at twice.
-
-
-@without_nan
-def sliding_largest(
-    values: Array, lo: Array, hi: Array, result: Array, front: Array, nothing: Any
-) -> None:
-    """The largest of ascending extents; `front` has room for the longest."""
-    base = middle = grown = lo[0]
-    back = nothing
-    for extent in range(len(lo)):
-        begin, end = lo[extent], hi[extent]
-        if begin == end:
-            result[extent] = nothing
-            continue
-        if begin >= middle:
-            back = nothing
-            for index in range(end - 1, begin - 1, -1):
-                back = max(back, values[index])
-                front[index - begin] = back
-            base, middle, grown, back = begin, end, end, nothing
-        while grown < end:
-            back = max(back, values[grown])
-            grown += 1
-        result[extent] = max(front[begin - base], back)
-
-
-@without_nan
-def sliding_smallest(
-    values: Array, lo: Array, hi: Array, result: Array, front: Array, nothing: Any
-) -> None:
-    """The smallest of ascending extents; `front` has room for the longest."""
-    base = middle = grown = lo[0]
-    back = nothing
-    for extent in range(len(lo)):
-        begin, end = lo[extent], hi[extent]
-        if begin == end:
-            result[extent] = nothing
-            continue
-        if begin >= middle:
-            back = nothing
-            for index in range(end - 1, begin - 1, -1):
-                back = min(back, values[index])
-                front[index - begin] = back
-            base, middle, grown, back = begin, end, end, nothing
-        while grown < end:
-            back = min(back, values[grown])
-            grown += 1
-        result[extent] = min(front[begin - base], back)
+largest, sliding_largest = _picking(max)
+smallest, sliding_smallest = _picking(min)
 
 
 @compiled
@@ -215,53 +202,66 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
 
 
 @compiled
-def _settle(high: float, low: float) -> tuple[float, float]:
-    """A sum and its collected errors as a pair; a sum that is not finite has none."""
-    if not np.isfinite(high):
-        return high, 0.0
+def _settle(total: float, errors: float, least: float) -> tuple[float, float]:
+    """A sum, its errors and their errors as a pair; a sum that is not finite has none."""
+    if not np.isfinite(total):
+        return total, 0.0
+    high, low = _two_sum(total, errors)
+    low += least
     total = high + low
     return total, low - (total - high)
+
+
+# Sums carry their errors along, and the errors of those: where large values cancel, the errors are
+# what is left, and they may cancel too.
 
 
 @compiled
 def pairs(values: Array, lo: Array, hi: Array, high: Array, low: Array) -> None:
     """Sums of extents as pairs, each on its own."""
     for extent in range(len(lo)):
-        total = errors = 0.0
-        for index in range(lo[extent], hi[extent]):
+        total = errors = least = 0.0
+        for index in range(np.uint64(lo[extent]), np.uint64(hi[extent])):
             total, error = _two_sum(total, values[index])
-            errors += error
-        high[extent], low[extent] = _settle(total, errors)
+            errors, error = _two_sum(errors, error)
+            least += error
+        high[extent], low[extent] = _settle(total, errors, least)
 
 
 @compiled
 def sliding_pairs(
-    values: Array, lo: Array, hi: Array, high: Array, low: Array, front: Array, front_low: Array
+    values: Array, lo: Array, hi: Array, high: Array, low: Array, front: Array
 ) -> None:
-    """Sums as pairs of ascending extents; `front` has room for the longest."""
-    base = middle = grown = lo[0]
-    back = back_low = 0.0
+    """Sums of ascending extents as pairs; `front` has three rows as long as the longest."""
+    base = middle = grown = np.uint64(lo[0])
+    total = errors = least = 0.0
     for extent in range(len(lo)):
-        begin, end = lo[extent], hi[extent]
+        begin, end = np.uint64(lo[extent]), np.uint64(hi[extent])
         if begin == end:
             high[extent] = low[extent] = 0.0
             continue
         if begin >= middle:
-            back = back_low = 0.0
-            for index in range(end - 1, begin - 1, -1):
-                back, error = _two_sum(back, values[index])
-                back_low += error
-                front[index - begin] = back
-                front_low[index - begin] = back_low
+            total = errors = least = 0.0
+            for offset in range(end - begin):
+                index = end - ONE - offset
+                total, error = _two_sum(total, values[index])
+                errors, error = _two_sum(errors, error)
+                least += error
+                front[0, index - begin] = total
+                front[1, index - begin] = errors
+                front[2, index - begin] = least
             base, middle, grown = begin, end, end
-            back = back_low = 0.0
+            total = errors = least = 0.0
         while grown < end:
-            back, error = _two_sum(back, values[grown])
-            back_low += error
-            grown += 1
-        total, error = _two_sum(front[begin - base], back)
-        error += front_low[begin - base] + back_low
-        high[extent], low[extent] = _settle(total, error)
+            total, error = _two_sum(total, values[grown])
+            errors, error = _two_sum(errors, error)
+            least += error
+            grown += ONE
+        both, error = _two_sum(front[0, begin - base], total)
+        lower, rest = _two_sum(front[1, begin - base], errors)
+        lower, error = _two_sum(lower, error)
+        rest += error + front[2, begin - base] + least
+        high[extent], low[extent] = _settle(both, lower, rest)
 
 
 @compiled

@@ -11,13 +11,25 @@ from windowlib.columnar.decline import Decline
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.keys import Keys
 from windowlib.columnar.ledger import Ledger
-from windowlib.columnar.pieces import Grouped, Places
+from windowlib.columnar.physical import plain_type
+from windowlib.columnar.pieces import NONE, Grouped, Places
 from windowlib.columnar.primitives import group
-from windowlib.policies import PartitionAge, PartitionCount, Time, TupleCount
+from windowlib.columnar.stamps import HUGE, Stamps
+from windowlib.policies import Either, PartitionAge, PartitionCount, Time, TupleCount
 from windowlib.spec import KEY
 
 if TYPE_CHECKING:
     from windowlib.window import Window
+
+
+MANY = 1 << 14
+"""With more partitions than this, more rows are taken at once."""
+
+
+def beat_of(window: Window[Any, Any]) -> int | None:
+    """How far ticks are apart, if the window's clock ticks."""
+    policy = window.spec.policies[-1]
+    return policy.micros if isinstance(policy, Time) else None
 
 
 class Engine:
@@ -25,6 +37,9 @@ class Engine:
 
     `insert` computes all firings of a batch and changes nothing; `commit` then makes it so.
     """
+
+    way: str
+    """How it works, for `explain`."""
 
     def __init__(self, window: Window[Any, Any], schema: pa.Schema, **starts: Any) -> None:
         self.window, self.schema = window, schema
@@ -34,6 +49,11 @@ class Engine:
         self.seen_rows = 0  # numbers the rows that come, for who came first
         self.partial = window._partial or isinstance(window.spec.evict, Time)
         self.pending: Any = None
+        self.now = window._now  # the time up to which the state is worked out
+        self.arrivals: Stamps | None = None
+        self.beat = min(beat_of(window) or 0, HUGE)  # how far ticks are apart, 0 without any
+        self.passed = NONE  # how many ticks come before each row of the batch, if any does
+        self.fired_at: Stamps | None = None
 
     def _keys(self, window: Window[Any, Any]) -> Keys | None:
         by = window.spec.by
@@ -49,8 +69,60 @@ class Engine:
         index = self.schema.get_field_index(name) if isinstance(name, str) else -1
         if index < 0:
             raise Decline(f"there is no single column {name!r}")
-        kind = self.schema.field(index).type
-        return kind.value_type if pa.types.is_dictionary(kind) else kind
+        return plain_type(self.schema.field(index).type)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def arrive(self, arrivals: Stamps | None) -> None:
+        """Say when the rows of the next batch arrive, and so between which; None: all now."""
+        self.arrivals, self.fired_at = arrivals, None
+        tick, self.passed = self.window._tick, NONE
+        if self.beat and arrivals is not None and tick is not None and tick <= arrivals[-1]:
+            self.passed = np.maximum((arrivals - tick) // self.beat + 1, 0)
+
+    @property
+    def until(self) -> int:
+        """What time it is after the last row of the batch."""
+        return self.window._now if self.arrivals is None else int(self.arrivals[-1])
+
+    def advance(self, now: int) -> None:
+        """Time has passed."""
+        self.now = now
+
+    def due(self) -> int | None:
+        """When time does something by itself next, apart from ticks."""
+        return None
+
+    @property
+    def ticks(self) -> int:
+        """How many ticks come before the last row of the batch."""
+        return int(self.passed[-1]) if len(self.passed) else 0
+
+    def tick_times(self) -> Stamps:
+        """When these ticks come."""
+        tick = self.window._tick
+        assert tick is not None
+        times: Stamps = np.arange(self.ticks) * self.beat + tick
+        return times
+
+    @property
+    def together(self) -> bool:
+        """Whether one row of the batch may have caused several firings."""
+        return self.fired_at is not None
+
+    def times(self, firings: Firings) -> Stamps | None:
+        """When the firings of the batch happen; None: now."""
+        if self.fired_at is not None or self.arrivals is None:
+            return self.fired_at
+        return self.arrivals[firings.rows]
+
+    def fire_all(self) -> Firings:
+        """Every partition fires, in order of storage: at a tick, or at a punctuation."""
+        raise NotImplementedError
+
+    def commit_all(self) -> None:
+        """Every partition has fired."""
+        raise NotImplementedError
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -83,9 +155,40 @@ class Engine:
             if self.held() + rows > forget.size:
                 raise Decline(f"{forget} would evict partitions")
         elif isinstance(forget, PartitionAge):
+            if self.arrivals is None:
+                self.check_age(self.until)
+            else:
+                self._ages_none(forget, grouped, self.arrivals)
+
+    def check_age(self, now: int) -> None:
+        """Refuse to go on where the age of a partition is over."""
+        forget, ledger = self.window.spec.forget, self.ledger
+        if isinstance(forget, PartitionAge) and not self._empties_first(forget):
             stamps = ledger.stamp[ledger.alive]
-            if len(stamps) and stamps.min() + forget.micros < self.window._now:
+            if len(stamps) and int(stamps.min()) + forget.micros < now:
                 raise Decline(f"{forget} would evict partitions")
+
+    def _empties_first(self, forget: PartitionAge) -> bool:
+        """Whether time has emptied a partition by the time it is old."""
+        evict = self.window.spec.evict
+        evict = evict.time if isinstance(evict, Either) else evict
+        return isinstance(evict, Time) and evict.micros <= forget.micros
+
+    def _ages_none(self, forget: PartitionAge, grouped: Grouped, arrivals: Stamps) -> None:
+        """Refuse a batch in which a partition is old when a row arrives, its own or another."""
+        if self._empties_first(forget):
+            return
+        ledger, touched, heads = self.ledger, grouped.touched, grouped.starts[:-1]
+        placed = grouped.rows(np.arange(len(arrivals)))
+        placed = arrivals[placed]
+        gaps = np.diff(placed, prepend=placed[0])
+        first = np.where(ledger.alive[touched], ledger.stamp[touched], placed[heads])
+        gaps[heads] = placed[heads] - first
+        stamps, alive = ledger.stamp.copy(), ledger.alive.copy()
+        stamps[touched], alive[touched] = placed[grouped.starts[1:] - 1], True
+        oldest = self.until - int(stamps[alive].min())
+        if max(int(gaps.max()), oldest) > forget.micros:
+            raise Decline(f"{forget} would evict partitions")
 
     def held(self) -> int:
         """How many tuples all partitions hold, for a tuple count policy."""
@@ -93,10 +196,20 @@ class Engine:
 
     def used(self, grouped: Grouped) -> None:
         """Note that the partitions of a batch were used, in the order of their last rows."""
-        ledger, last = self.ledger, grouped.rows(grouped.starts[1:] - 1)
-        ledger.last[grouped.touched] = self.seen_rows + last
-        ledger.stamp[grouped.touched] = self.window._now
+        ledger, touched, places = self.ledger, grouped.touched, grouped.starts[1:] - 1
+        if self.together:  # then some may have no rows
+            some = grouped.lengths > 0
+            touched, places = touched[some], places[some]
+        last = grouped.rows(places)
+        ledger.last[touched] = self.seen_rows + last
+        if self.window._pe is not None:  # otherwise nobody asks when
+            ledger.stamp[touched] = self.until if self.arrivals is None else self.arrivals[last]
         self.seen_rows += int(grouped.starts[-1])
+        self.advance(self.until)
+
+    def step(self, usual: int) -> int:
+        """How many rows to take at once: with many partitions more, so that each has a few."""
+        return usual * 4 if self.keys is not None and len(self.keys) > MANY else usual
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All firings of a batch."""
@@ -124,15 +237,34 @@ class Engine:
             self.ledger.grow(len(self.keys))
         ledger, n = self.ledger, len(parts)
         ledger.alive[ids] = True
-        ledger.born[ids] = ledger.last[ids] = np.arange(n)
+        ledger.born[ids] = np.arange(n)
+        ledger.last[ids] = self._uses([part["key"] for part in parts])
         for name in ("taken", "stamp"):
             getattr(ledger, name)[ids] = [part[name] for part in parts]
         self.seen_rows = n
         return ids
 
+    def _uses(self, keys: list[Any]) -> list[int]:
+        """The place of each key among those from least to most recently used."""
+        pe = self.window._pe
+        places = {} if pe is None else {key: place for place, key in enumerate(pe.lru)}
+        return [places.get(key, 0) for key in keys]
+
+    def check_load(self, rows: int) -> None:
+        """Refuse to take over what is not worth it for a batch of so many rows."""
+
     def load(self, parts: list[dict[str, Any]]) -> None:
         """Take over what the event engine holds; `Decline` if these columns cannot have it."""
         raise NotImplementedError
+
+    def load_asleep(self, parts: list[dict[str, Any]]) -> None:
+        """Take over partitions that are not in storage, but remember something."""
+        if parts:
+            raise Decline("partitions that are not in storage")
+
+    def asleep(self) -> Places:
+        """The partitions that are not in storage, but remember something."""
+        return NONE
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
         """What the event engine needs to go on with these partitions."""

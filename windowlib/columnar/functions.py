@@ -11,7 +11,16 @@ import pyarrow as pa
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.kernels import kernel
-from windowlib.columnar.kernels.base import Array, Kernel, Planes, Result, Values
+from windowlib.columnar.kernels.base import (
+    Array,
+    Kernel,
+    Planes,
+    Result,
+    Values,
+    replaced,
+    side_by_side,
+    taken,
+)
 from windowlib.columnar.kernels.picks import Pick
 from windowlib.columnar.ledger import State
 from windowlib.columnar.pieces import Pieces, Places
@@ -47,6 +56,9 @@ class Function:
         """What `fold` said stays open is carried by these partitions from now on."""
         raise NotImplementedError
 
+    def forget(self, ids: Places) -> None:
+        """These partitions carry nothing any more; what is left of them is of no use."""
+
     def carried(self, ids: Places, sizes: Places) -> Result:
         """The results for what some partitions carry."""
         raise NotImplementedError
@@ -67,7 +79,7 @@ class Partial(Function):
         super().__init__(attribute)
         self.kernel = kernel
         self.overlaps = kernel.overlaps
-        self.state = State(kernel.dtypes)
+        self.state = State(kernel)
 
     def over(self, values: Values, lo: Array, hi: Array) -> Result:
         """Fold each extent by itself."""
@@ -83,12 +95,11 @@ class Partial(Function):
     def fold(self, values: Values, pieces: Pieces) -> tuple[Result, Any]:
         """Fold each piece, after what it goes on with."""
         planes = self.joined(self.kernel.partial(values, pieces.starts, pieces.ends), pieces)
-        later = tuple(plane[pieces.stays] for plane in planes)
+        later = taken(planes, pieces.stays)
         if len(pieces.bare):
             bare = self.state.take(pieces.bare)
-            planes = tuple(map(np.concatenate, zip(planes, bare, strict=True)))
-        fired = tuple(plane[pieces.fires] for plane in planes)
-        return self.kernel.finish(fired, pieces.fired_sizes), later
+            planes = side_by_side(planes, bare, len(pieces.starts), len(pieces.bare))
+        return self.kernel.finish(taken(planes, pieces.fires), pieces.fired_sizes), later
 
     def joined(self, planes: Planes, pieces: Pieces) -> Planes:
         """The planes of pieces with what is carried merged into those that go on with it."""
@@ -96,18 +107,25 @@ class Partial(Function):
         if not len(joins) or not planes:
             return planes
         before = self.state.take(pieces.ids[joins])
-        merged = self.kernel.merge(before, tuple(plane[joins] for plane in planes))
-        for plane, new in zip(planes, merged, strict=True):
-            plane[joins] = new
-        return planes
+        merged = self.kernel.merge(before, taken(planes, joins))
+        return replaced(planes, joins, merged, len(pieces.starts))
 
-    def commit(self, ids: Places, later: Any) -> None:
-        """Put the planes of what stays open."""
+    def commit(self, ids: Places, later: Any, history: State | None = None) -> None:
+        """Put the planes of what stays open; picked values that no state refers to are forgotten.
+
+        Args:
+            ids: the partitions.
+            later: their planes.
+            history: more state of the same kernel.
+        """
         self.state.put(ids, later)
         if isinstance(self.kernel, Pick):
-            planes = tuple(self.state.planes)
-            if self.kernel.pool.size > max(PACK, 2 * len(planes[0])):
-                self.state.planes = list(self.kernel.pack(planes))
+            states = [self.state] if history is None else [self.state, history]
+            numbers = [state.planes[0] for state in states]
+            if self.kernel.pool.size > max(PACK, 4 * sum(each.size for each in numbers)):
+                packed = self.kernel.pool.pack(np.concatenate([each.ravel() for each in numbers]))
+                for state, part in zip(states, np.split(packed, [numbers[0].size]), strict=False):
+                    state.planes[0] = part.reshape(state.planes[0].shape)
 
     def carried(self, ids: Places, sizes: Places) -> Result:
         """The results for what some partitions carry."""
@@ -135,6 +153,10 @@ def functions_of(plan: Any, schema: pa.Schema) -> list[Function]:
 
 def function(fold: Fold, attribute: Attribute | None, types: Sequence[pa.DataType]) -> Function:
     """The columnar form of a fold over columns of these types."""
+    from windowlib.columnar.holistic import HOLISTIC  # which are functions themselves
+
+    if fold.kernel in HOLISTIC:
+        return HOLISTIC[fold.kernel](fold, attribute, types)
     return Partial(attribute, kernel(fold, types))
 
 

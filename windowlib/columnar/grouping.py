@@ -26,6 +26,10 @@ RADIX_BITS = 16
 # compared.
 HALVED_ROWS_PER_ID = 32
 
+# Copying values brings them into the cache in turn, before they are wanted in another order: 2.0 ns
+# for a value instead of 3.9. Larger arrays do not stay there.
+GATHERED = 1 << 21
+
 # Rows looked at before all of them are, to see whether a batch comes sorted.
 GLANCE = 64
 
@@ -36,6 +40,9 @@ def ranges(starts: Array, lengths: Array) -> Places:
     >>> ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
     [5, 6, 9, 10, 11]
     """
+    if len(lengths) and lengths[0] > 0 and lengths.min() == lengths.max():  # a block
+        block: Places = np.add.outer(starts, np.arange(lengths[0])).ravel()
+        return block
     ends = np.cumsum(lengths)
     if not len(ends):
         return np.empty(0, np.int64)
@@ -55,9 +62,16 @@ def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     if span == 1:
         return np.arange(rows), np.array([low]), np.array([0, rows])
     shifted = ids - low if low else ids
-    order = np.arange(rows) if _ascending(shifted) else _order(shifted, span)
+    order = np.arange(rows) if _ascending(shifted) else stable_order(shifted, span)
     touched, starts = _segments(shifted, order, span)
     return order, touched + low, starts
+
+
+def gather(values: Array, order: Places) -> Array:
+    """See `primitives.gather`."""
+    if values.nbytes <= GATHERED:
+        values = values.copy()
+    return values.take(order)
 
 
 def _ascending(ids: Array) -> bool:
@@ -65,7 +79,7 @@ def _ascending(ids: Array) -> bool:
     return all(bool((part[1:] >= part[:-1]).all()) for part in (ids[:GLANCE], ids))
 
 
-def _order(ids: Array, span: int) -> Places:
+def stable_order(ids: Array, span: int) -> Places:
     """A stable order of ids in `range(span)`."""
     if span <= ARROW_SPAN and len(ids) >= ARROW_ROWS:
         order: Places = pc.array_sort_indices(pa.array(ids)).to_numpy().view(np.int64)

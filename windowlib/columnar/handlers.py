@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
+from windowlib.batched import no_column
 from windowlib.columnar.failed import Failed
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.rows import Rows
@@ -69,17 +70,25 @@ class View:
         if key is not self._key and key != self._key:
             msg = (
                 f"window, key {key!r}: a handler with content='arrow' is called for "
-                f"{self._key!r} and may read that partition only. Keep what you need of others "
-                f"in the operator, or leave content='tuples'."
+                f"{self._key!r} and may read that partition only. Pass the key that it got, or say "
+                f"content='tuples'."
             )
             raise AccessError(msg)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):  # what Python itself asks for
+            raise AttributeError(name)
+        msg = (
+            f"window.{name}: a handler with content='arrow' has column, arrow, size, spec and now. "
+            f"Use these, or say content='tuples'."
+        )
+        raise AccessError(msg)
 
 
 def _shared(rows: Rows, name: str) -> Any:
     """A whole column as numpy, or as Arrow where nulls make its type depend on the slice."""
-    if name not in rows:
-        listed = ", ".join(rows)
-        raise AccessError(f"column({name!r}): no such column. Columns: {listed}.")
+    if name not in rows.names:
+        raise AccessError(no_column(name, rows.names))
     array = rows[name].arrow()
     return array if array.null_count else array.to_numpy(zero_copy_only=False)
 
@@ -96,8 +105,11 @@ def caller(window: Window[Any, Any], handler: Callable[..., None]) -> Callable[[
             firings.rows.tolist(),
             strict=True,
         )
-        for key, lo, hi, row in pairs:
+        times = None if firings.times is None else firings.times.tolist()
+        for at, (key, lo, hi, row) in enumerate(pairs):
             view._key, view._lo, view._hi = key, lo, hi
+            if times is not None:
+                window._now = times[at]
             try:
                 handler(view, key)
             except Exception as error:

@@ -7,17 +7,24 @@ back with the first call that asks for anything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from windowlib import snapshot
+from windowlib.arrivals import Times
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
-from windowlib.columnar.failed import Failed
+from windowlib.columnar.failed import failure_of
 from windowlib.columnar.firings import Firings
+from windowlib.columnar.physical import plain_type
+from windowlib.columnar.stamps import Stamps, read
+from windowlib.columnar.ticks import Broken, Ticks, quiet
 from windowlib.dicts import rows_of
+from windowlib.errors import AccessError
+from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
     from windowlib.window import Window
@@ -26,15 +33,15 @@ WORTH = 256
 """Rows from which on it pays to move the state to arrays."""
 SLICE = 1 << 16
 """Rows that are worked on at once: their columns fit the cache."""
-MANY = 1 << 14
-"""With more partitions than this, slices are longer, so that each partition gets a few rows."""
+FIRST = 1 << 14
+"""Rows of the first slice, which shows what is coming."""
 PATIENCE = 64
 """The most batches that are left to the event engine before the next try."""
 
 Consumer = Callable[[Firings], None]
 
 
-class Batches:
+class Batches(Ticks):
     """Takes Arrow batches into a window, by whichever engine can do it exactly."""
 
     def __init__(self, window: Window[Any, Any]) -> None:
@@ -43,48 +50,125 @@ class Batches:
         self.schema: pa.Schema | None = None  # of the batches that have come
         self.reason = "no batch has come"
         self._pause = self._wait = 0
+        self._telling = False  # whether firings of a batch are being told
         self._handlers: Consumer | None = None
 
     def insert(self, batch: pa.RecordBatch) -> None:
-        """Insert each row in order."""
+        """Insert each row in order; all of them arrive now."""
         self.schema = batch.schema
         for part in self._slices(batch):
-            if not self._columnar(part):
-                self.settle()
-                self.window.insert_many(rows_of(part))
+            with self.window.locked():
+                self._insert(part, None)
+
+    def insert_timed(self, batch: pa.RecordBatch, times: Attribute) -> list[Any]:
+        """For each row, advance to the time in a column, and insert it.
+
+        Gives back, as tuples, the rows from the first on whose time is none, or lies in the past.
+        """
+        self.schema, window, at = batch.schema, self.window, 0
+        stamps = read(batch, times, window._now)
+        if window._acting:  # a handler must not move the clock, which is said elsewhere
+            stamps = stamps[:0]
+        for part in self._slices(batch.slice(0, len(stamps))):
+            with window.locked():
+                self._insert(part, stamps[at : at + part.num_rows])
+            at += part.num_rows
+        rest: list[Any] = batch.slice(at).to_pylist()
+        return rest
+
+    def one_by_one(self, rows: Sequence[Any], times: Times) -> None:
+        """The same for rows whose times Python has to read, or to say what is wrong with them."""
+        window = self.window
+        for row in rows:
+            with window.locked():
+                window._advance(times(row))
+                window.insert(row)
+
+    def _insert(self, batch: pa.RecordBatch, stamps: Stamps | None) -> None:
+        self._check_idle()
+        taken = self._columnar(batch, stamps)
+        if taken == batch.num_rows:
+            return
+        self.settle()
+        rest = rows_of(batch.slice(taken))
+        self._by_rows(rest, None if stamps is None else stamps[taken:])
+
+    def _by_rows(self, rows: list[Any], stamps: Stamps | None) -> None:
+        """Insert tuples into the event engine, which has the state."""
+        window = self.window
+        if stamps is None:
+            window.insert_many(rows)
+            return
+        for row, now in zip(rows, stamps.tolist(), strict=False):
+            window._advance(now)
+            window.insert(row)
+
+    def plain_schema(self) -> pa.Schema | None:
+        """The schema of the rows that have come, without encodings; None: none have."""
+        if self.schema is None:
+            return None
+        return pa.schema([(field.name, _plain(field.type)) for field in self.schema])
 
     def _slices(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        step, at = SLICE, 0
+        at = 0
         while at < batch.num_rows:
-            if self.engine is not None and self.engine.keys is not None:
-                many = len(self.engine.keys) > MANY
-                step = SLICE * 16 if many else SLICE
+            step = min(SLICE, FIRST) if self.engine is None else self.engine.step(SLICE)
             yield batch.slice(at, step)
             at += step
 
-    def _columnar(self, batch: pa.RecordBatch) -> bool:
-        """Whether the columnar engine has taken a batch."""
+    def _columnar(self, batch: pa.RecordBatch, stamps: Stamps | None) -> int:
+        """How many rows of a batch the columnar engine has taken, with what is due before them."""
         if self._pause:
             self._pause -= 1
-            return False
+            return 0
         if self.engine is None and batch.num_rows < WORTH:
             self.reason = f"fewer than {WORTH} rows at once"
-            return False
+            return 0
+        window, taken = self.window, 0
         try:
-            engine = self._ready(batch.schema)
-            firings = engine.insert(batch)
+            for lo, hi in self._stretches(batch.num_rows, stamps):
+                part = None if stamps is None else stamps[lo:hi]
+                if part is not None and window._tick is not None and window._tick <= part[0]:
+                    self._advance(int(part[0]))
+                engine = self._ready(batch.schema, batch.num_rows)
+                self._take(engine, batch.slice(lo, hi - lo), part)
+                taken = hi
         except Decline as reason:
             self._declined(reason)
-            return False
-        try:
-            self._tell(firings)
-        except Failed as failed:
-            self._fail(engine, batch, failed)
-        engine.commit()
+            return taken
         self._wait = 0
-        return True
+        return taken
 
-    def _ready(self, schema: pa.Schema) -> Engine:
+    def _advance(self, now: int) -> None:
+        """Let happen what is due before a row, with the state where it is."""
+        ahead = self.engine is not None
+        self.window._advance(now)
+        if ahead and self.engine is None and self.window._subs:
+            raise Decline(self.reason)  # and not the same again at the next tick
+
+    def _take(self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None) -> None:
+        """Insert rows, with all that is due in between."""
+        engine.arrive(stamps)
+        firings = engine.insert(batch)
+        firings.times = engine.times(firings)
+        rows = firings.rows
+        if engine.together:  # then a failure has to say which one it was
+            firings.rows = np.arange(len(firings))
+        if (failed := failure_of(self._tell, firings)) is not None:
+            at = failed.row if engine.together else int(np.searchsorted(rows, failed.row))
+            first, keys = int(np.searchsorted(rows, rows[at])), firings.python_keys()
+            broken = Broken(keys[first:at], keys[at], failed.error)
+            self._fail(batch, stamps, int(rows[at]), broken)
+        self._commit(engine)
+
+    def _commit(self, engine: Engine) -> None:
+        ticks, window = engine.ticks, self.window
+        engine.commit()
+        window._now = engine.now
+        if ticks:
+            window._tick = self._tick_after(ticks)
+
+    def _ready(self, schema: pa.Schema, rows: int) -> Engine:
         """The engine, with the window's state in it."""
         schema = schema.remove_metadata()
         if self.engine is not None and self.engine.schema != schema:
@@ -94,8 +178,10 @@ class Batches:
 
             window = self.window
             engine = engine_for(window, schema)
+            engine.check_load(rows)
             self._handlers = handlers_of(window)
             engine.load([snapshot._part(window, s) for s in window._subs.values()])
+            engine.load_asleep([snapshot._part(window, s) for s in window._asleep.values()])
             self.engine = engine
             window._lead(True)
         return self.engine
@@ -109,38 +195,57 @@ class Batches:
     def _tell(self, firings: Firings) -> None:
         consumer = self.window._consumer or self._handlers
         if consumer is not None and len(firings):
-            consumer(firings)
+            self._telling = True
+            try:
+                consumer(firings)
+            finally:
+                self._telling = False
 
-    def _fail(self, engine: Engine, batch: pa.RecordBatch, failed: Failed) -> None:
+    def _check_idle(self) -> None:
+        """Refuse to be used by somebody who is being told of a batch that is not yet taken."""
+        if self._telling:
+            msg = (
+                f"{type(self.window).__name__}: it is taking a batch, and what it holds is not "
+                f"worked out. Use it between two calls; handlers with content='arrow' may read "
+                f"the partition they are called for."
+            )
+            raise AccessError(msg)
+
+    def _fail(self, batch: pa.RecordBatch, stamps: Stamps | None, row: int, broken: Broken) -> None:
         """Bring the window to where the event engine would have stopped, and raise."""
-        if failed.row:
-            engine.insert(batch.slice(0, failed.row))
-            engine.commit()
         self.settle()
-
-        def again(*_: Any) -> None:
-            raise failed.error
-
-        from windowlib.columnar.choice import FIRING
-
-        window, handlers = self.window, self.window._on
-        (row,) = batch.slice(failed.row, 1).to_pylist()
-        window._rehandled({**handlers, **dict.fromkeys(FIRING & set(handlers), again)})
-        try:
-            window.insert(row)
-        finally:
-            window._rehandled(handlers)
+        window = self.window
+        *before, tuple_ = rows_of(batch.slice(0, row + 1))
+        with quiet(window):  # of these firings somebody has been told
+            self._by_rows(before, stamps)
+        with broken.in_place(window):
+            if stamps is not None:
+                window._advance(int(stamps[row]))
+            window.insert(tuple_)
 
     def settle(self) -> None:
         """Give the state back to the event engine."""
         engine, window = self.engine, self.window
         if engine is None:
             return
+        self._check_idle()
         self.engine = None
         window._lead(False)
         ids = engine.stored()
         subs = [snapshot._restored(window, part) for part in engine.parts(ids)]
+        window._asleep.clear()
+        if len(asleep := engine.asleep()):
+            named = [snapshot._restored(window, part) for part in engine.parts(asleep)]
+            window._asleep.update((s.key, s) for s in named)
         snapshot.fill(window, subs, engine.left)
         if window._pe is not None:
-            named = dict(zip(ids.tolist(), subs, strict=True))
-            window._pe.refill([named[i] for i in engine.used_order().tolist()])
+            numbered = dict(zip(ids.tolist(), subs, strict=True))
+            window._pe.refill([numbered[i] for i in engine.used_order().tolist()])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """A type without its encoding, if that is known."""
+    try:
+        return plain_type(kind)
+    except Decline:
+        return kind

@@ -11,6 +11,7 @@ from windowlib.attributes import Several
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.pieces import Places
+from windowlib.columnar.primitives import gather
 from windowlib.policies import Attribute, attribute_text
 
 
@@ -47,6 +48,12 @@ class Inputs:
             raise Decline(f"there is no single column {name!r}")
         return Column.of(self._rows.column(index))
 
+    def arrow(self, name: str) -> pa.Array:
+        """A column as it came, for keys."""
+        if not isinstance(self._rows, pa.RecordBatch):
+            return self._rows[name].arrow()
+        return self._rows.column(self._rows.schema.get_field_index(name))
+
     def whole(self) -> Column:
         """The rows themselves."""
         names = self.names
@@ -74,17 +81,24 @@ class Sorted:
     """The columns of one batch in the order of a layout, each sorted once."""
 
     def __init__(self, inputs: Inputs, order: Places | None) -> None:
-        self._inputs, self._order = inputs, order
+        self.inputs, self._order = inputs, order
         self._sorted: dict[int, Column] = {}
 
     def read(self, attribute: Attribute | None) -> tuple[Column, ...]:
         """The columns of an attribute, sorted."""
-        return tuple(map(self._in_order, self._inputs.read(attribute)))
+        return tuple(map(self._in_order, self.inputs.read(attribute)))
 
     def _in_order(self, column: Column) -> Column:
         if self._order is None:
             return column
         found = self._sorted.get(id(column))
         if found is None:
-            found = self._sorted[id(column)] = column.take(self._order)
+            found = self._sorted[id(column)] = _in_order(column, self._order)
         return found
+
+
+def _in_order(column: Column, order: Places) -> Column:
+    """All values of a column in another order."""
+    if column.physical and column.valid is None:
+        return Column(column.type, gather(column.data, order))
+    return column.take(order)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class KeptEngine(TumblingEngine, RowsEngine):
     """A tumbling window that keeps its tuples."""
 
+    way = "extents of kept rows"
+
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema)
         self.keep(list(schema.names))
@@ -31,7 +33,7 @@ class KeptEngine(TumblingEngine, RowsEngine):
         pieces, references = self._pieces(grouped, Sorted(Inputs(batch), grouped.order))
         rows = self.rows(batch, grouped)
         lo, hi = self._extents(grouped.starts, grouped.touched, pieces, rows)
-        self.pending = (grouped, pieces, references, [])
+        self.pending = (grouped, pieces, references)
         self._rows, self._lo, self._hi = rows, lo, hi
         number = np.searchsorted(grouped.touched, pieces.bare)
         lo = np.append(lo, rows.base[number])[pieces.fires]

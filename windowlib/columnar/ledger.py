@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from windowlib.columnar.kernels.base import Kernel, Planes
 from windowlib.columnar.pieces import Places
 
 Array = Any
@@ -55,11 +56,13 @@ def _dtype(start: Any) -> Any:
 
 
 class State:
-    """The planes of one kernel, one place for each partition."""
+    """The planes of one kernel, one place for each partition, or one row of places."""
 
-    def __init__(self, dtypes: tuple[Any, ...], width: int = 0) -> None:
+    def __init__(self, kernel: Kernel, width: int = 0) -> None:
         shape = (0, width) if width else (0,)
-        self.planes = [np.zeros(shape, dtype) for dtype in dtypes]
+        self.planes = [np.zeros(shape, dtype) for dtype in kernel.dtypes]
+        # Planes that hold nothing but zeros so far, of those that need not be there.
+        self._zero = [i in kernel.mostly_zero for i in range(len(kernel.dtypes))]
 
     def grow(self, size: int) -> None:
         """Make room for so many partitions."""
@@ -69,14 +72,21 @@ class State:
                 new[: len(old)] = old
                 self.planes[i] = new
 
-    def take(self, ids: Places) -> tuple[Array, ...]:
-        """The state of some partitions."""
-        return tuple(plane[ids] for plane in self.planes)
+    def take(self, places: Places) -> Planes:
+        """The planes at some places, which number partitions, or all places of all rows."""
+        return tuple(
+            None if zero else plane.reshape(-1)[places]
+            for plane, zero in zip(self.planes, self._zero, strict=True)
+        )
 
-    def put(self, ids: Places, planes: tuple[Array, ...]) -> None:
-        """Replace the state of some partitions."""
-        for plane, new in zip(self.planes, planes, strict=True):
-            plane[ids] = new
+    def put(self, places: Places, planes: Planes) -> None:
+        """Replace the planes at some places."""
+        for i, new in enumerate(planes):
+            if new is not None:
+                self._zero[i] = False
+                self.planes[i].reshape(-1)[places] = new
+            elif not self._zero[i]:
+                self.planes[i].reshape(-1)[places] = 0
 
     def reorder(self, ids: Places) -> None:
         """Keep only these partitions, in this order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,15 @@ def gather(array: Any, places: Any) -> Any:
     if stand_in is None:
         return array.take(places)
     return array.cast(stand_in).take(places).cast(array.type)
+
+
+@lru_cache(maxsize=256)
+def check_movable(kind: Any) -> None:
+    """Decline a plain type whose values Arrow cannot put in another order."""
+    try:
+        gather(pa.nulls(0, kind), pa.array([], pa.int64()))
+    except pa.ArrowNotImplementedError as error:
+        raise Decline(f"Arrow cannot put values of {kind} in order") from error
 
 
 def word(kind: Any) -> npt.DTypeLike | None:

@@ -11,7 +11,6 @@ carries from earlier batches; the last may stay open.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,8 @@ class Pieces:
 
     starts: Places
     ends: Places
+    number: Places
+    """Which of the touched partitions each piece is of."""
     ids: Places
     """The partition of each piece."""
     sizes: Places
@@ -80,13 +81,19 @@ class Grouped:
 
 def by_count(grouped: Grouped, carried: Places, size: int) -> Pieces:
     """Pieces of a window that closes with its `size`-th tuple; `carried` by touched partition."""
+    return _fired(slices_of(grouped, carried, size), grouped, last=True)
+
+
+def slices_of(grouped: Grouped, carried: Places, size: int) -> Pieces:
+    """Pieces that close with their `size`-th tuple, in order of the layout."""
     starts, lengths = grouped.starts, grouped.lengths
     closing = (carried + lengths) // size
     rest = (carried + lengths) - closing * size
     pieces = closing + (rest > 0)
     first = np.zeros(len(pieces) + 1, np.intp)
     np.cumsum(pieces, out=first[1:])
-    begins = _steps(first, pieces, starts[:-1] - carried, size)
+    number = np.repeat(np.arange(len(pieces)), pieces)
+    begins = (starts[:-1] - carried - first[:-1] * size)[number] + np.arange(first[-1]) * size
     begins[first[:-1]] = starts[:-1]
     ends = np.append(begins[1:], starts[-1])
     sizes = ends - begins
@@ -95,21 +102,18 @@ def by_count(grouped: Grouped, carried: Places, size: int) -> Pieces:
     stays = (first[1:] - 1)[rest > 0]
     closed = np.ones(len(begins), bool)
     closed[stays] = False
-    return _fired(
-        Pieces(
-            starts=begins,
-            ends=ends,
-            ids=np.repeat(grouped.touched, pieces),
-            sizes=sizes,
-            joins=joins,
-            stays=stays,
-            bare=NONE,
-            bare_sizes=NONE,
-            fires=np.flatnonzero(closed),
-            rows=NONE,
-        ),
-        grouped,
-        last=True,
+    return Pieces(
+        starts=begins,
+        ends=ends,
+        number=number,
+        ids=grouped.touched[number],
+        sizes=sizes,
+        joins=joins,
+        stays=stays,
+        bare=NONE,
+        bare_sizes=NONE,
+        fires=np.flatnonzero(closed),
+        rows=NONE,
     )
 
 
@@ -145,6 +149,7 @@ def _cut_after(grouped: Grouped, carried: Places, cuts: Places, closing: Places)
     rest = np.ones(len(closing), bool)
     rest[some] = cuts[last[some]] < starts[1:][some]
     pieces = closing + rest
+    number = np.repeat(np.arange(len(pieces)), pieces)
     first = np.cumsum(pieces) - pieces
     ends = np.empty(int(pieces.sum()), np.intp)
     closed = np.ones(len(ends), bool)
@@ -158,7 +163,8 @@ def _cut_after(grouped: Grouped, carried: Places, cuts: Places, closing: Places)
     return Pieces(
         starts=begins,
         ends=ends,
-        ids=np.repeat(grouped.touched, pieces),
+        number=number,
+        ids=grouped.touched[number],
         sizes=sizes,
         joins=joins,
         stays=stays,
@@ -179,6 +185,7 @@ def by_cuts(grouped: Grouped, carried: Places, cuts: Places) -> Pieces:
     ends = np.append(begins[1:], grouped.starts[-1])
     first = np.searchsorted(begins, heads)
     pieces = np.diff(np.append(first, len(begins)))
+    number = np.repeat(np.arange(len(pieces)), pieces)
     at_head = np.isin(heads, cuts)
     bare = at_head & (carried > 0)
     goes_on = ~at_head & (carried > 0)
@@ -193,7 +200,8 @@ def by_cuts(grouped: Grouped, carried: Places, cuts: Places) -> Pieces:
         Pieces(
             starts=begins,
             ends=ends,
-            ids=np.repeat(grouped.touched, pieces),
+            number=number,
+            ids=grouped.touched[number],
             sizes=sizes,
             joins=joins,
             stays=stays,
@@ -212,13 +220,9 @@ def whole(grouped: Grouped, carried: Places) -> Pieces:
     return by_cuts(grouped, carried, NONE)
 
 
+DENSE = 32
+"""Of so many rows one fires, at least, where putting firings into place beats sorting them."""
 NONE: Places = np.empty(0, np.intp)
-
-
-def _steps(first: Places, counts: Places, origin: Any, step: int) -> Places:
-    """For each group the places origin, origin + step and so on, `counts` of them."""
-    number = np.arange(first[-1]) - np.repeat(first[:-1], counts)
-    return np.repeat(origin, counts) + number * step
 
 
 def _fired(pieces: Pieces, grouped: Grouped, *, last: bool) -> Pieces:
@@ -229,7 +233,7 @@ def _fired(pieces: Pieces, grouped: Grouped, *, last: bool) -> Pieces:
     if grouped.order is None and not len(pieces.bare):  # in order already
         pieces.rows = rows
         return pieces
-    order = np.argsort(rows)
+    order = sorted_rows(rows, int(grouped.starts[-1]))
     pieces.fires, pieces.rows = pieces.fires[order], rows[order]
     return pieces
 
@@ -238,5 +242,14 @@ def fired_in_order(rows: Places, grouped: Grouped) -> tuple[Places | slice, Plac
     """The order of firings, which is that of the rows that cause them, and these rows."""
     if grouped.order is None:
         return slice(None), rows
-    order = np.argsort(rows)
+    order = sorted_rows(rows, len(grouped.order))
     return order, rows[order]
+
+
+def sorted_rows(rows: Places, size: int) -> Places:
+    """The order of different rows of a batch of `size`."""
+    if len(rows) * DENSE < size:
+        return np.argsort(rows)
+    place = np.full(size, -1, np.intp)
+    place[rows] = np.arange(len(rows))
+    return place[place >= 0]

@@ -56,7 +56,7 @@ def limits(values: Array) -> tuple[Any, Any]:
 
 
 def two_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
-    """See `primitives.two_sums`; infinite only if the exact sum is too large for a float."""
+    """See `primitives.two_sums`."""
     if one_sign(values):
         return sums(values, lo, hi), np.zeros(len(lo))
     finite = np.isfinite(values)
@@ -113,7 +113,7 @@ def _overlapping(op: np.ufunc, values: Array, lo: Array, hi: Array, lengths: Arr
     span, count, total = len(values), len(lo), int(lengths.sum())
     if COPY * total < span:
         return _copied(op, values, lo, lengths)
-    if op is np.add and values.dtype.kind == "i":
+    if op is np.add and values.dtype.kind in "iu":
         return _differences(values, lo, hi)
     longest = int(lengths.max())
     passes = PASS * longest.bit_length() * span

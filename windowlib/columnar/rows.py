@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
-from windowlib.attributes import Getter
+from windowlib.attributes import Getter, column_names
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
+from windowlib.columnar.physical import check_movable, numeric, plain_type
 from windowlib.columnar.pieces import Grouped, Places
 from windowlib.columnar.primitives import ranges
 from windowlib.columnar.store import ROOM, Store
 
 WORTH = 32
 """Kept rows for each new one from which on moving them costs more than array arithmetic gains."""
+PATIENCE = 32
+"""How often rows are moved in vain before they go back to the event engine, which costs more."""
 
 
 class Rows(Mapping[str, Column]):
@@ -39,6 +42,9 @@ class Rows(Mapping[str, Column]):
             self._ordered[name] = found
         return found
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
@@ -54,6 +60,11 @@ class Rows(Mapping[str, Column]):
         """Some rows, in this order, without moving anything yet."""
         source = places if self._place is None else self._place[places]
         return Rows(self.names, self._columns, source)
+
+    def last(self) -> Column:
+        """The last column, which need not have a name."""
+        column = self._columns[-1]
+        return column if self._place is None else column.take(self._place)
 
     def picked(self, name: str, places: Places) -> Column | None:
         """Some values of a column, if there is such a column."""
@@ -72,23 +83,36 @@ class RowsEngine(Engine):
 
     names: list[str]
     store: Store
+    reads_some = False  # whether nobody looks at columns that are not kept
+    worth = WORTH
+    _in_vain = 0  # rows that were moved, beyond what is worth it
 
-    def keep(self, names: list[str]) -> None:
-        """Say which columns are kept."""
+    def keep(self, names: list[str], *more: Column) -> None:
+        """Say which columns are kept, and give empty ones like those that `more` adds to them."""
         self.names = names
-        self.store = Store([Column.of(pa.array([], self.type_of(name))) for name in names])
+        for name in names:
+            check_movable(plain_type(self.type_of(name)))
+        named = [Column.of(pa.array([], self.type_of(name))) for name in names]
+        self.store = Store([*named, *more])
+
+    def more(self, rows: int) -> list[Column]:
+        """Columns that new rows have beside those of the batch."""
+        return []
 
     def rows(self, batch: pa.RecordBatch, grouped: Grouped) -> Rows:
         """The rows of the touched partitions: those that are kept, then the new ones."""
         self.store.grow(self.ledger.size)
         kept, held = self.store.take(grouped.touched)
         total, new = int(held.sum()), grouped.lengths
-        if total > WORTH * batch.num_rows + ROOM:
-            raise Decline("windows that are long against the batch are better kept row by row")
+        self._move(total, batch.num_rows)
         both = held + new
         ends = np.cumsum(both)
         base = ends - both
-        columns = [Column.of(batch.column(self.schema.get_field_index(n))) for n in self.names]
+        columns = [
+            _narrow(Column.of(batch.column(self.schema.get_field_index(name))))
+            for name in self.names
+        ]
+        columns += self.more(batch.num_rows)
         if total:
             columns = [Column.concat([a, b]) for a, b in zip(kept, columns, strict=True)]
         place = None
@@ -100,6 +124,21 @@ class RowsEngine(Engine):
         rows.base, rows.fresh, rows.ends = base, base + held, ends
         return rows
 
+    def _move(self, held: int, rows: int) -> None:
+        """Refuse to go on moving many rows for a few new ones; once in a while does no harm."""
+        self._in_vain = max(0, self._in_vain + held - self.worth * rows - ROOM)
+        if self._in_vain > PATIENCE * held:
+            self._long()
+
+    def _long(self) -> NoReturn:
+        raise Decline("windows that are long against the batch are better kept row by row")
+
+    def check_load(self, rows: int) -> None:
+        """Refuse windows that are long against a batch of so many rows."""
+        held = sum(len(s.data) for s in self.window._subs.values())
+        if held > self.worth * rows + ROOM:
+            self._long()
+
     def held(self) -> int:
         """How many tuples are kept."""
         return int(self.store.lengths.sum())
@@ -108,18 +147,34 @@ class RowsEngine(Engine):
         """Take over the tuples of the event engine."""
         self.store.grow(self.ledger.size)
         tuples = [tuple_ for part in parts for tuple_ in part["data"]]
+        if not all(self._fits(tuple_) for tuple_ in tuples):
+            raise Decline("tuples with other columns than the batch")
         columns = []
         for name in self.names:
             get = Getter(name, name)
             values = [get(tuple_) for tuple_ in tuples]
-            columns.append(Column.from_values(values, self.type_of(name)))
+            columns.append(_narrow(Column.from_values(values, self.type_of(name))))
         lengths = np.array([len(part["data"]) for part in parts], np.intp)
-        self.store.put(ids, columns, lengths)
+        self.store.put(ids, columns + self.load_more(parts), lengths)
+
+    def _fits(self, tuple_: Any) -> bool:
+        """Whether a tuple has the columns that are kept; where that is all, it comes out again."""
+        if self.names == self.schema.names:
+            return type(tuple_) is dict and list(tuple_) == self.names
+        return set(self.names) <= set(column_names(tuple_))
+
+    def load_more(self, parts: list[dict[str, Any]]) -> list[Column]:
+        """Columns that tuples of the event engine have beside their own."""
+        return []
+
+    def kept(self, ids: Places) -> tuple[list[Column], Places]:
+        """The rows that some partitions hold, and how many each has."""
+        return self.store.take(ids)
 
     def save_rows(self, ids: Places, parts: list[dict[str, Any]]) -> None:
         """Give the tuples to the event engine."""
-        columns, lengths = self.store.take(ids)
-        lists = [column.arrow().to_pylist() for column in columns]
+        columns, lengths = self.kept(ids)
+        lists = [column.arrow().to_pylist() for column in columns[: len(self.names)]]
         tuples = [dict(zip(self.names, row, strict=True)) for row in zip(*lists, strict=True)]
         if not lists:
             tuples = [{} for _ in range(int(lengths.sum()))]
@@ -127,3 +182,10 @@ class RowsEngine(Engine):
         for part, length in zip(parts, lengths.tolist(), strict=True):
             part["data"] = tuples[at : at + length]
             at += length
+
+
+def _narrow(column: Column) -> Column:
+    """The column, unless it has no numbers where others of its type do."""
+    if not column.physical and numeric(column.type):
+        raise Decline(f"values of {column.type} beyond 64 bits")
+    return column

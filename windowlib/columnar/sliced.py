@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from windowlib.columnar import stream
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.functions import Partial, functions_of
 from windowlib.columnar.inputs import Inputs, Sorted
-from windowlib.columnar.kernels.picks import Pick
+from windowlib.columnar.kernels.base import Planes, taken
 from windowlib.columnar.ledger import State
 from windowlib.columnar.pieces import (
     NONE,
     Grouped,
     Pieces,
     Places,
-    by_count,
     by_slices,
     fired_in_order,
+    slices_of,
 )
 from windowlib.columnar.primitives import ranges
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 class SlicedEngine(Engine):
     """A sliding window that keeps slices instead of its tuples."""
+
+    way = "slices, side by side"
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
         # n: tuples in the open slice; closed: slices carried; second: after the cut of a period
@@ -50,58 +53,60 @@ class SlicedEngine(Engine):
                 raise Decline("a function of slices that needs all values")
             self.functions.append(each)
         # The newest slice is the last of a row.
-        self.history = [State(each.kernel.dtypes, self.kept) for each in self.functions]
+        self.history = [State(each.kernel, self.kept) for each in self.functions]
+
+    def step(self, usual: int) -> int:
+        """Without partitions, first what fills the window: from then on it is a stream."""
+        left = self.window_size - int(self.ledger.taken[0]) if self.keys is None else 0
+        return left if left > 0 else super().step(usual)
 
     # -- batches ----------------------------------------------------------------------------------
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All triggers of a batch; `commit` makes it so."""
+        if stream.ready(self, batch):
+            firings, self.pending = stream.insert(self, batch)
+            return firings
         grouped = self.grouped(batch)
         columns = Sorted(Inputs(batch), grouped.order)
         pieces = self._slices(grouped)
-        closed = np.ones(len(pieces.starts), bool)
-        closed[pieces.stays] = False
-        windows = Windows(self, grouped, pieces, closed)
+        windows = Windows(self, grouped, pieces)
         numbers = range(len(self.functions))
-        folded = [self._fold(i, columns, pieces, closed, windows) for i in numbers]
+        folded = [self._fold(i, columns, pieces, windows) for i in numbers]
         values = [value for value, *_ in folded]
         self.pending = (grouped, pieces, windows, folded)
-        fires = windows.fires
-        return Firings(self.keys, windows.ids[fires], windows.sizes[fires], values, windows.rows)
+        return Firings(self.keys, windows.ids, windows.sizes, values, windows.rows)
 
     def _slices(self, grouped: Grouped) -> Pieces:
         """The slices of a batch as pieces."""
         carried = self.ledger.n[grouped.touched]
         if not self.tail:
-            return by_count(grouped, carried, self.every)
+            return slices_of(grouped, carried, self.every)
         # Cut both after `every - tail` and after `every`: count from where the period began.
         first = self.every - self.tail
         begun = carried + np.where(self.ledger.second[grouped.touched], first, 0)
         return by_slices(grouped, carried, begun, first, self.every)
 
     def _fold(
-        self, i: int, columns: Sorted, pieces: Pieces, closed: Any, windows: Windows
-    ) -> tuple[Any, Any, Any]:
+        self, i: int, columns: Sorted, pieces: Pieces, windows: Windows
+    ) -> tuple[Any, Planes, Planes]:
         """The values of one function, its open slices, and all slices side by side."""
         each, history = self.functions[i], self.history[i]
         each.grow(self.ledger.size)
         history.grow(self.ledger.size)
         values = columns.read(each.attribute)
         planes = each.joined(each.kernel.partial(values, pieces.starts, pieces.ends), pieces)
-        later = tuple(plane[pieces.stays] for plane in planes)
-        side = []
-        for plane, old in zip(planes, history.planes, strict=True):
-            row = np.empty(windows.total, plane.dtype)
-            row[windows.old_places] = old[windows.old_ids, windows.old_columns]
-            row[windows.new_places] = plane[closed]
-            side.append(row)
-        fires = windows.fires
-        lo, hi = windows.lo[fires], windows.hi[fires]
-        combined = each.kernel.combine(tuple(side), lo, hi)
-        return each.kernel.finish(combined, windows.sizes[fires]), later, side
+        later = taken(planes, pieces.stays)
+        side = windows.side(history.take(windows.old), taken(planes, windows.closed))
+        combined = taken(each.kernel.combine(side, windows.lo, windows.hi), windows.order)
+        return each.kernel.finish(combined, windows.sizes), later, side
 
     def commit(self) -> None:
         """The batch has been taken: remember open slices and the newest closed ones."""
+        if isinstance(self.pending, stream.Streamed):
+            stream.commit(self, self.pending)
+            self.pending = None
+            return
         grouped, pieces, windows, folded = self.pending
         ledger, touched = self.ledger, grouped.touched
         open_ids = pieces.ids[pieces.stays]
@@ -111,29 +116,16 @@ class SlicedEngine(Engine):
         for each, history, (_, later, side) in zip(
             self.functions, self.history, folded, strict=True
         ):
-            each.commit(open_ids, later)
-            for plane, row in zip(history.planes, side, strict=True):
-                plane[windows.kept_ids, windows.kept_columns] = row[windows.kept_places]
-            self._pack(each, history)
+            history.put(windows.kept, taken(side, windows.newest))
+            each.commit(open_ids, later, history)
         ledger.n[touched] = 0
         ledger.n[open_ids] = pieces.sizes[pieces.stays]
         ledger.taken[touched] += grouped.lengths
-        ledger.closed[touched] = windows.kept_counts
-        ledger.second[touched] ^= (windows.new_counts % 2 == 1) & bool(self.tail)
+        ledger.closed[touched] = windows.counts
+        if self.tail:
+            ledger.second[touched] ^= windows.fresh % 2 == 1
         self.used(grouped)
         self.pending = None
-
-    def _pack(self, each: Partial, history: State) -> None:
-        """Forget picked values that no slice refers to."""
-        if not isinstance(each.kernel, Pick) or each.kernel.pool.size < PACK:
-            return
-        held = history.planes[0]
-        if each.kernel.pool.size < 4 * held.size:
-            return
-        both = np.concatenate((each.state.planes[0], held.ravel()))
-        packed = each.kernel.pool.pack(both)
-        each.state.planes[0] = packed[: len(each.state.planes[0])]
-        history.planes[0] = packed[len(each.state.planes[0]) :].reshape(held.shape)
 
     # -- hand-over --------------------------------------------------------------------------------
 
@@ -153,9 +145,8 @@ class SlicedEngine(Engine):
         ledger.closed[ids] = counts = np.array([len(row[0]) for row in rows], np.intp)
         if any(isinstance(slice_, str) for row in rows for slice_ in row[0]):
             raise Decline("slices that do not go together")
-        owner = np.repeat(ids, counts)
-        columns = self.kept - np.repeat(counts, counts) + ranges(np.zeros_like(counts), counts)
-        sizes = np.concatenate([self._sizes(part) for part in parts]) if len(owner) else NONE
+        places = ranges(ids * self.kept + self.kept - counts, counts)
+        sizes = np.concatenate([self._sizes(part) for part in parts]) if len(places) else NONE
         for i, (each, history) in enumerate(zip(self.functions, self.history, strict=True)):
             each.grow(ledger.size)
             history.grow(ledger.size)
@@ -165,9 +156,7 @@ class SlicedEngine(Engine):
                 each.load(ids[some], saved, n[some])
             closed = [slice_[i] for row in rows for slice_ in row[0]]
             if closed:
-                planes = each.kernel.load(closed, sizes)
-                for plane, new in zip(history.planes, planes, strict=True):
-                    plane[owner, columns] = new
+                history.put(places, each.kernel.load(closed, sizes))
 
     def _sizes(self, part: dict[str, Any]) -> Places:
         """How many tuples each closed slice of a partition has, the newest last."""
@@ -182,8 +171,7 @@ class SlicedEngine(Engine):
         """Open and closed slices, the way the event engine saves them."""
         ledger, parts = self.ledger, self.common(ids)
         n, counts = ledger.n[ids], ledger.closed[ids]
-        owner = np.repeat(ids, counts)
-        columns = self.kept - np.repeat(counts, counts) + ranges(np.zeros_like(counts), counts)
+        places_ = ranges(ids * self.kept + self.kept - counts, counts)
         for part, size, second in zip(parts, n.tolist(), ledger.second[ids].tolist(), strict=True):
             part["n"], part["count"] = size, int(not second)
             part["full"] = part["taken"] >= self.window_size
@@ -193,14 +181,13 @@ class SlicedEngine(Engine):
         flat = np.concatenate(sizes) if len(sizes) else NONE
         closed, opened = [], []
         for each, history in zip(self.functions, self.history, strict=True):
-            planes = tuple(plane[owner, columns] for plane in history.planes)
-            closed.append(each.kernel.save(planes, flat))
-            opened.append(each.save(ids, n))
+            closed.append(each.kernel.save(history.take(places_), flat))
+            opened.append(iter(each.save(ids[n > 0], n[n > 0])))
         at = 0
-        for k, (part, count) in enumerate(zip(parts, counts.tolist(), strict=True)):
+        for part, count in zip(parts, counts.tolist(), strict=True):
             rows = [[saved[j] for saved in closed] for j in range(at, at + count)]
             at += count
-            places = [saved[k] for saved in opened] if part["n"] else self._empty()
+            places = [next(saved) for saved in opened] if part["n"] else self._empty()
             part["summary"] = [rows, 0, [part["n"], places], True]
         return parts
 
@@ -209,57 +196,63 @@ class SlicedEngine(Engine):
         return [fold.save(fold.empty) for fold in plan.folds]  # type: ignore[union-attr]
 
 
-PACK = 1 << 20
-"""A pool of more values than this is packed when most of them are not referred to."""
-
-
 class Windows:
     """The slices of all touched partitions side by side, and the triggers as extents over them."""
 
-    def __init__(self, engine: SlicedEngine, grouped: Grouped, pieces: Pieces, closed: Any) -> None:
-        ledger, touched, kept = engine.ledger, grouped.touched, engine.kept
-        old = ledger.closed[touched]
-        number = np.searchsorted(touched, pieces.ids[closed])
-        new = np.bincount(number, minlength=len(touched)).astype(np.intp)
-        both = old + new
-        base = np.cumsum(both) - both
-        self.total = int(both.sum())
-        self.new_counts = new
+    def __init__(self, engine: SlicedEngine, grouped: Grouped, pieces: Pieces) -> None:
+        ledger, touched, width = engine.ledger, grouped.touched, engine.kept
+        self.closed = pieces.fires  # in order of the layout
+        number = pieces.number[self.closed]
+        carried = ledger.closed[touched]
+        self.fresh = np.bincount(number, minlength=len(touched))
+        both = carried + self.fresh
+        ends = np.cumsum(both)
+        begins = ends - both
+        self.total = int(ends[-1])
         # Carried slices stand at the right end of their rows of history.
-        self.old_ids = np.repeat(touched, old)
-        self.old_places = ranges(base, old)
-        self.old_columns = kept - np.repeat(old, old) + ranges(np.zeros_like(old), old)
-        self.new_places = ranges(base + old, new)
-        self.kept_counts = np.minimum(both, kept)
-        self.kept_ids = np.repeat(touched, self.kept_counts)
-        self.kept_places = ranges(base + both - self.kept_counts, self.kept_counts)
-        self.kept_columns = (
-            kept
-            - np.repeat(self.kept_counts, self.kept_counts)
-            + ranges(np.zeros_like(self.kept_counts), self.kept_counts)
-        )
-        self._triggers(engine, grouped, pieces, closed, base, number)
+        self.old = ranges(touched * width + width - carried, carried)
+        self._old_places = ranges(begins, carried)
+        self._new_places = ranges(begins + carried, self.fresh)
+        self.counts = np.minimum(both, width)
+        self.newest = ranges(ends - self.counts, self.counts)
+        self.kept = ranges(touched * width + width - self.counts, self.counts)
+        self._triggers(engine, grouped, pieces, begins, number)
+
+    def side(self, old: Planes, new: Planes) -> Planes:
+        """Carried and new slices of each partition side by side."""
+        return tuple(map(self._one_side, old, new))
+
+    def _one_side(self, old: Any, new: Any) -> Any:
+        if old is None and new is None:
+            return None
+        row = np.zeros(self.total, (old if new is None else new).dtype)
+        if old is not None:
+            row[self._old_places] = old
+        if new is not None:
+            row[self._new_places] = new
+        return row
 
     def _triggers(
         self,
         engine: SlicedEngine,
         grouped: Grouped,
         pieces: Pieces,
-        closed: Any,
-        base: Places,
+        begins: Places,
         number: Places,
     ) -> None:
         """The closed slices that end a period, as extents; those that do not count are left out."""
-        ledger = engine.ledger
-        ends, ids = pieces.ends[closed], pieces.ids[closed]
-        arrived = ledger.taken[ids] + ends - grouped.starts[:-1][number]
-        fires = arrived % engine.every == 0
+        ends = pieces.ends[self.closed]
+        arrived = (engine.ledger.taken[grouped.touched] - grouped.starts[:-1])[number] + ends
+        fires = None
+        if engine.tail:
+            fires = arrived % engine.every == 0
         if not engine.partial:
-            fires &= arrived >= engine.window_size
-        self.ids = ids
-        self.hi = self.new_places + 1
-        self.lo = np.maximum(self.hi - engine.kept, base[number])
-        self.sizes = np.minimum(arrived, engine.window_size)
-        which = np.flatnonzero(fires)
-        order, self.rows = fired_in_order(grouped.rows(ends[which] - 1), grouped)
-        self.fires = which[order]
+            full = arrived >= engine.window_size
+            fires = full if fires is None else fires & full
+        which = np.arange(len(ends)) if fires is None else np.flatnonzero(fires)
+        self.hi = self._new_places[which] + 1
+        self.lo = np.maximum(self.hi - engine.kept, begins[number[which]])
+        self.order, self.rows = fired_in_order(grouped.rows(ends[which] - 1), grouped)
+        which = which[self.order]
+        self.ids = grouped.touched[number[which]]
+        self.sizes = np.minimum(arrived[which], engine.window_size)

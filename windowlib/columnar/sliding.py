@@ -13,15 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from windowlib.columnar.closings import at_ticks, with_others
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
-from windowlib.columnar.firings import Firings
+from windowlib.columnar.firings import Firings, reordered, spread
 from windowlib.columnar.functions import empty_batch, functions_of
+from windowlib.columnar.groups import Groups, group_keys, over_groups
 from windowlib.columnar.inputs import Inputs
-from windowlib.columnar.pieces import Grouped, Places, fired_in_order
+from windowlib.columnar.keys import Keys
+from windowlib.columnar.pieces import NONE, Grouped, Places, fired_in_order
 from windowlib.columnar.primitives import chain, oldest_within, ranges
 from windowlib.columnar.rows import Rows, RowsEngine
-from windowlib.policies import Count, Delta, Time
+from windowlib.columnar.stamps import Stamps
+from windowlib.columnar.store import ROOM
+from windowlib.policies import Count, Delta
 
 if TYPE_CHECKING:
     from windowlib.sliding import SlidingWindow
@@ -33,21 +38,25 @@ OVERLAP = 64
 class SlidingEngine(RowsEngine):
     """A sliding window that keeps its tuples."""
 
-    def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
-        super().__init__(window, schema, count=0, ref=0, known=False, full=False)
+    way = "extents of kept rows"
+
+    def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema, **more: Any) -> None:
+        super().__init__(window, schema, count=0, ref=0, known=False, full=False, **more)
         evict, every = window.spec.evict, window.spec.every
-        if isinstance(evict, Time) or isinstance(every, Time):
-            raise Decline(f"{evict if isinstance(evict, Time) else every} runs on the clock")
         self.evict_delta = self._delta(evict)
         self.trigger_delta = self._delta(every)
         if self.trigger_delta is not None:
             self.ledger.set_dtype("ref", self.trigger_delta.dtype)
         self.size = evict.size if isinstance(evict, Count) else 0
         self.every = every.size if isinstance(every, Count) else 0
-        if not (self.size or self.evict_delta) or not (self.every or self.trigger_delta):
+        if Count(0) in (evict, every):
             raise Decline("a count of 0")
-        kept = window._factory is None
-        self.functions = [] if kept else functions_of(window._factory, schema)
+        plan = window._factory
+        each = getattr(plan, "each", plan)
+        self.functions = [] if plan is None else functions_of(each, schema)
+        self.groups = None if each is plan else group_keys(plan.group_by, self.type_of)  # type: ignore[union-attr]
+        self.since_tick = 0  # how many rows have come since the clock last fired all partitions
+        self.reads_some = bool(self.functions) and window._consumer is not None
         self.keep(self._names(schema))
 
     def _delta(self, policy: Any) -> DeltaColumn | None:
@@ -56,14 +65,15 @@ class SlidingEngine(RowsEngine):
         return DeltaColumn(policy, self.type_of(policy.attribute))
 
     def _names(self, schema: pa.Schema) -> list[str]:
-        """The columns that have to be kept: those that are read again."""
-        if not self.functions:
+        """The columns that have to be kept: those that are read again, by us or by users."""
+        if not self.reads_some:
             return list(schema.names)
         inputs = Inputs(empty_batch(schema))
         deltas = [each.policy.attribute for each in (self.evict_delta, self.trigger_delta) if each]
-        for attribute in (*deltas, *(each.attribute for each in self.functions)):
+        names = () if self.groups is None else self.groups.names
+        for attribute in (*deltas, *names, *(each.attribute for each in self.functions)):
             inputs.read(attribute)
-        return list(inputs.asked)
+        return [name for name in schema.names if name in inputs.asked]  # as rows have them
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -73,6 +83,9 @@ class SlidingEngine(RowsEngine):
         rows = self.rows(batch, grouped)
         inputs = Inputs(rows)
         age, marks = self._values(inputs, rows)
+        if self.ticks:
+            self.pending = (grouped, rows, age, None)
+            return self._ticked(grouped, rows, inputs, age)
         places, references = self._triggers(grouped, rows, marks)
         number = rows.partition(places)
         lo, hi, full = self._extents(grouped, rows, age, places, number)
@@ -80,12 +93,88 @@ class SlidingEngine(RowsEngine):
             places, number, lo, hi = (each[full] for each in (places, number, lo, hi))
         new = places - rows.fresh[number] + grouped.starts[:-1][number]
         order, cause = fired_in_order(grouped.rows(new), grouped)
-        lo, hi, number = lo[order], hi[order], number[order]
         self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
-        found = [each.over(inputs.read(each.attribute), lo, hi) for each in self.functions]
         self.pending = (grouped, rows, age, references)
-        ids = grouped.touched[number]
-        return Firings(self.keys, ids, hi - lo, found, cause, lo=lo, hi=hi, content=rows)
+        return self._firings(grouped.touched[number], rows, inputs, lo, hi, order, cause)
+
+    def _firings(
+        self,
+        ids: Places,
+        rows: Rows,
+        inputs: Inputs,
+        lo: Places,
+        hi: Places,
+        order: Places | slice,
+        cause: Places,
+    ) -> Firings:
+        """Firings over extents of rows, which are then put in order."""
+        found, groups = [], None
+        if self.groups is None:
+            found = [reordered(each, order) for each in self._results(inputs, lo, hi)]
+        ids, lo, hi = ids[order], lo[order], hi[order]
+        if self.groups is not None:
+            groups = self._grouped(self.groups, inputs, lo, hi)
+        return Firings(self.keys, ids, hi - lo, found, cause, groups, lo, hi, content=rows)
+
+    def _grouped(self, keys: Keys, inputs: Inputs, lo: Places, hi: Places) -> Groups:
+        codes = keys.encode([inputs.arrow(name) for name in keys.names])
+        columns = [inputs.read(each.attribute) for each in self.functions]
+        return over_groups(self.functions, keys, codes, columns, lo, hi)
+
+    def grouped(self, batch: pa.RecordBatch) -> Grouped:
+        """The batch by partition; at a tick, with all partitions in it."""
+        found = super().grouped(batch)
+        return with_others(found, np.flatnonzero(self.ledger.alive)) if self.ticks else found
+
+    def _ticked(self, grouped: Grouped, rows: Rows, inputs: Inputs, age: Any) -> Firings:
+        """The triggers of a batch in which the clock ticks: each for all partitions in storage."""
+        behind = np.searchsorted(self.passed, np.arange(1, self.ticks + 1))
+        number, tick, hi = at_ticks(grouped, behind)
+        hi += (rows.fresh - grouped.starts[:-1])[number]
+        there = hi > rows.base[number]
+        number, tick, hi = number[there], tick[there], hi[there]
+        times = self.tick_times()[tick]
+        lo, full = self._held(grouped, rows, age, number, hi, times)
+        full = (full | self.partial) & (hi > lo)
+        born = self._births(grouped, rows, age, number, hi)
+        number, tick, times, lo, hi, born = (
+            each[full] for each in (number, tick, times, lo, hi, born)
+        )
+        order = np.lexsort((born, tick))
+        self.fired_at = times[order]
+        self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
+        ids, cause = grouped.touched[number], behind[tick[order]]
+        return self._firings(ids, rows, inputs, lo, hi, order, cause)
+
+    def _held(
+        self, grouped: Grouped, rows: Rows, age: Any, number: Places, hi: Places, times: Stamps
+    ) -> tuple[Places, Any]:
+        """What partitions hold behind the rows before `hi`, and whether they have been full."""
+        base = rows.base[number]
+        if self.evict_delta is None:
+            lo = np.maximum(hi - self.size, base)
+            return lo, hi - lo >= self.size
+        last, limit = hi - 1, self.evict_delta.threshold
+        lo = oldest_within(age, base, last, age[last], limit)
+        return lo, self.ledger.full[grouped.touched][number] | (lo > base)
+
+    def _births(self, grouped: Grouped, rows: Rows, age: Any, number: Places, hi: Places) -> Places:
+        """Since when partitions are in storage, at some ticks."""
+        old = self.ledger.born[grouped.touched]
+        first = np.minimum(grouped.starts[:-1], grouped.starts[-1] - 1)
+        new = self.seen_rows + grouped.rows(first)
+        born: Places = np.where(self.ledger.alive[grouped.touched], old, new)[number]
+        return born
+
+    def _results(self, inputs: Inputs, lo: Places, hi: Places) -> list[Any]:
+        """The values of all functions; those of an empty extent are null."""
+        some = hi > lo
+        places = slice(None) if some.all() else some
+        return [
+            spread(each.over(inputs.read(each.attribute), lo[places], hi[places]), some)
+            for each in self.functions
+            if len(lo)
+        ]
 
     def _worth(self, covered: int, rows: int) -> None:
         if covered > OVERLAP * rows and not all(each.overlaps for each in self.functions):
@@ -106,6 +195,8 @@ class SlidingEngine(RowsEngine):
     def _triggers(self, grouped: Grouped, rows: Rows, marks: Any) -> tuple[Places, Any]:
         """The places of the rows that trigger, and what delta triggers measure from then on."""
         ledger, touched = self.ledger, grouped.touched
+        if not self.every and self.trigger_delta is None:  # the clock triggers
+            return NONE, None
         if self.trigger_delta is None:
             counted = ledger.count[touched]
             fires = (counted + rows.ends - rows.fresh) // self.every
@@ -136,26 +227,58 @@ class SlidingEngine(RowsEngine):
         """The batch has been taken: remember what the windows hold."""
         grouped, rows, age, references = self.pending
         ledger, touched = self.ledger, grouped.touched
-        if self.evict_delta is None:
-            lo = np.maximum(rows.ends - self.size, rows.base)
-        else:
-            last = rows.ends - 1
-            limit = self.evict_delta.threshold
-            lo = oldest_within(age, rows.base, last, age[last], limit)
-            ledger.full[touched] |= lo > rows.base
+        lo = self._oldest(grouped, rows, age)
         kept = rows.ends - lo
-        places = ranges(lo, kept)
-        self.store.put(touched, rows.part(places), kept)
+        self.store.put(touched, rows.part(ranges(lo, kept)), kept)
         if self.every > 1:
             ledger.count[touched] = (ledger.count[touched] + grouped.lengths) % self.every
         if references is not None:
             ledger.ref[touched], ledger.known[touched] = references, True
+        self._enter(grouped, rows, age)
+        self.since_tick += int(grouped.starts[-1])
+        self.used(grouped)
+        self.pending = None
+
+    def _oldest(self, grouped: Grouped, rows: Rows, age: Any) -> Places:
+        """The oldest row that each partition keeps."""
+        if self.evict_delta is None:
+            return np.maximum(rows.ends - self.size, rows.base)
+        last, limit = rows.ends - 1, self.evict_delta.threshold
+        lo = oldest_within(age, rows.base, last, age[last], limit)
+        self.ledger.full[grouped.touched] |= lo > rows.base
+        return lo
+
+    def _enter(self, grouped: Grouped, rows: Rows, age: Any) -> None:
+        """The partitions of the batch are in storage."""
+        ledger, touched = self.ledger, grouped.touched
         fresh = ~ledger.alive[touched]
         ledger.born[touched[fresh]] = self.seen_rows + grouped.rows(grouped.starts[:-1][fresh])
         ledger.alive[touched] = True
         ledger.taken[touched] += grouped.lengths
-        self.used(grouped)
-        self.pending = None
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def fire_all(self) -> Firings:
+        """Every partition triggers, in order of storage."""
+        ids = self.stored()
+        self._worth_reading(ids)
+        columns, lengths = self.kept(ids)
+        rows, hi = Rows(self.names, columns, None), np.cumsum(lengths)
+        lo = hi - lengths
+        if not self.partial:
+            full = self.ledger.full[ids] if self.evict_delta else lengths >= self.size
+            ids, lo, hi = ids[full], lo[full], hi[full]
+        return self._firings(ids, rows, Inputs(rows), lo, hi, slice(None), np.arange(len(ids)))
+
+    def _worth_reading(self, ids: Places) -> None:
+        """Refuse to read very many rows again and again; what is kept up to date is not read."""
+        held = int(self.store.lengths[ids].sum())
+        if held > OVERLAP * (self.since_tick + len(ids)) + ROOM:
+            raise Decline("windows that are long against what comes between two ticks")
+
+    def commit_all(self) -> None:
+        """Every partition has triggered, and is as it was."""
+        self.since_tick = 0
 
     # -- hand-over --------------------------------------------------------------------------------
 
@@ -163,8 +286,12 @@ class SlidingEngine(RowsEngine):
         """Take over tuples and trigger state."""
         if any(part["rough"] for part in parts):
             raise Decline("values have gone backwards")
-        ids, ledger = self.adopted(parts), self.ledger
+        ids = self.adopted(parts)
         self.load_rows(ids, parts)
+        self._load_triggers(ids, parts)
+
+    def _load_triggers(self, ids: Places, parts: list[dict[str, Any]]) -> None:
+        ledger = self.ledger
         ledger.count[ids] = [part["count"] for part in parts]
         ledger.full[ids] = [part["full"] for part in parts]
         if self.trigger_delta is not None:
@@ -182,10 +309,11 @@ class SlidingEngine(RowsEngine):
         refs = None
         if self.trigger_delta is not None:
             refs = self.trigger_delta.python(ledger.ref[ids])
+        known = ledger.known[ids].tolist()
         for i, part in enumerate(parts):
             part["count"] = int(ledger.count[ids[i]])
             part["full"] = bool(ledger.full[ids[i]]) or bool(size and part["taken"] >= size)
             if self.evict_delta is not None:
                 part["newest"] = [part["data"][-1][self.evict_delta.policy.attribute]]
-            part["ref"] = [] if refs is None else [refs[i]]
+            part["ref"] = [refs[i]] if refs is not None and known[i] else []
         return parts

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windowlib.columnar.columns import Column
+from windowlib.columnar.decline import Decline
 from windowlib.columnar.grouping import Places, ranges
 
 Ints = npt.NDArray[np.int64]
@@ -106,3 +107,15 @@ def _table(key: Ints, at: Places, beyond: npt.NDArray[np.bool_] | None) -> Ints:
     table = key[np.minimum(at, len(key) - 1)]
     table[beyond] = HIGHEST  # after an equal one in the extent, because the order is stable
     return table
+
+
+def order_of(batch: Any, names: Sequence[Any]) -> Places:
+    """The order of rows by some columns, nulls first and NaN last; `Decline` if it needs Python."""
+    keys = []
+    for name in names:
+        if not isinstance(name, str) or batch.schema.get_field_index(name) < 0:
+            raise Decline(f"{name!r} is no single column")
+        column = Column.of(batch.column(name))
+        keys.append(sort_key(column, descending=False, nulls_first=True))
+    found: Places = np.lexsort(keys[::-1])
+    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,11 +13,23 @@ from windowlib.columnar.grouping import Array, Places
 # Counting goes over all possible ids. With more than so many of them for a row, numpy sorts.
 IDS_PER_ROW = 4
 
-# Extents are added up each on its own while they cover the values fewer times than this: picking
-# takes 0.1 ns for a value and sums 0.15, pairs 1.3; going over overlapping extents 3 to 5 ns.
-PICKS_ALONE = 24
-SUMS_ALONE = 24
-PAIRS_ALONE = 4
+# What was measured, in ns: an extent on its own (more where lengths vary, so that the processor
+# cannot foresee the end of the loop), and each value it covers, by what is wanted.
+ALONE, ALONE_UNEVEN = 2.0, 10.0
+SUM, PICK, PAIR = 0.12, 0.2, 2.0
+
+# The same for overlapping extents that ascend: for each value that they span, and each extent.
+SPANNED_PICK, SLIDING_PICK = 1.5, 1.0
+SPANNED_PAIR, SLIDING_PAIR = 4.0, 5.0
+
+# The same for pairs by digits, which numpy takes in any order.
+SPANNED_DIGITS, DIGITS = 5.0, 20.0
+
+# The same for differences of running sums of integers.
+SPANNED_SUM, DIFFERENCE = 0.6, 2.5
+
+# Partial sums of values below this stay finite.
+HUGE = 1e290
 
 
 def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
@@ -37,79 +50,114 @@ def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     return order, touched, starts
 
 
+def gather(values: Array, order: Places) -> Array:
+    """As `grouping.gather`."""
+    if not _fits(values, order):
+        return grouping.gather(values, order)
+    result = np.empty(len(order), values.dtype)
+    compiled.gather(values, order, result)
+    return result
+
+
+def _fits(values: Array, wanted: Array) -> bool:
+    """Whether there is something to do, for the types that loops are compiled for."""
+    return len(wanted) > 0 and len(values) > 0 and values.dtype in (np.int64, np.float64)
+
+
+class _Shape:
+    """What the choice of a loop depends on."""
+
+    def __init__(self, lo: Array, hi: Array) -> None:
+        self.count = len(lo)
+        self.span, self.total, self.longest, self.ascends = compiled.shape(lo, hi)
+        self.even = self.total == self.longest * self.count
+
+    def alone(self, value: float) -> float:
+        """What it costs to take each extent on its own."""
+        return (ALONE if self.even else ALONE_UNEVEN) * self.count + value * self.total
+
+    def sliding(self, value: float, extent: float) -> float:
+        """What it costs to go over all extents together."""
+        return value * self.span + extent * self.count
+
+
 def sums(values: Array, lo: Array, hi: Array) -> Array:
     """As `reduce.sums`."""
-    result = np.zeros(len(lo), values.dtype)
-    if not len(lo):
-        return result
-    first, last, total, longest = compiled.covered(lo, hi)
-    alone = total <= SUMS_ALONE * (last - first)
+    if not _fits(values, lo):
+        return reduce.sums(values, lo, hi)
+    shape = _Shape(lo, hi)
+    result = np.empty(len(lo), values.dtype)
     if values.dtype.kind == "i":
-        if not alone:
+        if shape.alone(SUM) > shape.sliding(SPANNED_SUM, DIFFERENCE):
             return reduce.sums(values, lo, hi)
         compiled.int_sums(values, lo, hi, result)
-    elif alone:
+        return result
+    if shape.alone(SUM) <= shape.sliding(SPANNED_PAIR, SLIDING_PAIR):
         compiled.float_sums(values, lo, hi, result)
-    elif compiled.ascending(lo, hi):
-        high, low = _sliding_pairs(values, lo, hi, longest)
-        return high + low
-    else:
+        return result
+    if shape.even or not shape.ascends:
         return reduce.sums(values, lo, hi)
-    return result
+    high, low = _sliding_pairs(values, lo, hi, shape.longest)
+    return high + low
 
 
 def largest(values: Array, lo: Array, hi: Array) -> Array:
     """As `reduce.largest`."""
-    nothing = values.dtype.type(reduce.limits(values)[0])
-    result = np.full(len(lo), nothing)
-    if not len(lo):
-        return result
-    first, last, total, longest = compiled.covered(lo, hi)
-    if total <= PICKS_ALONE * (last - first):
-        compiled.largest(values, lo, hi, result, nothing)
-    elif compiled.ascending(lo, hi):
-        front = np.empty(longest, values.dtype)
-        compiled.sliding_largest(values, lo, hi, result, front, nothing)
-    else:
-        return reduce.largest(values, lo, hi)
-    return result
+    return _picked(_LARGEST, reduce.limits(values)[0], values, lo, hi)
 
 
 def smallest(values: Array, lo: Array, hi: Array) -> Array:
     """As `reduce.smallest`."""
-    nothing = values.dtype.type(reduce.limits(values)[1])
-    result = np.full(len(lo), nothing)
-    if not len(lo):
+    return _picked(_SMALLEST, reduce.limits(values)[1], values, lo, hi)
+
+
+class _Ways(NamedTuple):
+    """The ways of picking a value."""
+
+    alone: Callable[..., None]
+    sliding: Callable[..., None]
+    doubling: Callable[[Array, Array, Array], Array]
+
+
+_LARGEST = _Ways(compiled.largest, compiled.sliding_largest, reduce.largest)
+_SMALLEST = _Ways(compiled.smallest, compiled.sliding_smallest, reduce.smallest)
+
+
+def _picked(ways: _Ways, nothing: Any, values: Array, lo: Array, hi: Array) -> Array:
+    if not _fits(values, lo):
+        return ways.doubling(values, lo, hi)
+    shape = _Shape(lo, hi)
+    nothing = values.dtype.type(nothing)
+    result = np.empty(len(lo), values.dtype)
+    if shape.alone(PICK) <= shape.sliding(SPANNED_PICK, SLIDING_PICK):
+        ways.alone(values, lo, hi, result, nothing)
         return result
-    first, last, total, longest = compiled.covered(lo, hi)
-    if total <= PICKS_ALONE * (last - first):
-        compiled.smallest(values, lo, hi, result, nothing)
-    elif compiled.ascending(lo, hi):
-        front = np.empty(longest, values.dtype)
-        compiled.sliding_smallest(values, lo, hi, result, front, nothing)
-    else:
-        return reduce.smallest(values, lo, hi)
+    if not shape.ascends:
+        return ways.doubling(values, lo, hi)
+    ways.sliding(values, lo, hi, result, np.empty(shape.longest, values.dtype), nothing)
     return result
 
 
 def two_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
-    """As `reduce.two_sums`; a sum is infinite if a partial sum is too large for a float."""
+    """As `reduce.two_sums`."""
     if not len(lo) or reduce.one_sign(values):
         return sums(values, lo, hi), np.zeros(len(lo))
-    first, last, total, longest = compiled.covered(lo, hi)
-    if total <= PAIRS_ALONE * (last - first):
+    if not max(values.max(), -values.min()) < HUGE:  # or NaN, or infinite
+        return reduce.two_sums(values, lo, hi)
+    shape = _Shape(lo, hi)
+    together = (SPANNED_PAIR, SLIDING_PAIR) if shape.ascends else (SPANNED_DIGITS, DIGITS)
+    if shape.alone(PAIR) <= shape.sliding(*together):
         high, low = np.empty(len(lo)), np.empty(len(lo))
         compiled.pairs(values, lo, hi, high, low)
         return high, low
-    if compiled.ascending(lo, hi):
-        return _sliding_pairs(values, lo, hi, longest)
+    if shape.ascends:
+        return _sliding_pairs(values, lo, hi, shape.longest)
     return reduce.two_sums(values, lo, hi)
 
 
 def _sliding_pairs(values: Array, lo: Array, hi: Array, longest: int) -> tuple[Array, Array]:
     high, low = np.empty(len(lo)), np.empty(len(lo))
-    front, front_low = np.empty(longest), np.empty(longest)
-    compiled.sliding_pairs(values, lo, hi, high, low, front, front_low)
+    compiled.sliding_pairs(values, lo, hi, high, low, np.empty((3, longest)))
     return high, low
 
 

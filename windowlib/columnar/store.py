@@ -126,6 +126,10 @@ class Store:
         if self._size > ROOM and self._size > 2 * int(self.lengths.sum()):
             self._pack()
 
+    def drop(self, ids: Places) -> None:
+        """Forget the rows of some partitions."""
+        self.lengths[ids] = 0
+
     def _pack(self) -> None:
         ids = np.flatnonzero(self.lengths)
         columns, lengths = self.take(ids)

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from windowlib.columnar.closings import Carried, Closings, by_lapse, by_ticks, with_others
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.functions import functions_of
+from windowlib.columnar.group_summaries import GroupSummaries
+from windowlib.columnar.groups import group_keys
 from windowlib.columnar.inputs import Inputs, Sorted
 from windowlib.columnar.pieces import NONE, Grouped, Pieces, Places, by_count, by_cuts, whole
 from windowlib.columnar.primitives import chain
+from windowlib.columnar.stamps import HUGE
+from windowlib.columnar.summaries import Summaries
 from windowlib.policies import Count, Delta, Either
 
 if TYPE_CHECKING:
@@ -24,11 +29,13 @@ if TYPE_CHECKING:
 class TumblingEngine(Engine):
     """A tumbling window with ready-made summaries; the rows themselves are not kept."""
 
+    way = "running summaries, piece by piece"
+
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema, n=0, ref=0, known=False)
         evict = window.spec.evict
-        if isinstance(evict, Either):
-            raise Decline(f"{evict} runs on the clock")
+        self.lapse = min(evict.time.micros, HUGE) if isinstance(evict, Either) else 0
+        evict = evict.count if isinstance(evict, Either) else evict
         self.size = evict.size if isinstance(evict, Count) else 0
         if isinstance(evict, Count) and not self.size:
             raise Decline("Count(0) keeps nothing")
@@ -37,8 +44,49 @@ class TumblingEngine(Engine):
         if isinstance(evict, Delta):
             self.delta = DeltaColumn(evict, self.type_of(evict.attribute))
             self.ledger.set_dtype("ref", self.delta.dtype)
-        kept = window._factory is None
-        self.functions = [] if kept else functions_of(window._factory, schema)
+        self.summaries = self._summaries(window._factory)
+
+    def _summaries(self, plan: Any) -> Summaries:
+        """What keeps the state of a plan, once a partition or once a group."""
+        if plan is None:  # the tuples are kept
+            return Summaries([])
+        each = getattr(plan, "each", None)
+        if each is None:
+            return Summaries(functions_of(plan, self.schema))
+        keys = group_keys(plan.group_by, self.type_of)
+        types = [self.type_of(name) for name in keys.names]
+        return GroupSummaries(functions_of(each, self.schema), keys, types)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def due(self) -> int | None:
+        """When the first of the open subwindows has been open for long enough."""
+        opened = self.ledger.ref[self.ledger.alive]
+        return int(opened.min()) + self.lapse if self.lapse and len(opened) else None
+
+    def grouped(self, batch: pa.RecordBatch) -> Grouped:
+        """The batch by partition, with those that time closes before its last row is in."""
+        found, ledger = super().grouped(batch), self.ledger
+        if self.ticks:
+            return with_others(found, np.flatnonzero(ledger.alive))
+        if self.lapse:
+            over = ledger.alive & (ledger.ref + self.lapse <= self.until)
+            return with_others(found, np.flatnonzero(over))
+        return found
+
+    def _closed(self, grouped: Grouped) -> Closings | None:
+        """What time closes, if it closes anything."""
+        ledger, touched = self.ledger, grouped.touched
+        n, ref, born = ledger.n[touched], ledger.ref[touched], ledger.born[touched]
+        carried = Carried(n, ref, born, self.seen_rows)
+        arrivals = self.arrivals
+        if self.ticks and arrivals is not None:
+            return by_ticks(grouped, carried, arrivals, self.passed, self.tick_times())
+        if self.lapse:
+            if arrivals is None:
+                arrivals = np.full(int(grouped.starts[-1]), self.until)
+            return by_lapse(grouped, carried, arrivals, self.size, self.lapse)
+        return None
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -48,15 +96,16 @@ class TumblingEngine(Engine):
         grouped = self.grouped(batch)
         columns = Sorted(inputs, grouped.order)
         pieces, references = self._pieces(grouped, columns)
-        folded = []
-        for each in self.functions:
-            each.grow(self.ledger.size)
-            folded.append(each.fold(columns.read(each.attribute), pieces))
-        values = [result for result, _ in folded]
-        self.pending = (grouped, pieces, references, [later for _, later in folded])
-        return Firings(self.keys, pieces.fired_ids, pieces.fired_sizes, values, pieces.rows)
+        self.summaries.grow(self.ledger.size)
+        values, groups = self.summaries.fold(columns, grouped, pieces)
+        self.pending = (grouped, pieces, references)
+        ids, sizes = pieces.fired_ids, pieces.fired_sizes
+        return Firings(self.keys, ids, sizes, values, pieces.rows, groups)
 
     def _pieces(self, grouped: Grouped, columns: Sorted) -> tuple[Pieces, Any]:
+        if (closings := self._closed(grouped)) is not None:
+            self.fired_at = closings.times
+            return closings.pieces, closings.opened
         carried = self.ledger.n[grouped.touched]
         if self.size:
             return by_count(grouped, carried, self.size), None
@@ -72,18 +121,21 @@ class TumblingEngine(Engine):
 
     def commit(self) -> None:
         """The batch has been taken: remember what is open."""
-        grouped, pieces, references, later = self.pending
+        grouped, pieces, references = self.pending
         ledger, touched = self.ledger, grouped.touched
         open_ids = pieces.ids[pieces.stays]
-        for each, state in zip(self.functions, later, strict=True):
-            each.commit(open_ids, state)
+        self.summaries.commit(pieces)
         ledger.n[touched] = 0
         ledger.n[open_ids] = pieces.sizes[pieces.stays]
         if self.delta is None:
             self.left += int(pieces.fired_sizes.sum())
             ledger.alive[touched] = False
             ledger.alive[open_ids] = True
-            fresh = np.setdiff1d(pieces.stays, pieces.joins, assume_unique=True)
+            if self.lapse:
+                ledger.ref[open_ids] = references
+            joined = np.zeros(len(pieces.starts), bool)
+            joined[pieces.joins] = True
+            fresh = pieces.stays[~joined[pieces.stays]]
         else:
             np.add.at(ledger.taken, pieces.fired_ids, pieces.fired_sizes)
             ledger.ref[touched], ledger.known[touched] = references, True
@@ -98,16 +150,25 @@ class TumblingEngine(Engine):
         """Flush every partition, in order of storage: a punctuation, or a tick."""
         ids = self.stored()
         sizes = self.ledger.n[ids]
-        values = [each.carried(ids, sizes) for each in self.functions]
+        values, groups = self.summaries.carried(ids, sizes)
         self.pending = ids
-        return Firings(self.keys, ids, sizes, values, np.zeros(len(ids), np.intp))
+        return Firings(self.keys, ids, sizes, values, np.zeros(len(ids), np.intp), groups)
 
     def commit_flush(self) -> None:
         """All partitions have been flushed."""
         ids, ledger = self.pending, self.ledger
         self.left += int(ledger.n[ids].sum())
         ledger.n[ids], ledger.alive[ids] = 0, False
+        self.summaries.drop(ids)
         self.pending = None
+
+    def fire_all(self) -> Firings:
+        """Every partition is flushed."""
+        return self.flush_all()
+
+    def commit_all(self) -> None:
+        """Every partition has been flushed."""
+        self.commit_flush()
 
     # -- hand-over --------------------------------------------------------------------------------
 
@@ -118,24 +179,28 @@ class TumblingEngine(Engine):
         sizes = np.array([part["n"] for part in parts], np.intp)
         ledger.n[ids] = sizes
         held = sizes > 0
-        saved = [part["summary"][0][1] for part in parts if part["n"] and part["summary"]]
-        for i, each in enumerate(self.functions):
-            each.grow(ledger.size)
-            each.load(ids[held], [row[i] for row in saved], sizes[held])
+        saved = [part["summary"] for part in parts if part["n"]]
+        self.summaries.grow(ledger.size)
+        self.summaries.load(ids[held], sizes[held], saved)
         if self.delta is not None:
             known = np.array([bool(part["ref"]) for part in parts], bool)
             values = [part["ref"][0] for part in parts if part["ref"]]
             ledger.ref[ids[known]] = self.delta.load(values) if values else NONE
             ledger.known[ids] = known
+        elif self.lapse:
+            ledger.ref[ids] = [part["ref"][0] for part in parts]
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
         """What the event engine needs to go on with these partitions."""
         sizes = self.ledger.n[ids]
         parts = self.common(ids)
-        saved = [each.save(ids, sizes) for each in self.functions]
-        for i, (part, n) in enumerate(zip(parts, sizes.tolist(), strict=True)):
-            part["n"], part["summary"] = n, [[n, [places[i] for places in saved]]]
+        saved = self.summaries.save(ids, sizes)
+        for part, n, summary in zip(parts, sizes.tolist(), saved, strict=True):
+            part["n"], part["summary"] = n, summary
         if self.delta is not None:
             for part, ref in zip(parts, self.delta.python(self.ledger.ref[ids]), strict=True):
                 part["ref"] = [ref]
+        elif self.lapse:
+            for part, first in zip(parts, self.ledger.ref[ids].tolist(), strict=True):
+                part["ref"] = [first]
         return parts

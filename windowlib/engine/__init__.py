@@ -30,6 +30,16 @@ def build(window: Window[Any, Any], sample: Any) -> tuple[Insert, Insert]:
     return generate(window, sample)
 
 
+def batches(window: Window[Any, Any]) -> str:
+    """Where batches go, as far as any has come."""
+    host = window._batches
+    if host is None or host.schema is None:
+        return "none so far"
+    if host.engine is not None:
+        return f"columnar: {host.engine.way}"
+    return f"event engine, row by row: {host.reason}"
+
+
 def explain(window: Window[Any, Any]) -> str:
     """A few lines on what a window is and how it runs."""
     spec = window.spec
@@ -41,6 +51,7 @@ def explain(window: Window[Any, Any]) -> str:
         f"insert    {order}" + (f"; {clocked}" if clocked else ""),
         f"keeps     {window._keeps()}",
         f"engine    {window._engine}",
+        f"batches   {batches(window)}",
         f"handlers  {handlers}",
         f"lock      {'one, for the clock' if window._lock else 'none needed'}",
     ]

@@ -11,10 +11,13 @@ import pyarrow as pa
 
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.primitives import sums
 from windowlib.folds import Fold
 
 Array = npt.NDArray[Any]
-Planes = tuple[Array, ...]
+Plane = Array | None
+"""One number for each run of rows; None: zero for all, which costs nothing."""
+Planes = tuple[Any, ...]
 Values = tuple[Column, ...]
 Result = Any
 """What comes out for some firings: an Arrow array, or a list where Arrow has no exact type."""
@@ -34,6 +37,7 @@ class Kernel:
     """
 
     dtypes: tuple[Any, ...] = ()
+    mostly_zero: tuple[int, ...] = ()  # planes that may be None
     overlaps = True  # whether it looks at fewer rows than the extents have, if they overlap
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
@@ -50,6 +54,16 @@ class Kernel:
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
         """The state of the runs in each extent together; no extent is empty."""
         raise NotImplementedError
+
+    def singles(self, values: Values) -> Planes:
+        """The state of each row by itself."""
+        places = np.arange(len(values[0]) if values else 0)
+        return self.partial(values, places, places + 1)
+
+    def slide(self, planes: Planes, size: int, length: int) -> Planes:
+        """The state of each `length` runs in a row, of `size` runs."""
+        lo = np.arange(size - length + 1)
+        return self.combine(planes, lo, lo + length)
 
     def finish(self, planes: Planes, n: Array) -> Result:
         """The results, of `n` tuples each."""
@@ -78,27 +92,91 @@ def column(kind: pa.DataType, data: Array, valid: Array | None = None) -> pa.Arr
     return Column(kind, data, valid).arrow()
 
 
-def counted(values: Column, lo: Array, hi: Array) -> Array:
-    """How many values of each run are not null."""
-    from windowlib.columnar.primitives import sums
-
-    if values.valid is None:
-        return hi - lo
-    return sums(values.valid.astype(np.int64), lo, hi)
+def nulls(valid: Array | None, lo: Array, hi: Array) -> Plane:
+    """How many values of each run are null."""
+    if valid is None or valid.all():
+        return None
+    return sums((~valid).astype(np.int64), lo, hi)
 
 
-def bounded(data: Array, times: int) -> None:
+def totals(plane: Plane, lo: Array, hi: Array) -> Plane:
+    """The sum of a plane over each extent."""
+    return None if plane is None else sums(plane, lo, hi)
+
+
+def added(a: Plane, b: Plane) -> Plane:
+    """Two planes together."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
+
+
+def whole(plane: Plane, like: Array, dtype: Any = np.int64) -> Array:
+    """A plane as an array, which it may already be."""
+    return np.zeros(len(like), dtype) if plane is None else plane
+
+
+def some(nulls: Plane, n: Array) -> Array | None:
+    """Which runs of `n` rows have a value; None: all."""
+    if nulls is None and n.all():
+        return None
+    known: Array = n > whole(nulls, n)
+    return known
+
+
+def taken(planes: Planes, places: Any) -> Planes:
+    """Some places of all planes."""
+    return tuple([None if plane is None else plane[places] for plane in planes])
+
+
+def side_by_side(a: Planes, b: Planes, *lengths: int) -> Planes:
+    """The places of some runs, and behind them those of others; `lengths` says how many each."""
+    found: list[Plane] = []
+    for x, y in zip(a, b, strict=True):
+        if x is None and y is None:
+            found.append(None)
+            continue
+        kind = (y if x is None else x).dtype
+        zeros = [np.zeros(length, kind) for length in lengths]
+        found.append(np.concatenate([zeros[0] if x is None else x, zeros[1] if y is None else y]))
+    return tuple(found)
+
+
+def replaced(planes: Planes, places: Array, new: Planes, size: int) -> Planes:
+    """The planes with other numbers at some places."""
+    found: list[Plane] = []
+    for plane, other in zip(planes, new, strict=True):
+        if plane is None and other is not None:
+            plane = np.zeros(size, other.dtype)
+        if plane is not None:
+            plane[places] = 0 if other is None else other
+        found.append(plane)
+    return tuple(found)
+
+
+def bounded(data: Plane, times: int) -> None:
     """Refuse whole numbers whose sum might leave 64 bits."""
-    if len(data):
-        largest = max(-float(data.min()), float(data.max()))
-        if largest * max(times, 1) >= LIMIT:
-            raise Decline("a sum of whole numbers might need more than 64 bits")
+    if data is not None and farthest(data) * max(times, 1) >= LIMIT:
+        raise Decline("a sum of whole numbers might need more than 64 bits")
+
+
+def farthest(data: Array) -> int:
+    """The distance from 0 of the whole number that is farthest from it."""
+    return max(-int(data.min()), int(data.max())) if len(data) else 0  # 2**53 + 1 is no float
 
 
 def physical(name: str, kind: pa.DataType) -> None:
     """Refuse types that have no physical values."""
     if not (is_number(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind)):
         raise Decline(f"{name} of {kind} needs Python values")
+
+
+def data_of(values: Column) -> Array:
+    """The physical values of a column; decimals may have none, if they are too large."""
+    if not values.physical:
+        raise Decline(f"values of {values.type} beyond 64 bits")
+    data: Array = values.data
+    return data
 
 
 def is_number(kind: pa.DataType) -> bool:

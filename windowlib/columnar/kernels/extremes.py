@@ -16,21 +16,27 @@ from windowlib.columnar.kernels.base import (
     Planes,
     Result,
     Values,
+    added,
     column,
-    counted,
+    data_of,
+    nulls,
     physical,
     plain_places,
+    some,
+    totals,
+    whole,
 )
-from windowlib.columnar.primitives import largest, smallest, sums
+from windowlib.columnar.primitives import largest, slide, smallest, sums
 from windowlib.folds import Fold
 
 
 class Extreme(Kernel):
-    """Planes: the best number, how many numbers, how many NaN."""
+    """Planes: the best number, how many nulls, how many NaN."""
 
     best: Any  # the reduction
     better: Any  # of two arrays
     nan_wins: bool
+    mostly_zero = (1, 2)
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
         super().__init__(fold, types)
@@ -43,33 +49,48 @@ class Extreme(Kernel):
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """The best of each run."""
         (values_,) = values
-        data, numbers = values_.data, counted(values_, lo, hi)
-        nans = np.zeros(len(lo), np.int64)
+        data, odd = data_of(values_), None
         if values_.valid is not None:
             data = np.where(values_.valid, data, self.worst)
         # The largest of values with a NaN is NaN: one look at all tells whether there is any.
         if self.floating and len(data) and np.isnan(data.max()):
             odd = np.isnan(data)
-            nans = sums(odd.astype(np.int64), lo, hi)
-            data, numbers = np.where(odd, self.worst, data), numbers - nans
-        return type(self).best(data, lo, hi), numbers, nans
+            data = np.where(odd, self.worst, data)
+        nans = None if odd is None else sums(odd.astype(np.int64), lo, hi)
+        return type(self).best(data, lo, hi), nulls(values_.valid, lo, hi), nans
+
+    def singles(self, values: Values) -> Planes:
+        """Each value itself."""
+        (values_,) = values
+        plain = values_.valid is None and not (self.floating and np.isnan(values_.data.max()))
+        return (values_.data, None, None) if plain else super().singles(values)
+
+    def slide(self, planes: Planes, size: int, length: int) -> Planes:
+        """The best of each `length` in a row."""
+        if planes[1] is None and planes[2] is None:
+            return slide(type(self).better, planes[0], length), None, None
+        return super().slide(planes, size, length)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """The better of both."""
-        return type(self).better(a[0], b[0]), a[1] + b[1], a[2] + b[2]
+        return type(self).better(a[0], b[0]), added(a[1], b[1]), added(a[2], b[2])
 
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
         """The best of all."""
         best = type(self).best(planes[0], lo, hi)
-        return best, sums(planes[1], lo, hi), sums(planes[2], lo, hi)
+        return best, totals(planes[1], lo, hi), totals(planes[2], lo, hi)
 
     def finish(self, planes: Planes, n: Array) -> Result:
         """The best; null if every value was."""
-        best, numbers, nans = planes
-        if nans.any():
-            odd = nans > 0 if self.nan_wins else (nans > 0) & (numbers == 0)
-            best = np.where(odd, np.nan, best)
-        return column(self.types[0], best, numbers + nans > 0)
+        best, left, nans = planes
+        assert best is not None
+        if nans is not None and self.floating:
+            lost = nans > 0 if self.nan_wins else (nans > 0) & (nans + whole(left, n) == n)
+            best = np.where(lost, np.nan, best)
+        known = some(left, n)
+        if known is not None:
+            best = np.where(known, best, 0)  # any value will do that its type can have
+        return column(self.types[0], best, known)
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
         """The best value, None if there is none yet."""
@@ -84,7 +105,9 @@ class Extreme(Kernel):
         known = np.ones(len(best), bool) if best.valid is None else best.valid
         odd = np.isnan(best.data) & known if self.floating else np.zeros(len(best), bool)
         data = np.where(known & ~odd, best.data, self.worst)
-        return data, (known & ~odd).astype(np.int64), odd.astype(np.int64)
+        # NaN stands for all if nothing else has come; otherwise for one.
+        nans = np.where(odd, 1 if self.nan_wins else n, 0) if odd.any() else None
+        return data, np.where(known, 0, n), nans
 
 
 LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max

@@ -20,6 +20,9 @@ from windowlib.columnar.kernels.base import (
 from windowlib.columnar.primitives import ranges, sums, two_sums
 from windowlib.folds import Fold
 
+LARGE = 1e140
+"""Sums of squares up to here are floats, however many there are."""
+
 
 class Moments(Kernel):
     """Planes: how many, the means, and sums of products of distances from them (Chan's form)."""
@@ -39,7 +42,7 @@ class Moments(Kernel):
         """Means first, then distances from them: the second look loses nothing to offsets."""
         masks = [each.valid for each in values if each.valid is not None]
         valid = np.logical_and.reduce(masks) if masks else None
-        data = [each.data.astype(np.float64) for each in values]
+        data = [_squarable(each.data.astype(np.float64)) for each in values]
         count = hi - lo if valid is None else sums(valid.astype(np.int64), lo, hi)
         if valid is not None:
             data = [np.where(valid, each, 0.0) for each in data]
@@ -108,6 +111,17 @@ class Moments(Kernel):
         rows = np.array([[place or 0 for place in each] for each in saved], np.float64)
         rows = rows.reshape(len(saved), width)
         return (rows[:, 0].astype(np.int64), *(rows[:, i].copy() for i in range(1, width)))
+
+
+def _squarable(data: Array) -> Array:
+    """The values, unless their squares are too large for floats; infinities and NaN may be."""
+    with np.errstate(invalid="ignore"):
+        if not len(data) or max(-data.min(), data.max()) <= LARGE:
+            return data
+    finite = np.abs(data[np.isfinite(data)])
+    if (finite > LARGE).any():
+        raise Decline("squares that are too large for floats")
+    return data
 
 
 class VarianceKernel(Moments):

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
@@ -20,10 +19,12 @@ from windowlib.columnar.kernels.base import (
     Planes,
     Result,
     Values,
+    data_of,
     physical,
 )
 from windowlib.columnar.kernels.extremes import LOWEST
 from windowlib.columnar.kernels.pool import NOTHING, Pool
+from windowlib.columnar.physical import check_movable, gather
 from windowlib.columnar.primitives import largest
 from windowlib.folds import Fold
 
@@ -35,6 +36,7 @@ class Pick(Kernel):
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
         super().__init__(fold, types)
+        check_movable(types[0])
         self.pool = Pool()
 
     def finish(self, planes: Planes, n: Array) -> Result:
@@ -45,14 +47,13 @@ class Pick(Kernel):
         """Values by number, null for none."""
         if not len(numbers) or (numbers < 0).all():
             return pa.nulls(len(numbers), self.types[0])
-        found = self.pool.take(numbers).arrow()
-        if (numbers >= 0).all():
-            return found
-        return pc.if_else(pa.array(numbers >= 0), found, pa.scalar(None, found.type))
-
-    def pack(self, planes: Planes) -> Planes:
-        """Forget all values but those that these planes refer to."""
-        return (self.pool.pack(planes[0]), *planes[1:])
+        found, known = self.pool.take(numbers), numbers >= 0
+        if known.all():
+            return found.arrow()
+        if not found.physical:
+            return gather(found.data, pa.array(np.arange(len(numbers)), mask=~known))
+        valid = known if found.valid is None else found.valid & known
+        return Column(found.type, found.data, valid).arrow()
 
     def numbered(self, values: Sequence[Any], known: Array) -> Array:
         """The numbers of values that come from elsewhere, `NOTHING` where there is none."""
@@ -154,7 +155,7 @@ class Ranked:
 
     def of(self, values: Column) -> Array:
         """Whole numbers, the best the largest; nulls the smallest of all."""
-        keys = _ordered_bits(values.data) if self.floating else values.data
+        keys = _ordered_bits(values.data) if self.floating else data_of(values)
         if not self.up:
             keys = ~keys
         if not self.floating and len(keys) and keys.min() == LOWEST:

@@ -22,12 +22,18 @@ from windowlib.columnar.kernels.base import (
     Planes,
     Result,
     Values,
+    added,
     bounded,
     column,
-    counted,
+    data_of,
+    farthest,
     is_number,
     masked,
+    nulls,
     plain_places,
+    some,
+    totals,
+    whole,
 )
 from windowlib.columnar.primitives import add_pairs, sums, two_sums
 from windowlib.folds import Fold
@@ -62,33 +68,34 @@ class Counting(Kernel):
 
 
 class CountingValues(Kernel):
-    """How many values are not null."""
+    """How many values are not null: the plane counts those that are."""
 
     dtypes = (np.int64,)
+    mostly_zero = (0,)
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
-        """The number of values."""
-        return (counted(values[0], lo, hi),)
+        """The number of nulls."""
+        return (nulls(values[0].valid, lo, hi),)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """The sum of both."""
-        return (a[0] + b[0],)
+        return (added(a[0], b[0]),)
 
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
         """The sum of all."""
-        return (sums(planes[0], lo, hi),)
+        return (totals(planes[0], lo, hi),)
 
     def finish(self, planes: Planes, n: Array) -> Result:
-        """The number."""
-        return pa.array(planes[0])
+        """All but the nulls."""
+        return pa.array(n if planes[0] is None else n - planes[0])
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
-        """One place."""
-        return [[count] for count in planes[0].tolist()]
+        """One place: the number of values."""
+        return [[count] for count in (n - whole(planes[0], n)).tolist()]
 
     def load(self, saved: Sequence[Any], n: Array) -> Planes:
         """A place that is as it started is 0."""
-        return (np.array([count or 0 for (count,) in saved], np.int64),)
+        return (n - np.array([count or 0 for (count,) in saved], np.int64),)
 
 
 class Total:
@@ -104,63 +111,60 @@ class Total:
     def partial(self, values: Column, lo: Array, hi: Array) -> Planes:
         """The sum of each run; nulls are 0."""
         if self.floating:
-            return two_sums(values.data, lo, hi)
-        bounded(values.data, len(values))
-        return (sums(values.data, lo, hi),)
+            return pair(two_sums(values.data, lo, hi))
+        data = data_of(values)
+        bounded(data, len(data))
+        return (sums(data, lo, hi),)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """The sum of both."""
         if self.floating:
-            return add_pairs(*a, *b)
+            return summed(a, b)
         for part in (a, b):
             bounded(part[0], 2)
-        return (a[0] + b[0],)
+        return (added(a[0], b[0]),)
 
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
         """The sum of all."""
-        if not self.floating:
-            bounded(planes[0], len(planes[0]))
-            return (sums(planes[0], lo, hi),)
-        high, low = two_sums(planes[0], lo, hi)
-        if not planes[1].any():
-            return high, low
-        return add_pairs(high, low, sums(planes[1], lo, hi), np.zeros(len(lo)))
+        if self.floating:
+            return summed_over(planes, lo, hi)
+        bounded(planes[0], int((hi - lo).max(initial=0)))
+        return (totals(planes[0], lo, hi),)
 
     def floats(self, planes: Planes) -> Array:
         """Float sums in one."""
-        return planes[0] + planes[1]
+        high, low = planes
+        floats: Array = high + (0.0 if low is None else low)  # no sum is -0.0: it starts at 0
+        return floats
 
-    def arrow(self, planes: Planes, valid: Array) -> pa.Array:
+    def arrow(self, planes: Planes, known: Array | None) -> pa.Array:
         """The sums, null where there was no value."""
         if self.floating:
-            return masked(self.floats(planes), valid > 0)
+            return masked(self.floats(planes), known)
+        assert planes[0] is not None
         if pa.types.is_decimal(self.kind):
-            return column(pa.decimal128(38, self.kind.scale), planes[0], valid > 0)
+            return column(pa.decimal128(38, self.kind.scale), planes[0], known)
         if pa.types.is_duration(self.kind):
-            return column(self.kind, planes[0], valid > 0)
-        return masked(planes[0], valid > 0)
+            return column(self.kind, planes[0], known)
+        return masked(planes[0], known)
 
     def python(self, planes: Planes) -> list[Any]:
         """The sums as the event engine has them: a total and a compensation."""
         if self.floating:
-            return list(zip(planes[0].tolist(), planes[1].tolist(), strict=True))
+            high = whole(planes[0], planes[0])
+            low = whole(planes[1], high, np.float64)
+            return list(zip(high.tolist(), low.tolist(), strict=True))
         zero: Any = 0
         if pa.types.is_decimal(self.kind):
             zero = Decimal(0).scaleb(-self.kind.scale)
         elif pa.types.is_duration(self.kind):
             zero = timedelta(0)
-        known = np.ones(len(planes[0]), np.int64)
-        return [(total, zero) for total in self.arrow(planes, known).to_pylist()]
+        return [(total, zero) for total in self.arrow(planes, None).to_pylist()]
 
     def take(self, totals: Sequence[tuple[Any, Any]]) -> Planes:
         """What `python` gave; None for no value."""
         if self.floating:
-            pairs = [(total or 0.0, carry or 0.0) for total, carry in totals]
-            for part in (each for pair in pairs for each in pair):
-                if not isinstance(part, int | float) or (abs(part) > EXACT and type(part) is int):
-                    raise Decline(f"the sum so far, {part!r}, is no float")
-            both = np.array(pairs, np.float64).reshape(len(totals), 2)
-            return both[:, 0].copy(), both[:, 1].copy()
+            return loaded(totals)
         if any(carry for _, carry in totals):
             raise Decline("the sum so far is not exact")
         kind = self.kind
@@ -175,36 +179,44 @@ class Total:
 
 
 class Sum(Kernel):
-    """Totals, and how many values are in them."""
+    """Totals, and how many nulls were left out of them."""
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
         super().__init__(fold, types)
         self.total = Total(fold.name, types[0])
         self.dtypes = (*self.total.dtypes, np.int64)
+        self.mostly_zero = tuple(range(1, len(self.dtypes)))
+
+    def singles(self, values: Values) -> Planes:
+        """Each value itself; nulls are 0."""
+        valid = values[0].valid
+        left = None if valid is None else (~valid).astype(np.int64)
+        return (values[0].data, *(None for _ in self.total.dtypes[1:]), left)
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
-        """Sums and counts."""
-        return (*self.total.partial(values[0], lo, hi), counted(values[0], lo, hi))
+        """Sums and nulls."""
+        return (*self.total.partial(values[0], lo, hi), nulls(values[0].valid, lo, hi))
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """Add both."""
-        return (*self.total.merge(a[:-1], b[:-1]), a[-1] + b[-1])
+        return (*self.total.merge(a[:-1], b[:-1]), added(a[-1], b[-1]))
 
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
         """Add all."""
-        return (*self.total.combine(planes[:-1], lo, hi), sums(planes[-1], lo, hi))
+        return (*self.total.combine(planes[:-1], lo, hi), totals(planes[-1], lo, hi))
 
     def finish(self, planes: Planes, n: Array) -> Result:
         """The sum, null if every value was."""
-        return self.total.arrow(planes[:-1], planes[-1])
+        return self.total.arrow(planes[:-1], some(planes[-1], n))
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
         """Total, nulls and, unless the run is short, the compensation."""
         short = len(self.fold.plain.empty) == 2
         found = []
-        totals, valid = self.total.python(planes[:-1]), planes[-1].tolist()
-        for (total, carry), count, size in zip(totals, valid, n.tolist(), strict=True):
-            places = [total if count else None, size - count]
+        totals_, left = self.total.python(planes[:-1]), whole(planes[-1], n).tolist()
+        for (total, carry), nulls_, size in zip(totals_, left, n.tolist(), strict=True):
+            count = size - nulls_
+            places = [total if count else None, nulls_]
             if short:
                 places[0] = total + carry if count else None
             else:
@@ -213,11 +225,10 @@ class Sum(Kernel):
         return found
 
     def load(self, saved: Sequence[Any], n: Array) -> Planes:
-        """Sums and counts."""
+        """Sums and nulls."""
         plain = plain_places(self.fold, saved)
         planes = self.total.take([(each[0], each[2] if len(each) > 2 else 0) for each in plain])
-        nulls = np.array([each[1] or 0 for each in plain], np.int64)
-        return (*planes, n - nulls)
+        return (*planes, np.array([each[1] or 0 for each in plain], np.int64))
 
 
 class Mean(Sum):
@@ -225,29 +236,76 @@ class Mean(Sum):
 
     def finish(self, planes: Planes, n: Array) -> Result:
         """Sum over count, exactly as one division of Python numbers would round it."""
-        *parts, valid = planes
-        total = self.total
+        parts, left = planes[:-1], planes[-1]
+        known, total = some(left, n), self.total
+        count = n if left is None else n - left
         if total.floating:
-            above = total.floats(tuple(parts))
-        elif pa.types.is_decimal(total.kind) or pa.types.is_duration(total.kind):
-            return self._divided(tuple(parts), valid)
+            above = total.floats(parts)
         else:
+            assert parts[0] is not None
             above = parts[0]
-            if len(above) and max(-float(above.min()), float(above.max())) > EXACT:
-                return self._divided(tuple(parts), valid)
-        some = valid > 0
-        return masked(above / np.where(some, valid, 1), some)
+            if not _floats(above) or not is_number(total.kind) or is_decimal(total.kind):
+                return self._divided(parts, known, count)
+        if known is None:
+            return masked(above / count)
+        return masked(above / np.where(known, count, 1), known)
 
-    def _divided(self, parts: Planes, valid: Array) -> list[Any]:
-        totals = self.total.arrow(parts, valid).to_pylist()
-        pairs = zip(totals, valid.tolist(), strict=True)
-        return [None if total is None else total / count for total, count in pairs]
+    def _divided(self, parts: Planes, known: Array | None, count: Array) -> list[Any]:
+        pairs = zip(self.total.arrow(parts, known).to_pylist(), count.tolist(), strict=True)
+        return [None if total is None else total / n for total, n in pairs]
+
+
+def _floats(numbers: Array) -> bool:
+    """Whether whole numbers are floats, too."""
+    return farthest(numbers) <= EXACT
+
+
+def is_decimal(kind: pa.DataType) -> bool:
+    """Whether Python has decimals for it."""
+    return bool(pa.types.is_decimal(kind))
+
+
+def pair(planes: Planes) -> Planes:
+    """A sum as two floats; the second is left out where it is always 0."""
+    high, low = planes
+    return high, None if low is None or not low.any() else low
+
+
+def loaded(totals: Sequence[tuple[Any, Any]]) -> Planes:
+    """Float sums of the event engine, each a total and a compensation, None for no value."""
+    for total, _ in totals:
+        if total is not None and type(total) is not float:
+            raise Decline(f"the sum so far, {total!r}, is no float")
+    both = np.array([(total or 0.0, carry or 0.0) for total, carry in totals], np.float64)
+    high, low = both.reshape(len(totals), 2).T.copy()
+    low[~np.isfinite(high)] = 0.0  # the compensation of an infinite sum is no number
+    return high, low
+
+
+def summed(a: Planes, b: Planes) -> Planes:
+    """Two sums of two floats each, together."""
+    a_high, b_high = a[0], b[0]
+    assert a_high is not None
+    assert b_high is not None
+    a_low, b_low = (whole(part[1], a_high, np.float64) for part in (a, b))
+    return pair(add_pairs(a_high, a_low, b_high, b_low))
+
+
+def summed_over(planes: Planes, lo: Array, hi: Array) -> Planes:
+    """The sum of two floats for each extent."""
+    high, low = planes
+    assert high is not None
+    total = pair(two_sums(high, lo, hi))
+    if low is None:
+        return total
+    return summed(total, (sums(low, lo, hi), None))
 
 
 class WeightedMeanKernel(Kernel):
     """Sums of value times weight and of weights, of pairs without a null."""
 
     dtypes = (np.float64,) * 4 + (np.int64,)
+    mostly_zero = (1, 3, 4)
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
         super().__init__(fold, types)
@@ -260,55 +318,56 @@ class WeightedMeanKernel(Kernel):
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """Both sums."""
-        for each, whole in zip(values, self.whole, strict=True):
-            if whole and len(each) and float(np.abs(each.data).max()) > EXACT:
+        for each, integer in zip(values, self.whole, strict=True):
+            if integer and farthest(each.data) > EXACT:
                 raise Decline("weighted_mean of whole numbers that are no floats")
         x, weight = (each.data.astype(np.float64) for each in values)
         valid = _both_valid(values)
         if valid is not None:
             x, weight = np.where(valid, x, 0.0), np.where(valid, weight, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            above = two_sums(x * weight, lo, hi)
-        count = hi - lo if valid is None else sums(valid.astype(np.int64), lo, hi)
-        return (*above, *two_sums(weight, lo, hi), count)
+            above = pair(two_sums(x * weight, lo, hi))
+        return (*above, *pair(two_sums(weight, lo, hi)), nulls(valid, lo, hi))
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """Add both."""
-        above, below = add_pairs(*a[:2], *b[:2]), add_pairs(*a[2:4], *b[2:4])
-        return (*above, *below, a[4] + b[4])
+        return (*summed(a[:2], b[:2]), *summed(a[2:4], b[2:4]), added(a[4], b[4]))
 
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
         """Add all."""
-        found: list[Array] = []
-        for high, low in (planes[:2], planes[2:4]):
-            total = two_sums(high, lo, hi)
-            found += add_pairs(*total, sums(low, lo, hi), np.zeros(len(lo)))
-        return (*found, sums(planes[4], lo, hi))
+        above, below = (summed_over(part, lo, hi) for part in (planes[:2], planes[2:4]))
+        return (*above, *below, totals(planes[4], lo, hi))
 
     def finish(self, planes: Planes, n: Array) -> Result:
         """The quotient; null without values, or if the weights add up to zero."""
-        above, below = planes[0] + planes[1], planes[2] + planes[3]
-        some = (planes[4] > 0) & (below != 0)
+        above, below = (
+            whole(high, n, np.float64) + whole(low, n, np.float64)
+            for high, low in (planes[:2], planes[2:4])
+        )
+        known = (n > whole(planes[4], n)) & (below != 0)
         with np.errstate(over="ignore", invalid="ignore"):
-            return masked(above / np.where(some, below, 1.0), some)
+            return masked(above / np.where(known, below, 1.0), known)
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
         """Twice total, nulls and compensation, and the number of pairs."""
-        rows = zip(*(plane.tolist() for plane in planes), strict=True)
+        floats = [whole(plane, n, np.float64).tolist() for plane in planes[:4]]
+        counts = (n - whole(planes[4], n)).tolist()
         return [
             [high, 0, low, weights, 0, rest, count] if count else [None] * 7
-            for high, low, weights, rest, count in rows
+            for high, low, weights, rest, count in zip(*floats, counts, strict=True)
         ]
 
     def load(self, saved: Sequence[Any], n: Array) -> Planes:
-        """Both sums and the number."""
+        """Both sums and the nulls."""
         for each in saved:
             if any(not isinstance(place, int | float | None) for place in each):
                 raise Decline("weighted_mean so far is no float")
-        rows = [[each[i] or 0.0 for i in (0, 2, 3, 5)] for each in saved]
-        both = np.array(rows, np.float64).reshape(len(saved), 4)
+        above, below = (
+            loaded([(None if each[i] is None else float(each[i]), each[i + 2]) for each in saved])
+            for i in (0, 3)
+        )
         count = np.array([each[6] or 0 for each in saved], np.int64)
-        return (*(both[:, i].copy() for i in range(4)), count)
+        return (*above, *below, n - count)
 
 
 def _both_valid(values: Values) -> Array | None:
