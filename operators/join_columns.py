@@ -191,13 +191,13 @@ class JoinColumns:
         join = self._join
         outputs, puncts = join._outputs, join._puncts
         (row,) = batch.slice(stopped.row, 1).to_pylist()
-        calls = count()
+        calls, failure = count(), stopped.error
 
         def again(send: Callable[..., None]) -> Callable[..., None]:
             def call(*row: Any) -> None:
                 number = next(calls)
                 if number == stopped.sent:
-                    raise stopped.error
+                    raise failure
                 if number > stopped.sent:  # the others have been sent
                     send(*row)
 

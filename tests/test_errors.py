@@ -1048,6 +1048,14 @@ def flushed(read):
     window.insert_batch(pa.record_batch({"k": ["a"] * 300, "x": range(300)}))
 
 
+def used_meanwhile():
+    """A handler uses the window itself, while it takes a batch."""
+    used: list[Any] = []
+    events = Reads(lambda view, key: used[0].size(key))
+    used.append(tumbling(Tumbling(Count(2), by="k"), events=events))
+    used[0].insert_batch(pa.record_batch({"k": ["a"] * 300, "x": range(300)}))
+
+
 def computed_with(engine):
     with primitives.use(engine):
         pass
@@ -1079,6 +1087,14 @@ CALLS = [
         AccessError,
         "window.keys: a handler with content='arrow' has column, arrow, size, spec and now. Use "
         "these, or say content='tuples'.",
+    ),
+    (
+        "a window that is taking a batch",
+        used_meanwhile,
+        AccessError,
+        "TumblingWindow: it is taking a batch, and what it holds is not worked out. Use it "
+        "between two calls; handlers with content='arrow' may read the partition they are called "
+        "for.",
     ),
     (
         "an engine that does not exist",

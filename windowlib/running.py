@@ -127,10 +127,8 @@ class Running:
         self._offered(batch, "insert_batch", port, times)
         window = self._direct[port]
         parts = record_batches(batch, "insert_batch")
-        if parts:
-            self._schemas[port] = batch.schema
-            if self.operator.order_by is not None:
-                parts = record_batches(in_order(batch, self.operator.order_by), "insert_batch")
+        if parts and self.operator.order_by is not None:
+            parts = record_batches(in_order(batch, self.operator.order_by), "insert_batch")
         for part in parts:
             if times is not None:
                 self._insert_timed(part, port, times)
@@ -140,11 +138,15 @@ class Running:
                 left = self.operator._take(part, port, self.insert)
                 self.insert_many(rows_of(left), port)
 
-    def _offered(self, batch: Any, call: str, port: int, times: Attribute | None) -> Any:
-        """The columns of a batch; it is refused here, before any of its rows is taken."""
+    def _offered(self, batch: Any, call: str, port: int, times: Attribute | None) -> list[Any]:
+        """Refuse a batch that cannot be taken, before any of its rows is; the schemas of ports."""
         if port not in self._taking:
             self._refuse(f"{call}(batch)", port)
-        return columns_of(batch, call, times)
+        schemas = [*self._schemas]
+        schemas[port] = columns_of(batch, call, times)
+        if batch.num_rows:
+            self._schemas[port] = schemas[port]
+        return schemas
 
     def _insert_timed(self, batch: Any, port: int, times: Attribute) -> None:
         """Advance to the time of each row, and insert it."""
@@ -179,9 +181,8 @@ class Running:
         >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
         [{'total': 3}, {'total': 7}]
         """
-        given, made = self._offered(batch, "process_batch", port, times), self._made
-        columns = [given if at == port else each for at, each in enumerate(self._schemas)]
-        schema = self.operator.schema(*columns)
+        schemas = self._offered(batch, "process_batch", port, times)
+        made, schema = self._made, self.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
         self._wire()
         self.operator._many = made.add_columns

@@ -181,8 +181,8 @@ def test_keys_that_nobody_has_any_more_are_forgotten(monkeypatch):
     monkeypatch.setattr(joined, "SPARE", 20)
     steps = []
     for start in range(0, 600, 30):
-        keys = [None if i % 7 == 0 else i for i in range(start, start + 30)]
-        steps += [left(k=keys, x=keys), right(k=keys[::2], y=keys[::2])]
+        keys = [None if i % 3 == 0 else i for i in range(start, start + 30)]
+        steps += [left(k=keys, x=keys), right(k=keys[::-2], y=keys[::-2])]
     op = Join(left=ten, right=ten, on="k", how="outer")
     fed = compared(op, steps, end=False)
     assert len(steps) == fed.took
@@ -191,6 +191,24 @@ def test_keys_that_nobody_has_any_more_are_forgotten(monkeypatch):
         fed.step(*step)
     engine = fed.running.operator._columns._engine  # type: ignore[attr-defined]
     assert len(engine.keys) <= 20 + 4 * 20
+
+
+def test_clearing_out_keys_leaves_the_others_as_they_are(monkeypatch):
+    monkeypatch.setattr(joined, "SPARE", -(10**9))  # after every batch
+    rng, steps = np.random.default_rng(3), []
+    for i in range(20):
+        keys = [None if k % 5 == 0 else int(k) for k in rng.integers(i, i + 9, 12)]
+        steps.append((right if i % 2 else left)(k=keys, x=keys))
+    fed = compared(Join(left=ten, right=ten, on="k", how="outer"), steps)
+    assert len(steps) == fed.took
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_row_that_has_matched_is_known_to_have_in_the_next_batch(how):
+    keys = [1, 2, 1]
+    steps = [left(k=keys), right(k=[1]), right(k=keys), left(k=keys), left(k=[1]), right(k=[3])]
+    op = Join(left=ten, right=ten, on="k", how=how)
+    assert len(steps) == compared(op, steps).took
 
 
 def test_the_reference_of_a_lookup_is_looked_up_for_all_rows_at_once():

@@ -21,8 +21,9 @@ from windowlib.columnar.failed import failure_of
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.physical import plain_type
 from windowlib.columnar.stamps import Stamps, read
-from windowlib.columnar.ticks import Broken, Ticks
+from windowlib.columnar.ticks import Broken, Ticks, quiet
 from windowlib.dicts import rows_of
+from windowlib.errors import AccessError
 from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Batches(Ticks):
         self.schema: pa.Schema | None = None  # of the batches that have come
         self.reason = "no batch has come"
         self._pause = self._wait = 0
+        self._telling = False  # whether firings of a batch are being told
         self._handlers: Consumer | None = None
 
     def insert(self, batch: pa.RecordBatch) -> None:
@@ -83,15 +85,21 @@ class Batches(Ticks):
                 window.insert(row)
 
     def _insert(self, batch: pa.RecordBatch, stamps: Stamps | None) -> None:
+        self._check_idle()
         taken = self._columnar(batch, stamps)
         if taken == batch.num_rows:
             return
         self.settle()
-        window, rows = self.window, rows_of(batch.slice(taken))
+        rest = rows_of(batch.slice(taken))
+        self._by_rows(rest, None if stamps is None else stamps[taken:])
+
+    def _by_rows(self, rows: list[Any], stamps: Stamps | None) -> None:
+        """Insert tuples into the event engine, which has the state."""
+        window = self.window
         if stamps is None:
             window.insert_many(rows)
             return
-        for row, now in zip(rows, stamps[taken:].tolist(), strict=True):
+        for row, now in zip(rows, stamps.tolist(), strict=False):
             window._advance(now)
             window.insert(row)
 
@@ -150,7 +158,7 @@ class Batches(Ticks):
             at = failed.row if engine.together else int(np.searchsorted(rows, failed.row))
             first, keys = int(np.searchsorted(rows, rows[at])), firings.python_keys()
             broken = Broken(keys[first:at], keys[at], failed.error)
-            self._fail(engine, batch, stamps, int(rows[at]), broken)
+            self._fail(batch, stamps, int(rows[at]), broken)
         self._commit(engine)
 
     def _commit(self, engine: Engine) -> None:
@@ -187,20 +195,29 @@ class Batches(Ticks):
     def _tell(self, firings: Firings) -> None:
         consumer = self.window._consumer or self._handlers
         if consumer is not None and len(firings):
-            consumer(firings)
+            self._telling = True
+            try:
+                consumer(firings)
+            finally:
+                self._telling = False
 
-    def _fail(
-        self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None, row: int, broken: Broken
-    ) -> None:
+    def _check_idle(self) -> None:
+        """Refuse to be used by somebody who is being told of a batch that is not yet taken."""
+        if self._telling:
+            msg = (
+                f"{type(self.window).__name__}: it is taking a batch, and what it holds is not "
+                f"worked out. Use it between two calls; handlers with content='arrow' may read "
+                f"the partition they are called for."
+            )
+            raise AccessError(msg)
+
+    def _fail(self, batch: pa.RecordBatch, stamps: Stamps | None, row: int, broken: Broken) -> None:
         """Bring the window to where the event engine would have stopped, and raise."""
-        window = self.window
-        if row:
-            engine.arrive(None if stamps is None else stamps[:row])
-            engine.insert(batch.slice(0, row))
-            self._commit(engine)
-        window._now = engine.now
         self.settle()
-        (tuple_,) = batch.slice(row, 1).to_pylist()
+        window = self.window
+        *before, tuple_ = rows_of(batch.slice(0, row + 1))
+        with quiet(window):  # of these firings somebody has been told
+            self._by_rows(before, stamps)
         with broken.in_place(window):
             if stamps is not None:
                 window._advance(int(stamps[row]))
@@ -211,6 +228,7 @@ class Batches(Ticks):
         engine, window = self.engine, self.window
         if engine is None:
             return
+        self._check_idle()
         self.engine = None
         window._lead(False)
         ids = engine.stored()

@@ -42,6 +42,9 @@ class Rows(Mapping[str, Column]):
             self._ordered[name] = found
         return found
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
@@ -155,9 +158,10 @@ class RowsEngine(Engine):
         self.store.put(ids, columns + self.load_more(parts), lengths)
 
     def _fits(self, tuple_: Any) -> bool:
-        """Whether a tuple has the columns that are kept, and none beside them that are not."""
-        names = column_names(tuple_)
-        return set(self.names) <= set(names) and (self.reads_some or len(names) == len(self.names))
+        """Whether a tuple has the columns that are kept; where that is all, it comes out again."""
+        if self.names == self.schema.names:
+            return type(tuple_) is dict and list(tuple_) == self.names
+        return set(self.names) <= set(column_names(tuple_))
 
     def load_more(self, parts: list[dict[str, Any]]) -> list[Column]:
         """Columns that tuples of the event engine have beside their own."""

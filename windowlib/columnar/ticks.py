@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -153,17 +153,8 @@ class Broken:
     @contextmanager
     def in_place(self, window: Window[Any, Any]) -> Iterator[None]:
         """Let handlers do nothing for what is over, and raise for what failed."""
-        handlers = window._on
-        window._rehandled(
-            {
-                name: self._rest(handler) if name in FIRING else handler
-                for name, handler in handlers.items()
-            }
-        )
-        try:
+        with handling(window, self._rest):
             yield
-        finally:
-            window._rehandled(handlers)
 
     def _rest(self, handler: Callable[..., None]) -> Callable[..., None]:
         def call(window: Any, key: Any) -> None:  # named as handlers are, for the note
@@ -176,3 +167,23 @@ class Broken:
                 handler(window, key)
 
         return call
+
+
+@contextmanager
+def handling(
+    window: Window[Any, Any], change: Callable[[Callable[..., None]], Callable[..., None]]
+) -> Iterator[None]:
+    """Call other handlers of firings for a while."""
+    handlers = window._on
+    window._rehandled(
+        {name: change(each) if name in FIRING else each for name, each in handlers.items()}
+    )
+    try:
+        yield
+    finally:
+        window._rehandled(handlers)
+
+
+def quiet(window: Window[Any, Any]) -> AbstractContextManager[None]:
+    """Tell nobody of firings for a while."""
+    return handling(window, lambda _: lambda window, key: None)
