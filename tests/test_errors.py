@@ -45,6 +45,7 @@ from windowlib import (
     samples,  # noqa: F401 - named in the tables
     summarizers,
 )
+from windowlib.batched import batch_of
 from windowlib.columnar import primitives
 
 ENGINES = ("generated", "reference")
@@ -1062,6 +1063,13 @@ def computed_with(engine):
 
 
 CALLS = [
+    (
+        "a row with a column that the output has not",
+        lambda: batch_of([{"x": 1, "y": 2}], pa.schema({"x": pa.int64()})),
+        SchemaError,
+        "process_batch(...): the row {'x': 1, 'y': 2} has a column 'y', which the output has not. "
+        "Columns: x.",
+    ),
     (
         "content that is no kind of content",
         lambda: tumbling(evict=Count(2), events=type("Near", (Reads,), {"content": "arow"})(len)),
