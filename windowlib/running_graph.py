@@ -116,9 +116,7 @@ class RunningGraph(Running):
 
     def insert_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> None:
         """Take the rows of an Arrow batch in order; whole if just one operator reads them."""
-        given = self._offered(batch, "insert_batch", port, times)
-        if batch.num_rows:
-            self._schemas[port] = given
+        self._offered(batch, "insert_batch", port, times)
         graph = self.operator
         assert isinstance(graph, Graph)
         entry = Stream(None, port)
