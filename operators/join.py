@@ -132,6 +132,8 @@ class Join(Operator):
         self._outer = [how in ("left", "outer", "anti"), how in ("right", "outer")]
         self._once = how in ("semi", "anti")  # left rows, once each, as they are
         self._apart = unmatched == "port"
+        self._asked: tuple[Any, ...] = ()
+        self._answer: Any = None
         self.model = self._model()
         specs = [
             side_of(kind, port, window, partition_by)
@@ -311,10 +313,13 @@ class Join(Operator):
             return declared
         if self._once:
             return passed_on(columns[0])
-        pairs = getattr(self, "_pairs", None)
+        pairs = getattr(self, "_pairs", None)  # of a running one: rows may have had more columns
         if pairs is None:
             pairs = Pairs(type(self).__name__, self._keys.shared, self._suffixes)
-        return pair_schema(pairs, columns)
+        asked = (*columns, pairs.columns)
+        if asked != self._asked:  # which is the same for every batch
+            self._asked, self._answer = asked, pair_schema(pairs, columns)
+        return self._answer
 
     # -- state ------------------------------------------------------------------------------------
 

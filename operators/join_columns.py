@@ -21,6 +21,7 @@ from windowlib.running import nowhere
 if TYPE_CHECKING:
     from operators.join import Join
     from windowlib.columnar.joined import JoinEngine, Outcome
+    from windowlib.columnar.lent import Lent
 
 HANDLERS = ("after_insert", "after_evict", "on_partitions_evicted")
 MOST = 1 << 18
@@ -44,6 +45,7 @@ class JoinColumns:
         self._schemas: list[Any] = [None, None]  # of the last batch of each side
         self._pause = self._wait = 0
         self._lean = [0, 0]  # how often in a row the index of a side was made for few rows
+        self._lent: list[Lent] = []  # what stands for the windows meanwhile
         self._never = self._why_not()
         self.reason = self._never or "no batch has come"
 
@@ -87,6 +89,8 @@ class JoinColumns:
         """
         from windowlib.columnar import host
 
+        for lent in self._lent:
+            lent._check_idle()
         if self._never or not self._worth(batch.num_rows):
             self.settle()
             return batch
@@ -133,12 +137,23 @@ class JoinColumns:
         self._wait = 0
         if outcome is None:
             return None
+        stopped = None
         try:
+            self._tell(True)
             self._send(engine, outcome, port)
-        except Stopped as stopped:
+        except Stopped as found:
+            stopped = found  # its error is raised again outside, as it has not come of this one
+        finally:
+            self._tell(False)
+        if stopped is not None:
             self._fail(engine, batch, port, stopped, insert)
         engine.commit()
         return True
+
+    def _tell(self, telling: bool) -> None:
+        """Say whether rows are being put out that come of a batch which is not yet taken."""
+        for lent in self._lent:
+            lent._telling = telling
 
     # -- output -----------------------------------------------------------------------------------
 
@@ -151,7 +166,8 @@ class JoinColumns:
             return
         made = JoinRows(join, engine, outcome, port)
         apart = join._sides[port].output if join._apart and join._outer[port] else 0
-        if join._many is None or (apart and join._outputs[apart] is not nowhere):
+        others = (join._puncts[0], join._outputs[apart] if apart else nowhere)
+        if join._many is None or any(each is not nowhere for each in others):
             self._send_rows(made, outcome, apart)
             return
         if apart:
@@ -188,13 +204,13 @@ class JoinColumns:
         join = self._join
         outputs, puncts = join._outputs, join._puncts
         (row,) = batch.slice(stopped.row, 1).to_pylist()
-        calls = count()
+        calls, failure = count(), stopped.error
 
         def again(send: Callable[..., None]) -> Callable[..., None]:
             def call(*row: Any) -> None:
                 number = next(calls)
                 if number == stopped.sent:
-                    raise stopped.error
+                    raise failure
                 if number > stopped.sent:  # the others have been sent
                     send(*row)
 
@@ -253,8 +269,9 @@ class JoinColumns:
             elif len(window):
                 raise Decline(f"no batch has come to {join.ports[port]}")
         self._engine, self._lean = engine, [0, 0]
-        for side, schema in zip(join._sides, self._schemas, strict=True):
-            Lent(side.window, self.settle).lend(schema)
+        self._lent = [Lent(side.window, self.settle) for side in join._sides]
+        for lent, schema in zip(self._lent, self._schemas, strict=True):
+            lent.lend(schema)
         return engine
 
     def settle(self) -> None:
@@ -262,6 +279,8 @@ class JoinColumns:
         engine, join = self._engine, self._join
         if engine is None:
             return
+        for lent in self._lent:
+            lent._check_idle()
         self._engine, join._number = None, engine.number
         for port, arrays in enumerate(engine.sides):
             side = join._sides[port]

@@ -45,6 +45,7 @@ from windowlib import (
     samples,  # noqa: F401 - named in the tables
     summarizers,
 )
+from windowlib.batched import batch_of
 from windowlib.columnar import primitives
 
 ENGINES = ("generated", "reference")
@@ -1048,12 +1049,27 @@ def flushed(read):
     window.insert_batch(pa.record_batch({"k": ["a"] * 300, "x": range(300)}))
 
 
+def used_meanwhile():
+    """A handler uses the window itself, while it takes a batch."""
+    used: list[Any] = []
+    events = Reads(lambda view, key: used[0].size(key))
+    used.append(tumbling(Tumbling(Count(2), by="k"), events=events))
+    used[0].insert_batch(pa.record_batch({"k": ["a"] * 300, "x": range(300)}))
+
+
 def computed_with(engine):
     with primitives.use(engine):
         pass
 
 
 CALLS = [
+    (
+        "a row with a column that the output has not",
+        lambda: batch_of([{"x": 1, "y": 2}], pa.schema({"x": pa.int64()})),
+        SchemaError,
+        "process_batch(...): the row {'x': 1, 'y': 2} has a column 'y', which the output has not. "
+        "Columns: x.",
+    ),
     (
         "content that is no kind of content",
         lambda: tumbling(evict=Count(2), events=type("Near", (Reads,), {"content": "arow"})(len)),
@@ -1079,6 +1095,14 @@ CALLS = [
         AccessError,
         "window.keys: a handler with content='arrow' has column, arrow, size, spec and now. Use "
         "these, or say content='tuples'.",
+    ),
+    (
+        "a window that is taking a batch",
+        used_meanwhile,
+        AccessError,
+        "TumblingWindow: it is taking a batch, and what it holds is not worked out. Use it "
+        "between two calls; handlers with content='arrow' may read the partition they are called "
+        "for.",
     ),
     (
         "an engine that does not exist",

@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "windowlib"
 FILES = sorted(PACKAGE.rglob("*.py"))
 OPERATORS = sorted((ROOT / "operators").rglob("*.py"))
-# What is built on the library, and what the command line is made of.
 COLUMNAR = PACKAGE / "columnar"
 COMPILED = {"compiled", "speed"}  # need numba, and are loaded where it is installed
+# What is built on the library, and what the command line is made of.
 TOOLS = {"cli", "conformance", "demo", "samples", "svg", "timeline", "trace"}
 
 
@@ -203,8 +203,16 @@ def test_a_module_imports_the_standard_library_and_windowlib(path):
 def test_an_operator_imports_the_standard_library_windowlib_and_other_operators(path):
     ours = {"windowlib", "operators"}
     assert tops(known(path, anywhere=False)) <= sys.stdlib_module_names | ours
-    later = {"sortedcontainers", "pyarrow"}
+    later = {"sortedcontainers", "numpy", "pyarrow"}
     assert tops(known(path, anywhere=True)) <= sys.stdlib_module_names | ours | later
+
+
+OTHERS = [path for path in [*FILES, *OPERATORS] if not columnar(path) and path != FACADE]
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=module_of)
+def test_the_arrays_are_imported_by_the_first_batch_and_not_before(path):
+    assert not [name for name in known(path, anywhere=False) if "columnar" in name.split(".")]
 
 
 def is_core(path):

@@ -191,7 +191,7 @@ def test_a_message_is_one_line_that_ends_well(page):
 
 # -- no raise without an example --
 
-THEIRS = {"NotImplementedError", "AssertionError", "Failed", "Decline"}
+THEIRS = {"NotImplementedError", "AssertionError", "Decline", "Failed", "Stopped"}
 """For those who write operators, and for ourselves; between the engines, which no user sees."""
 
 
@@ -201,7 +201,9 @@ def raises(source):
         if isinstance(node, ast.Raise) and node.exc is not None:
             made = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
             name = getattr(made, "id", "")
-            passed_on = isinstance(node.exc, ast.Name) and not name.endswith("Error")
+            passed_on = isinstance(node.exc, ast.Name | ast.Attribute) and not name.endswith(
+                "Error"
+            )
             if name not in THEIRS and not passed_on:
                 yield range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
@@ -234,6 +236,7 @@ def test_a_raise_without_an_example_is_found():
         ")\n"
         "raise\n"
         "raise failure\n"
+        "raise failed.error\n"
         "raise NotImplementedError\n"
         "raise AssertionError('no')\n"
     )

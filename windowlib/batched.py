@@ -138,9 +138,9 @@ def columns_of(batch: Any, call: str, times: Any = None) -> Any:
             f"batch.rename_columns([...])."
         )
         raise SchemaError(msg)
-    if times is not None and times not in names:
+    if times is not None and not callable(times) and times not in names:
         near = suggestion(times, names) if isinstance(times, str) else ""
-        msg = f"{call}(times={times!r}): no such column. Columns: {', '.join(names)}.{near}"
+        msg = f"times={times!r}: no such column. Columns: {', '.join(names)}.{near}"
         raise SchemaError(msg)
     return batch.schema
 

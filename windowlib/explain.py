@@ -49,6 +49,11 @@ def _batches(running: Running, container: Window[Any, Any], schema: Any) -> str:
     return described(container, schema)
 
 
+def _its_own_way(operator: Operator) -> bool:
+    """Whether it takes batches itself, and says so in its notes."""
+    return type(operator)._take is not Operator._take
+
+
 def _ports(running: Running, batch: Any) -> Iterator[str]:
     op = running.operator
     schema = None if batch is None else _schema(batch)
@@ -62,7 +67,7 @@ def _ports(running: Running, batch: Any) -> Iterator[str]:
             yield f"  insert     {order}"
             yield f"  keeps      {container._keeps()}"
             yield f"  engine     {container._engine}"
-            if schema is not None and number == 0:
+            if schema is not None and number == 0 and not _its_own_way(op):
                 yield f"  batches    {_batches(running, container, schema)}"
     for output in op.model.outputs:
         from_port = None if output.preserves is None else op.model.inputs[output.preserves].name

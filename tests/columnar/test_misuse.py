@@ -18,7 +18,7 @@ from windowlib import (
     TumblingWindow,
     WindowEvents,
 )
-from windowlib.operators import Aggregate, Filter, Functor, Join, agg
+from windowlib.operators import Aggregate, Filter, Functor, Join, Sort, agg
 
 ROWS = 1000
 BATCH = pa.record_batch({"k": ["a", "b"] * (ROWS // 2), "x": range(ROWS)})
@@ -62,6 +62,16 @@ def test_a_wrong_output_type_is_found_before_a_row_is_taken():
     assert before == running.snapshot()
 
 
+def chain_of(error: BaseException | None) -> list[BaseException]:
+    """An error, what it followed from, and so on."""
+    seen: list[BaseException] = []
+    while error is not None:
+        assert not any(error is each for each in seen)
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return seen
+
+
 class Raises(WindowEvents[Any, Any]):
     content = "arrow"
 
@@ -76,13 +86,7 @@ def test_an_error_of_a_handler_keeps_its_cause_and_does_not_follow_from_itself()
     window = TumblingWindow(Tumbling(Count(2), by="k"), events=Raises())
     with pytest.raises(RuntimeError) as caught:
         window.insert_batch(BATCH)
-    seen: list[BaseException] = []
-    error: BaseException | None = caught.value
-    while error is not None:
-        assert not any(error is each for each in seen)
-        seen.append(error)
-        error = error.__cause__ or error.__context__
-    assert [RuntimeError, KeyError] == list(map(type, seen))
+    assert [RuntimeError, KeyError] == list(map(type, chain_of(caught.value)))
 
 
 @pytest.mark.parametrize("read", ["keys", "full", "newest", "summary"])
@@ -94,6 +98,25 @@ def test_a_view_of_columns_says_what_it_has(read):
     window = TumblingWindow(Tumbling(Count(2), by="k"), events=Reads())
     with pytest.raises(AccessError, match="has column, arrow, size, spec and now"):
         window.insert_batch(BATCH)
+
+
+# -- punctuation --
+
+SORT = Sort("x", window=Tumbling(Count(100)))
+JOIN = Join(left=Sliding(Count(9)), right=Sliding(Count(9)), on="x")
+
+
+@pytest.mark.parametrize("operator", [TOTAL, SORT, JOIN], ids=["Aggregate", "Sort", "Join"])
+def test_who_asks_for_punctuation_gets_it_with_arrow_output_too(operator):
+    marks: dict[str, int] = {}
+    for call in ("insert_batch", "process_batch"):
+        running, seen = operator.open(), list[int]()
+        running.connect(0, lambda row: None, lambda seen=seen: seen.append(1))
+        for port in range(len(operator.model.inputs)):
+            made = getattr(running, call)(BATCH.slice(ROWS - 600), port)
+        marks[call] = len(seen)
+    assert made.num_rows
+    assert 0 < marks["insert_batch"] == marks["process_batch"]
 
 
 # -- graphs --
@@ -133,6 +156,18 @@ def test_explain_knows_the_operator_that_reads_the_batches():
     assert "batches    columnar" in chain.explain(BATCH)
 
 
-def test_explain_is_about_the_first_input():
+def test_an_operator_that_takes_batches_itself_says_so_once():
     join = Join(left=Sliding(Count(2)), right=Sliding(Count(2)), left_on="k", right_on="q")
-    assert 1 == join.explain(BATCH).count("batches")
+    assert 1 == join.explain(BATCH).count("batches ")
+
+
+def test_an_error_of_who_reads_a_join_does_not_follow_from_itself():
+    def fail(row: Any) -> None:
+        raise RuntimeError("full")
+
+    running = Join(left=Sliding(Count(9)), right=Sliding(Count(9)), on="x").open()
+    running.connect(0, fail)
+    running.insert_batch(BATCH, 0)
+    with pytest.raises(RuntimeError) as caught:
+        running.insert_batch(BATCH.slice(ROWS - 300), 1)
+    assert [RuntimeError] == list(map(type, chain_of(caught.value)))

@@ -68,14 +68,15 @@ def _check_content(window: Window[Any, Any]) -> None:
     if others:
         raise Decline(f"handlers see each tuple: {', '.join(others)}")
     if window.events.content != "arrow":
-        raise Decline(f"content='tuples' for {', '.join(window._on)}")
+        raise Decline(f"{', '.join(window._on)}: content='tuples', so it reads tuples")
     if window._factory is not None:
         raise Decline("a summarizer beside content='arrow'")
 
 
 def handlers_of(window: Window[Any, Any]) -> Callable[[Firings], None] | None:
     """What tells the window's own handlers of firings, if it has any."""
-    if window._consumer is not None or not window._on:
+    name = "on_trigger" if isinstance(window, SlidingWindow) else "before_flush"
+    handler = window._on.get(name)
+    if window._consumer is not None or handler is None:
         return None
-    (handler,) = window._on.values()
     return caller(window, handler)
