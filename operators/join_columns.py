@@ -21,6 +21,7 @@ from windowlib.running import nowhere
 if TYPE_CHECKING:
     from operators.join import Join
     from windowlib.columnar.joined import JoinEngine, Outcome
+    from windowlib.columnar.lent import Lent
 
 HANDLERS = ("after_insert", "after_evict", "on_partitions_evicted")
 MOST = 1 << 18
@@ -44,6 +45,7 @@ class JoinColumns:
         self._schemas: list[Any] = [None, None]  # of the last batch of each side
         self._pause = self._wait = 0
         self._lean = [0, 0]  # how often in a row the index of a side was made for few rows
+        self._lent: list[Lent] = []  # what stands for the windows meanwhile
         self._never = self._why_not()
         self.reason = self._never or "no batch has come"
 
@@ -87,6 +89,8 @@ class JoinColumns:
         """
         from windowlib.columnar import host
 
+        for lent in self._lent:
+            lent._check_idle()
         if self._never or not self._worth(batch.num_rows):
             self.settle()
             return batch
@@ -135,13 +139,21 @@ class JoinColumns:
             return None
         stopped = None
         try:
+            self._tell(True)
             self._send(engine, outcome, port)
         except Stopped as found:
             stopped = found  # its error is raised again outside, as it has not come of this one
+        finally:
+            self._tell(False)
         if stopped is not None:
             self._fail(engine, batch, port, stopped, insert)
         engine.commit()
         return True
+
+    def _tell(self, telling: bool) -> None:
+        """Say whether rows are being put out that come of a batch which is not yet taken."""
+        for lent in self._lent:
+            lent._telling = telling
 
     # -- output -----------------------------------------------------------------------------------
 
@@ -256,8 +268,9 @@ class JoinColumns:
             elif len(window):
                 raise Decline(f"no batch has come to {join.ports[port]}")
         self._engine, self._lean = engine, [0, 0]
-        for side, schema in zip(join._sides, self._schemas, strict=True):
-            Lent(side.window, self.settle).lend(schema)
+        self._lent = [Lent(side.window, self.settle) for side in join._sides]
+        for lent, schema in zip(self._lent, self._schemas, strict=True):
+            lent.lend(schema)
         return engine
 
     def settle(self) -> None:
@@ -265,6 +278,8 @@ class JoinColumns:
         engine, join = self._engine, self._join
         if engine is None:
             return
+        for lent in self._lent:
+            lent._check_idle()
         self._engine, join._number = None, engine.number
         for port, arrays in enumerate(engine.sides):
             side = join._sides[port]

@@ -76,6 +76,8 @@ class Fed:
             self.restart()
         elif what == "punct":
             self.running.punctuate(port)
+        elif what == "advance":
+            self.running.advance(self.running.now + value.num_rows / 4)
 
     def end(self) -> None:
         self.running.finish()
