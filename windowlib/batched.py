@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from windowlib.arrivals import Times
 from windowlib.attributes import brief, column_names, key_getter
 from windowlib.errors import AccessError, SchemaError, suggestion
-from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
@@ -26,7 +25,7 @@ class Batched:
     _partial = True  # whether it is told of windows that have never been full, too
     _on: Mapping[str, Callable[..., Any]]
 
-    def insert_batch(self, batch: Any, times: Attribute | None = None) -> None:
+    def insert_batch(self, batch: Any, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
 
         Rows count as dicts. Where array arithmetic gives exactly what inserting them one by one

@@ -180,16 +180,15 @@ class Replay(Iterator[Any]):
         return running
 
     def _take_batch(self, running: Running, batch: Any) -> Running:
-        if len(running.model.inputs) > 1:
+        times = None if self._times is None else self._times.column
+        if len(running.model.inputs) > 1 or times not in (None, *batch.schema.names):
             return self._take(running, batch.to_pylist())
+        assert times is None or isinstance(times, str)
         if 0 not in self._checked:
             self._checked.add(0)
             self.operator.check_columns(batch.schema.names, 0)
-        if self._times is not None:
-            self._moved = True
-            running.insert_batch(batch, times=self._times.column)
-        else:
-            running.insert_batch(batch)
+        self._moved = self._moved or times is not None
+        running.insert_batch(batch, times=times)
         return running
 
     def _take_one(self, running: Running, item: Any) -> None:

@@ -17,7 +17,6 @@ from windowlib.dicts import rows_of
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
-from windowlib.policies import Attribute
 from windowlib.spec import Spec
 from windowlib.window import Window
 
@@ -114,7 +113,7 @@ class Running:
             for row in rows:
                 self.insert(row, port)
 
-    def insert_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> None:
+    def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
 
         Args:
@@ -138,7 +137,7 @@ class Running:
                 left = self.operator._take(part, port, self.insert)
                 self.insert_many(rows_of(left), port)
 
-    def _offered(self, batch: Any, call: str, port: int, times: Attribute | None) -> list[Any]:
+    def _offered(self, batch: Any, call: str, port: int, times: str | None) -> list[Any]:
         """Refuse a batch that cannot be taken, before any of its rows is; the schemas of ports."""
         if port not in self._taking:
             self._refuse(f"{call}(batch)", port)
@@ -148,7 +147,7 @@ class Running:
             self._schemas[port] = schemas[port]
         return schemas
 
-    def _insert_timed(self, batch: Any, port: int, times: Attribute) -> None:
+    def _insert_timed(self, batch: Any, port: int, times: str) -> None:
         """Advance to the time of each row, and insert it."""
         window, when = self._direct[port], Times(times)
         if window is not None and self._one_clock:
@@ -167,7 +166,7 @@ class Running:
         """Whether time moves one window and nothing else."""
         return len(self._live) == 1 and not self.operator._watches_clock
 
-    def process_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> Any:
+    def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch and give the rows of the first output that it made as another.
 
         The rows are those that `insert` of each row would send, in the same order. If a row is

@@ -11,7 +11,6 @@ from windowlib.batched import Made, record_batches
 from windowlib.durations import Instant, as_instant
 from windowlib.failure import raise_first
 from windowlib.graph import Graph, Stream
-from windowlib.policies import Attribute
 from windowlib.running import VERSION, Running, kept, nowhere
 
 
@@ -114,11 +113,9 @@ class RunningGraph(Running):
             if self._failures:
                 self._raise()
 
-    def insert_batch(self, batch: Any, port: int = 0, times: Attribute | None = None) -> None:
+    def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch in order; whole if just one operator reads them."""
-        given = self._offered(batch, "insert_batch", port, times)
-        if batch.num_rows:
-            self._schemas[port] = given
+        self._offered(batch, "insert_batch", port, times)
         graph = self.operator
         assert isinstance(graph, Graph)
         entry = Stream(None, port)

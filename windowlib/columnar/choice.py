@@ -68,7 +68,7 @@ def _check_content(window: Window[Any, Any]) -> None:
     if others:
         raise Decline(f"handlers see each tuple: {', '.join(others)}")
     if window.events.content != "arrow":
-        raise Decline(f"content='tuples' for {', '.join(window._on)}")
+        raise Decline(f"{', '.join(window._on)}: content='tuples', so it reads tuples")
     if window._factory is not None:
         raise Decline("a summarizer beside content='arrow'")
 

@@ -61,7 +61,7 @@ class Engine:
             return None
         parts = by if isinstance(by, tuple) else (by,)
         if by is KEY or not all(isinstance(part, str) for part in parts):
-            raise Decline(f"by={by!r} is no list of column names")
+            raise Decline("by= is no list of column names")
         return Keys(tuple(map(str, parts)), isinstance(by, tuple))
 
     def type_of(self, name: Any) -> pa.DataType:

@@ -77,7 +77,7 @@ def group_keys(group_by: Any, type_of: Callable[[Any], pa.DataType]) -> Keys:
     """Numbers for the groups of a plan; `Decline` if they are not read from columns."""
     parts = group_by if isinstance(group_by, tuple) else (group_by,)
     if not all(isinstance(part, str) for part in parts):
-        raise Decline(f"group_by={group_by!r} is no list of column names")
+        raise Decline("group_by= is no list of column names")
     for part in parts:
         type_of(part)
     return Keys(tuple(map(str, parts)), isinstance(group_by, tuple))

@@ -213,8 +213,10 @@ class Batches(Ticks):
 
     def _fail(self, batch: pa.RecordBatch, stamps: Stamps | None, row: int, broken: Broken) -> None:
         """Bring the window to where the event engine would have stopped, and raise."""
-        self.settle()
         window = self.window
+        if self.engine is not None:
+            window._now = self.engine.now  # which it was when the batch came
+        self.settle()
         *before, tuple_ = rows_of(batch.slice(0, row + 1))
         with quiet(window):  # of these firings somebody has been told
             self._by_rows(before, stamps)

@@ -42,6 +42,9 @@ class Ticks:
     def _tell(self, firings: Firings) -> None:
         raise NotImplementedError
 
+    def _check_idle(self) -> None:
+        raise NotImplementedError
+
     def _stretches(self, rows: int, stamps: Stamps | None) -> list[tuple[int, int]]:
         """The rows of a batch in runs that are inserted at once; not if these get too short."""
         tick, beat = self.window._tick, beat_of(self.window)
@@ -81,6 +84,7 @@ class Ticks:
 
     def advance(self, now: int, failures: list[Exception]) -> bool:
         """Move the clock; false: the event engine has the state, and goes on from where it is."""
+        self._check_idle()
         window = self.window
         if abs(now) >= HUGE or self._lapses(now):
             self.settle()
@@ -116,6 +120,7 @@ class Ticks:
             otherwise: how the event engine does it, to go on after a firing that failed.
             failures: where exceptions of handlers go.
         """
+        self._check_idle()
         engine, window = self.engine, self.window
         assert engine is not None
         try:
