@@ -154,7 +154,8 @@ class JoinColumns:
             return
         made = JoinRows(join, engine, outcome, port)
         apart = join._sides[port].output if join._apart and join._outer[port] else 0
-        if join._many is None or (apart and join._outputs[apart] is not nowhere):
+        others = (join._puncts[0], join._outputs[apart] if apart else nowhere)
+        if join._many is None or any(each is not nowhere for each in others):
             self._send_rows(made, outcome, apart)
             return
         if apart:

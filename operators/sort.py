@@ -15,6 +15,7 @@ from windowlib.durations import duration_text
 from windowlib.errors import ModelError
 from windowlib.model import OperatorModel
 from windowlib.policies import Attribute, Count, Delta, Policy, Time
+from windowlib.running import nowhere
 from windowlib.spec import By, Sliding, Spec, Tumbling
 from windowlib.tumbling import TumblingWindow
 from windowlib.window import Window
@@ -155,7 +156,7 @@ class Sort(Passing):
         """Send what all flushes of a batch give, each with its punctuation."""
         from windowlib.columnar.failed import Failed
 
-        if self._many is not None:
+        if self._many is not None and self._puncts[0] is nowhere:
             self._many(Columns(firings.content.columns(), int(firings.content.lengths.sum())))
             return
         row, punct = self._outputs[0], self._puncts[0]

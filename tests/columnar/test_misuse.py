@@ -18,7 +18,7 @@ from windowlib import (
     TumblingWindow,
     WindowEvents,
 )
-from windowlib.operators import Aggregate, Filter, Functor, Join, agg
+from windowlib.operators import Aggregate, Filter, Functor, Join, Sort, agg
 
 ROWS = 1000
 BATCH = pa.record_batch({"k": ["a", "b"] * (ROWS // 2), "x": range(ROWS)})
@@ -98,6 +98,25 @@ def test_a_view_of_columns_says_what_it_has(read):
     window = TumblingWindow(Tumbling(Count(2), by="k"), events=Reads())
     with pytest.raises(AccessError, match="has column, arrow, size, spec and now"):
         window.insert_batch(BATCH)
+
+
+# -- punctuation --
+
+SORT = Sort("x", window=Tumbling(Count(100)))
+JOIN = Join(left=Sliding(Count(9)), right=Sliding(Count(9)), on="x")
+
+
+@pytest.mark.parametrize("operator", [TOTAL, SORT, JOIN], ids=["Aggregate", "Sort", "Join"])
+def test_who_asks_for_punctuation_gets_it_with_arrow_output_too(operator):
+    marks: dict[str, int] = {}
+    for call in ("insert_batch", "process_batch"):
+        running, seen = operator.open(), list[int]()
+        running.connect(0, lambda row: None, lambda seen=seen: seen.append(1))
+        for port in range(len(operator.model.inputs)):
+            made = getattr(running, call)(BATCH.slice(ROWS - 600), port)
+        marks[call] = len(seen)
+    assert made.num_rows
+    assert 0 < marks["insert_batch"] == marks["process_batch"]
 
 
 # -- graphs --
