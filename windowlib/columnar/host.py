@@ -33,6 +33,8 @@ WORTH = 256
 """Rows from which on it pays to move the state to arrays."""
 SLICE = 1 << 16
 """Rows that are worked on at once: their columns fit the cache."""
+CROWD = 1 << 17
+"""Keys without a partition that are of no concern."""
 FIRST = 1 << 14
 """Rows of the first slice, which shows what is coming."""
 PATIENCE = 64
@@ -50,6 +52,7 @@ class Batches(Ticks):
         self.schema: pa.Schema | None = None  # of the batches that have come
         self.reason = "no batch has come"
         self._pause = self._wait = 0
+        self._crowd = CROWD  # keys from which on it is worth asking whether they are in use
         self._telling = False  # whether firings of a batch are being told
         self._handlers: Consumer | None = None
 
@@ -167,6 +170,17 @@ class Batches(Ticks):
         window._now = engine.now
         if ticks:
             window._tick = self._tick_after(ticks)
+        if engine.keys is not None and len(engine.keys) > self._crowd:
+            self._clear(engine)
+
+    def _clear(self, engine: Engine) -> None:
+        """Forget keys whose partitions are gone, by handing over the others, if most are."""
+        keys, alive = len(engine.keys or ()), int(engine.ledger.alive.sum())
+        self._crowd = 2 * max(alive, CROWD)
+        if keys > 2 * alive + CROWD:
+            self.settle()
+        else:
+            self._crowd = 2 * keys
 
     def _ready(self, schema: pa.Schema, rows: int) -> Engine:
         """The engine, with the window's state in it."""

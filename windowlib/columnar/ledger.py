@@ -40,14 +40,6 @@ class Ledger:
         """Hold another kind of number under a name; before anything is in it."""
         setattr(self, name, getattr(self, name).astype(dtype))
 
-    def reorder(self, ids: Places) -> None:
-        """Keep only these partitions, in this order."""
-        for name, start in self._starts.items():
-            old = getattr(self, name)
-            kept = np.full(old.shape, start, old.dtype)
-            kept[: len(ids)] = old[ids]
-            setattr(self, name, kept)
-
 
 def _dtype(start: Any) -> Any:
     if isinstance(start, bool):
@@ -87,7 +79,3 @@ class State:
                 self.planes[i].reshape(-1)[places] = new
             elif not self._zero[i]:
                 self.planes[i].reshape(-1)[places] = 0
-
-    def reorder(self, ids: Places) -> None:
-        """Keep only these partitions, in this order."""
-        self.planes = [plane[ids] for plane in self.planes]
