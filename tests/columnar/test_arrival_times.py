@@ -203,7 +203,7 @@ def test_a_batch_that_begins_before_the_clock_is_not_taken():
 
 def test_a_column_that_is_not_there_is_named():
     window: Any = TumblingWindow(Tumbling(Time("10s")))
-    with pytest.raises(SchemaError, match=r"times='tz'\): no such column\. Columns: ts, x\."):
+    with pytest.raises(SchemaError, match=r"times='tz': no such column\. Columns: ts, x\."):
         window.insert_batch(table([4, 6]), times="tz")
     assert window.seen == 0
 
