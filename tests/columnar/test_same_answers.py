@@ -306,12 +306,6 @@ def test_tuples_with_other_columns_stay_as_they_are():
     assert shown[2:] == ["{'k': 'a', 'x': 3}", "{'x': 4, 'k': 'c'}", "{'y': 5.5}"]
 
 
-def test_columns_of_one_name_are_what_rows_make_of_them():
-    batch = pa.RecordBatch.from_arrays([pa.array([1, 2]), pa.array([3, 4])], ["x", "x"])
-    wanted, got = ran(Aggregate(Tumbling(Count(2)), s=agg.sum("x"), r=agg.arg_max(by="x")), batch)
-    assert wanted.out == got.out
-
-
 @pytest.mark.parametrize("use", ["snapshot", "insert", "insert_batch"])
 def test_an_operator_cannot_be_used_by_those_it_is_sending_to(use):
     running = Aggregate(Tumbling(Count(2)), n=agg.count()).open()
