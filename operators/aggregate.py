@@ -29,7 +29,7 @@ from windowlib.operator import Operator
 from windowlib.policies import Attribute, Delta, Time
 from windowlib.running import nowhere
 from windowlib.sliding import SlidingWindow
-from windowlib.spec import By, Sliding, Spec, Tumbling
+from windowlib.spec import By, Order, Sliding, Spec, Tumbling
 from windowlib.summarizers import Plan
 from windowlib.window import Window
 
@@ -98,7 +98,7 @@ class Aggregate(Operator):
         partial: Literal["skip", "emit"] | None = None,
         evicted_partitions: Literal["drop", "emit"] = "drop",
         flush_at_end: bool = False,
-        order_by: By | Sequence[str] | None = None,
+        order_by: Order | Sequence[str] = ...,
         having: Expr | Callable[[Any], Any] | None = None,
         emit: Literal["always", "changed"] = "always",
         late: Literal["keep", "error", "port"] = "keep",
@@ -111,7 +111,7 @@ class Aggregate(Operator):
         check_words({**given, **others, "name": name})
         take_aliases(given, more)
         spec = window_of("Aggregate", "window", window, given["by"])
-        spec = spec if order_by is None else replace(spec, order_by=order_by)  # type: ignore[arg-type]
+        spec = spec if order_by is ... else replace(spec, order_by=order_by)  # type: ignore[arg-type]
         self.group_by = columns(given["group_by"])
         self.partial = given["partial"] or getattr(spec, "partial", None) or "skip"
         self.evicted_partitions = given["evicted_partitions"]

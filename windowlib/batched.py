@@ -172,7 +172,8 @@ def in_order(batch: Any, by: Any) -> Any:
 
     names = by if isinstance(by, tuple) else (by,)
     try:
-        return batch.take(pa.array(order_of(batch, names)))
+        order = order_of(batch, names)
+        return batch if order is None else batch.take(pa.array(order))
     except Decline:  # values that only Python compares
         get = key_getter(names, f"order_by={by!r}")
         rows = batch.to_pylist()

@@ -58,8 +58,16 @@ class CopyError(WindowlibError, TypeError):
     """A live window that someone tried to pickle or copy."""
 
 
+class HostError(WindowlibError, RuntimeError):
+    """A host that lacks something it takes to run operators."""
+
+
 class WindowlibWarning(UserWarning):
     """A configuration that is legal and probably not what was meant."""
+
+
+class OrderWarning(WindowlibWarning):
+    """Rows of one batch whose order nothing says."""
 
 
 def suggestion(name: object, known: Iterable[object]) -> str:

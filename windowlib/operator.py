@@ -117,7 +117,7 @@ class Operator(WindowEvents[Any, Any]):
     def order_by(self) -> By | None:
         """The columns that order the rows of one batch of input, if it says any."""
         spec = self.windows[0] if len(self.windows) == 1 else None
-        return None if spec is None else spec.order_by
+        return None if spec is None or spec.order_by is ... else spec.order_by
 
     # -- what a subclass may override, besides the handlers ---------------------------------------
 

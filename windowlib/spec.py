@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from decimal import Decimal
+from types import EllipsisType
 from typing import ClassVar, Final, Literal, cast
 
 from windowlib.durations import duration_text
@@ -48,6 +49,7 @@ KEY: Final = _Key()
 """`by=KEY`: partitioned, and the caller passes each tuple's key to `insert`."""
 
 By = Attribute | tuple[Attribute, ...] | _Key
+Order = By | EllipsisType | None
 Partial = Literal["skip", "emit"]
 
 
@@ -69,7 +71,9 @@ def _check_by(by: By | Sequence[str] | None, spec: str) -> By | None:
     return by
 
 
-def _check_order(order_by: By | Sequence[str] | None, spec: str) -> By | None:
+def _check_order(order_by: Order | Sequence[str], spec: str) -> Order:
+    if order_by is ...:
+        return order_by
     if order_by is KEY:
         raise PolicyError(f'{spec}(order_by=KEY): name columns, such as order_by="ts".')
     try:
@@ -130,7 +134,7 @@ class _Spec:
     evict: Policy
     by: By | None
     forget: PartitionEviction | None
-    order_by: By | None
+    order_by: Order
 
     @property
     def partitioned(self) -> bool:
@@ -158,7 +162,7 @@ class _Spec:
         text = {"kind": self.kind}
         for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
             value = getattr(self, field.name)
-            if value is not None or field.name not in HINTS:
+            if value not in (None, ...) or field.name not in HINTS:
                 text[field.name] = _value_text(value)
         return text
 
@@ -178,7 +182,7 @@ class _Spec:
         shown += [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in fields(self)[1:]  # type: ignore[arg-type]
-            if getattr(self, field.name) is not None
+            if getattr(self, field.name) is not (... if field.name == "order_by" else None)
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -213,7 +217,8 @@ class Tumbling(_Spec):
         evict: `Count`, `Delta`, `Time`, `Punct` or `Count(n) | Time(p)`: when the window is full.
         by: the partition key: a column, several, a callable, or `KEY`; None for one partition.
         forget: `PartitionCount`, `TupleCount` or `PartitionAge`.
-        order_by: the columns that order the rows of one batch, for hosts that take batches.
+        order_by: the columns that order the rows of one batch, for hosts that take batches; None
+            if their order is of no matter, which is not the same as saying nothing (`...`).
 
     >>> Tumbling(Count(100), by="symbol")
     Tumbling(Count(size=100), by='symbol')
@@ -225,7 +230,7 @@ class Tumbling(_Spec):
     evict: Policy
     by: By | None
     forget: PartitionEviction | None
-    order_by: By | None
+    order_by: Order
 
     def __class_getitem__(cls, wanted: object) -> Pattern:
         return pattern("tumbling", 1, wanted)
@@ -236,7 +241,7 @@ class Tumbling(_Spec):
         *more: Policy,
         by: By | Sequence[str] | None = None,
         forget: PartitionEviction | None = None,
-        order_by: By | Sequence[str] | None = None,
+        order_by: Order | Sequence[str] = ...,
         every: Policy | None = None,
     ) -> None:
         if more:
@@ -275,7 +280,8 @@ class Sliding(_Spec):
         every: the trigger: `Count`, `Delta` or `Time`; `Count(1)` unless given.
         by: the partition key: a column, several, a callable, or `KEY`; None for one partition.
         forget: `PartitionCount`, `TupleCount` or `PartitionAge`.
-        order_by: the columns that order the rows of one batch, for hosts that take batches.
+        order_by: the columns that order the rows of one batch, for hosts that take batches; None
+            if their order is of no matter, which is not the same as saying nothing (`...`).
         partial: "skip" or "emit": whether operators process a window that was never full yet.
 
     >>> Sliding(Count(100), every=Count(10), by="symbol")
@@ -289,7 +295,7 @@ class Sliding(_Spec):
     every: Policy
     by: By | None
     forget: PartitionEviction | None
-    order_by: By | None
+    order_by: Order
     partial: Partial | None
 
     def __class_getitem__(cls, wanted: object) -> Pattern:
@@ -302,7 +308,7 @@ class Sliding(_Spec):
         every: Policy | None = None,
         by: By | Sequence[str] | None = None,
         forget: PartitionEviction | None = None,
-        order_by: By | Sequence[str] | None = None,
+        order_by: Order | Sequence[str] = ...,
         partial: Partial | None = None,
     ) -> None:
         if more:

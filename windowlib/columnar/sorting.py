@@ -109,13 +109,25 @@ def _table(key: Ints, at: Places, beyond: npt.NDArray[np.bool_] | None) -> Ints:
     return table
 
 
-def order_of(batch: Any, names: Sequence[Any]) -> Places:
-    """The order of rows by some columns, nulls first and NaN last; `Decline` if it needs Python."""
+def order_of(batch: Any, names: Sequence[Any]) -> Places | None:
+    """The order of rows by some columns, nulls first and NaN last; None if they are in order.
+
+    `Decline` if it takes Python to compare them.
+    """
     keys = []
     for name in names:
         if not isinstance(name, str) or batch.schema.get_field_index(name) < 0:
             raise Decline(f"{name!r} is no single column")
         column = Column.of(batch.column(name))
         keys.append(sort_key(column, descending=False, nulls_first=True))
-    found: Places = np.lexsort(keys[::-1])
-    return found
+    return None if _ascending(keys) else np.lexsort(keys[::-1])
+
+
+def _ascending(keys: Sequence[Ints]) -> bool:
+    """Whether rows are in order already, which costs less to see than to do again."""
+    tied = np.ones(max(len(keys[0]) - 1, 0), bool)
+    for key in keys:
+        if (tied & (key[1:] < key[:-1])).any():
+            return False
+        tied &= key[1:] == key[:-1]
+    return True
