@@ -253,6 +253,10 @@ class Made:
         """Many rows more, which know how to become Arrow (`columns.arrow(schema)`)."""
         self._parts.append(columns)
 
+    def clear(self) -> None:
+        """None is left."""
+        self._parts.clear()
+
     def taken(self, schema: Any) -> Any:
         """All of them; none is left."""
         import pyarrow as pa

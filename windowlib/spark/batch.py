@@ -1,0 +1,122 @@
+"""Static DataFrames: Spark sorts the rows of each bucket, and one pass over them is all.
+
+Nothing is packed and nothing is kept: rows come in order from Spark's own sort, which spills to
+disk if it must, and the windows of a bucket are finished when its last row is in.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from windowlib.arrivals import Times
+from windowlib.errors import WindowlibWarning
+from windowlib.spark.packing import BUCKET, Unpack, gathered
+from windowlib.spark.unit import Job, Unit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from windowlib.spark.attach import Plan
+
+SIDE, PLACE, START, END = "_side", "_place", "_start", "_end"
+
+
+def batch_plan(plan: Plan) -> DataFrame:
+    """The plan for DataFrames that do not stream."""
+    job = plan.job()
+    if job.timed and job.times is None:
+        msg = (
+            f"{plan.operator.name}: it has a time policy, and nothing moves the clock of a static "
+            f'DataFrame. Pass attach(op, times="ts").'
+        )
+        warnings.warn(msg, WindowlibWarning, stacklevel=3)
+    rows, order = _tagged(plan)
+    if job.times is not None:
+        rows = rows.crossJoin(F.broadcast(_bounds(plan, job.times)))
+    whole = rows.repartition(1 if len(plan.buckets) == 1 else plan.partitions, BUCKET)
+    whole = whole.sortWithinPartitions(BUCKET, *order)
+    return whole.mapInArrow(Run(job, plan.unpack()), plan.output)
+
+
+def _tagged(plan: Plan) -> tuple[DataFrame, list[Any]]:
+    """The rows of all inputs in one DataFrame, and the columns that order them."""
+    found, orders = None, plan.orders
+    ordered = all(order is not None for order in orders)
+    keys: list[str] = []
+    for side, frame in enumerate(plan.bucketed()):
+        own = _names(orders[side]) if ordered else []
+        own = own or _names(plan.attached.times)
+        keys = [f"_key{at}" for at in range(len(own))]
+        columns = [F.col(f"`{name}`") for name in frame.columns if name != BUCKET]
+        tagged = frame.select(
+            F.col(BUCKET),
+            F.lit(side).alias(SIDE),
+            F.monotonically_increasing_id().alias(PLACE),
+            *[F.col(f"`{name}`").alias(key) for name, key in zip(own, keys, strict=True)],
+            F.struct(*columns).alias(f"_{side}"),
+        )
+        found = tagged if found is None else found.unionByName(tagged, allowMissingColumns=True)
+    assert found is not None
+    return found, [*keys, SIDE, PLACE]
+
+
+def _names(order: Any) -> list[str]:
+    return [] if order is None else list(order) if isinstance(order, tuple) else [order]
+
+
+def _bounds(plan: Plan, times: str) -> DataFrame:
+    """When the first row of all arrives, and the last."""
+    found = None
+    for frame in plan.frames:
+        column = frame.select(F.col(f"`{times}`").alias("at"))
+        found = column if found is None else found.union(column)
+    assert found is not None
+    return found.agg(F.min("at").alias(START), F.max("at").alias(END))
+
+
+class Run:
+    """Runs the buckets of one task, one after the other."""
+
+    def __init__(self, job: Job, unpack: Unpack) -> None:
+        self.job, self.unpack = job, unpack
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows that the operator makes."""
+        unit, current = None, None
+        for batch in gathered(batches):
+            for bucket, side, rows in _runs(batch):
+                if unit is None or bucket != current:
+                    if unit is not None:
+                        yield from self._rows(unit.finished())
+                    unit, current = self._unit(batch), bucket
+                yield from self._rows(unit.fed(rows, side))
+        if unit is not None:
+            yield from self._rows(unit.finished())
+
+    def _unit(self, batch: pa.RecordBatch) -> Unit:
+        if self.job.times is None:
+            return Unit(self.job, 0)
+        (ends,) = batch.slice(0, 1).select([START, END]).to_pylist()
+        unit = Unit(self.job, Times(START)(ends))
+        unit.end = Times(END)(ends)
+        return unit
+
+    def _rows(self, made: Iterable[tuple[int, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+        for port, batch in made:
+            yield from self.unpack.rows(self.unpack.ports[port], pa.Table.from_batches([batch]))
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+    """Rows that follow each other in one bucket and one input."""
+    buckets, sides = (batch.column(name).to_numpy() for name in (BUCKET, SIDE))
+    changes = (np.diff(buckets) != 0) | (np.diff(sides) != 0)
+    cuts = [0, *(np.flatnonzero(changes) + 1).tolist(), batch.num_rows]
+    for lo, hi in zip(cuts[:-1], cuts[1:], strict=True):
+        rows = batch.column(f"_{sides[lo]}").slice(lo, hi - lo)
+        yield int(buckets[lo]), int(sides[lo]), pa.RecordBatch.from_struct_array(rows)

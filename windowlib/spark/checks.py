@@ -1,0 +1,164 @@
+"""What is checked before a query starts: the session, the DataFrames, columns and order."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from windowlib.errors import HostError, ModelError, OperatorError, OrderWarning, SchemaError, suggestion
+from windowlib.graph import Graph
+from windowlib.operator import Operator
+from windowlib.policies import PartitionAge
+from windowlib.spark import types
+from windowlib.spec import Spec
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+Keys = list[tuple[str, ...]]
+
+
+def is_operator(operator: object) -> None:
+    """Refuse what is no operator."""
+    if not isinstance(operator, Operator):
+        raise OperatorError(f"attach({operator!r}): not an operator. Pass an Operator object.")
+
+
+def buckets(number: int | None) -> int | None:
+    """A number of buckets, if one is given."""
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+        raise ModelError(f"attach(buckets={number!r}): not a number of buckets. Use 1 or more.")
+    return number
+
+
+def frames(operator: Operator, given: Sequence[Any]) -> None:
+    """Refuse anything but one DataFrame for each input, all streams or none."""
+    inputs = [port.name for port in operator.model.inputs]
+    for frame in given:
+        if not hasattr(frame, "isStreaming"):
+            msg = (
+                f"{operator.name}({type(frame).__name__}): not a DataFrame. Use "
+                f"replay(op, rows) for plain rows."
+            )
+            raise OperatorError(msg)
+    if len(given) != len(inputs):
+        names = ", ".join(inputs)
+        msg = (
+            f"{operator.name}(...): {len(given)} DataFrames for {len(inputs)} inputs ({names}). "
+            f"Pass one for each: op({', '.join(f'{name}_df' for name in inputs)})."
+        )
+        raise OperatorError(msg)
+    if len({frame.isStreaming for frame in given}) > 1:
+        still = next(name for name, f in zip(inputs, given, strict=True) if not f.isStreaming)
+        msg = (
+            f"{operator.name}(...): {still!r} is a static DataFrame, another input is a stream. "
+            f"Read both with readStream, or both with read."
+        )
+        raise HostError(msg)
+
+
+def store_provider(spark: Any) -> None:
+    """Refuse a state store that cannot hold window state."""
+    if spark.conf.get(PROVIDER, "") != ROCKSDB:
+        msg = (
+            f"Spark is using a state store that cannot hold window state. Before the first query, "
+            f'run\n    spark.conf.set("{PROVIDER}",\n                   "{ROCKSDB}")'
+        )
+        raise HostError(msg)
+
+
+def times(column: str | None, given: Sequence[Any], streaming: bool) -> None:
+    """Refuse an arrival column on a stream, or one that an input lacks."""
+    if column is not None and streaming:
+        msg = (
+            f"attach(times={column!r}): rows of a stream arrive when Spark takes them. Drop "
+            f'`times=`, or use Delta("{column}", ...) for windows over that column.'
+        )
+        raise HostError(msg)
+    for frame in given:
+        if column is not None and column not in frame.columns:
+            near = suggestion(column, frame.columns)
+            columns = ", ".join(frame.columns)
+            raise SchemaError(f"attach(times={column!r}): no such column. Columns: {columns}.{near}")
+
+
+def key(operator: Operator, given: tuple[str, ...] | None, sources: Sequence[Any]) -> Keys | None:
+    """The columns by which rows are split, for each input; None if one bucket must see all."""
+    ports = range(len(operator.model.inputs))
+    if given is not None:
+        for frame in sources:
+            for name in given:
+                if name not in frame.columns:
+                    near, columns = suggestion(name, frame.columns), ", ".join(frame.columns)
+                    msg = f"attach(key={name!r}): no such column. Columns: {columns}.{near}"
+                    raise SchemaError(msg)
+        return [given for _ in ports]
+    found = [operator.splits_by(port) for port in ports]
+    known = [columns for columns in found if columns]
+    if len(known) < len(found) or len({len(columns) for columns in known}) != 1:
+        return None
+    return known
+
+
+def output(owner: str, port: str, schema: Any) -> StructType:
+    """Spark's columns of one output."""
+    if schema is None:
+        msg = (
+            f"{owner}: nothing says the columns of its output {port!r}. Say them: output = "
+            f'"symbol string, peak double" in its class, or attach(op, schema="...").'
+        )
+        raise SchemaError(msg)
+    return types.spark_of(schema, owner)
+
+
+# -- what operators are made of -------------------------------------------------------------------
+
+
+def specs(operator: Operator) -> list[Spec]:
+    """All windows of an operator, or of the operators of a graph."""
+    if isinstance(operator, Graph):
+        return [spec for node in operator.operators.values() for spec in specs(node)]
+    return [spec for spec in operator.windows if spec is not None]
+
+
+def timed(operator: Operator) -> bool:
+    """Whether time alone makes something happen in it."""
+    return operator.open().timed
+
+
+def aged(operator: Operator) -> bool:
+    """Whether it asks what time it is."""
+    return any(isinstance(spec.forget, PartitionAge) for spec in specs(operator))
+
+
+def orders(operator: Operator) -> tuple[Any, ...]:
+    """For each input, the columns that order its rows, or None."""
+    return tuple(_columns(_order(operator, port)) for port in range(len(operator.model.inputs)))
+
+
+def _columns(order: Any) -> Any:
+    return None if order is ... else order
+
+
+def _order(operator: Operator, port: int) -> Any:
+    """What the window at an input says about the order of rows; `...` if it says nothing."""
+    if not isinstance(operator, Graph):
+        spec = operator.windows[port]
+        return None if spec is None else spec.order_by
+    readers = [(n, at) for n, at, s in operator._edges() if s.node is None and s.port == port]
+    found = [_order(operator.operators[node], at) for node, at in readers]
+    return found[0] if all(order == found[0] for order in found) else ...
+
+
+def warn_order(operator: Operator, given: tuple[Any, ...], streaming: bool) -> None:
+    """Warn of a stream whose rows nothing puts in order."""
+    unsaid = [_order(operator, port) is ... for port in range(len(given))]
+    if streaming and any(unsaid) and specs(operator):
+        spec = specs(operator)[0]
+        msg = (
+            f"{spec!r} has no order_by: rows of one batch arrive in shuffle order, so a rerun may "
+            f'group them differently. Add order_by="ts", or order_by=None to say you accept it.'
+        )
+        warnings.warn(msg, OrderWarning, stacklevel=4)

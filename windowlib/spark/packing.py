@@ -1,0 +1,143 @@
+"""Rows as blobs: what crosses Spark's shuffle, one row of Spark's for thousands of ours.
+
+A chunk is an Arrow stream in one binary value, with the bucket it is for, the input it belongs to,
+and a number that says where it came in its task. Rows of one task so keep their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from windowlib.spark.types import PORT, fitted
+
+BUCKET = "_bucket"
+CHUNK = pa.schema(
+    {BUCKET: pa.int32(), "side": pa.int32(), "place": pa.int64(), "data": pa.binary()}
+)
+CHUNK_DDL = f"{BUCKET} int, side int, place long, data binary"
+ROWS = 1 << 18
+"""Rows that are packed at once."""
+BYTES = 1 << 25
+"""Bytes that are packed at once, where rows are large."""
+HELLO = -1
+"""The side of a chunk without rows: it only asks a bucket to show itself."""
+OUT_ROWS = 1 << 16
+"""Rows that go back to Spark at once."""
+
+_greeted: set[tuple[str, str]] = set()
+
+
+class Chunk(NamedTuple):
+    """Rows of one input for one bucket, as an Arrow stream."""
+
+    side: int
+    place: int
+    data: bytes
+
+
+class Pack:
+    """Packs the rows of one input, which carry their bucket in the first column.
+
+    The first time that it runs in a process it also greets every bucket: so all of them check at
+    the start of a query that their state fits it, not only those that get rows.
+    """
+
+    def __init__(self, side: int, buckets: Sequence[int], nonce: str) -> None:
+        self.side, self.buckets, self.nonce = side, tuple(buckets), nonce
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Chunks of the rows, in their order."""
+        context = TaskContext.get()
+        self.place = (context.partitionId() if context is not None else 0) << 32
+        if self._is_first(context):
+            yield self._rows([(bucket, HELLO, b"") for bucket in self.buckets])
+        for part in gathered(batches):
+            yield self._rows([(b, self.side, packed(rows)) for b, rows in self._split(part)])
+
+    def _is_first(self, context: Any) -> bool:
+        run = context.getLocalProperty("spark.jobGroup.id") if context is not None else None
+        token = (self.nonce, run or "")
+        first = token not in _greeted
+        _greeted.add(token)
+        return first
+
+    def _rows(self, found: Sequence[tuple[int, int, bytes]]) -> pa.RecordBatch:
+        places = range(self.place, self.place + len(found))
+        self.place += len(found)
+        buckets, sides, data = zip(*found, strict=True) if found else ((), (), ())
+        columns = [
+            pa.array(values, field.type)
+            for values, field in zip((buckets, sides, places, data), CHUNK, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=CHUNK)
+
+    def _split(self, rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        buckets = rows.column(0).to_numpy()
+        rows = rows.select(range(1, rows.num_columns))
+        if len(self.buckets) == 1:
+            yield self.buckets[0], rows
+            return
+        names, numbers = np.unique(buckets, return_inverse=True)
+        if len(names) > 1:  # small numbers are sorted in linear time
+            small = np.min_scalar_type(len(names))
+            rows = rows.take(pa.array(np.argsort(numbers.astype(small), kind="stable")))
+        ends = np.cumsum(np.bincount(numbers, minlength=len(names)))
+        starts = ends - np.diff(ends, prepend=0)
+        for name, lo, hi in zip(names.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            yield name, rows.slice(lo, hi - lo)
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer, larger batches."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS or size >= BYTES:
+            yield pa.concat_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if rows:
+        yield pa.concat_batches(waiting)
+
+
+def packed(batch: pa.RecordBatch) -> bytes:
+    """A batch as one binary value."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    value: bytes = sink.getvalue().to_pybytes()
+    return value
+
+
+def unpacked(data: bytes) -> pa.Table:
+    """What `packed` was given."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()
+
+
+class Unpack:
+    """Turns the blobs of a bucket's outputs into rows."""
+
+    def __init__(self, ports: Sequence[str | None], schema: pa.Schema) -> None:
+        self.ports, self.schema = tuple(ports), schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows, in the order in which they were made."""
+        for batch in batches:
+            ports, blobs = (batch.column(name).to_pylist() for name in ("port", "data"))
+            for port, data in zip(ports, blobs, strict=True):
+                if data is not None:
+                    yield from self.rows(self.ports[port], unpacked(data))
+
+    def rows(self, port: str | None, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """The rows of one output, a few at a time, named if there are several."""
+        for part in table.to_batches(max_chunksize=OUT_ROWS):
+            if port is not None:
+                part = part.append_column(PORT, pa.array([port] * part.num_rows, pa.string()))
+            yield fitted(part, self.schema)

@@ -1,0 +1,85 @@
+"""A Spark session in this process, ready for windows."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from windowlib.errors import HostError
+from windowlib.spark.checks import PROVIDER, ROCKSDB
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA = 17
+"""The oldest Java that Spark runs on."""
+
+
+def session(master: str = "local[*]", **conf: Any) -> SparkSession:
+    """A Spark session with all that windows need; the running one, if there is one.
+
+    Args:
+        master: where Spark runs; in this process unless given.
+        conf: settings, with `__` for the dots in their names: `spark__driver__memory="4g"`.
+    """
+    from pyspark.sql import SparkSession
+
+    check_java()
+    # The workers must be the Python that has this package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    cores = os.cpu_count() or 1
+    settings = {
+        PROVIDER: ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    settings |= {name.replace("__", "."): str(value) for name, value in conf.items()}
+    builder: Any = SparkSession.builder.master(master).appName("windowlib")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark: SparkSession = builder.getOrCreate()
+    return spark
+
+
+def check_java() -> None:
+    """Refuse to start without a Java that Spark can run on."""
+    java = _java()
+    if java is None:
+        msg = (
+            f"Spark needs Java {JAVA} or newer, and there is none: neither JAVA_HOME nor the PATH "
+            f"leads to one. Install it, as with: apt install openjdk-{JAVA}-jre-headless"
+        )
+        raise HostError(msg)
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = java_version(told.stderr + told.stdout)
+    if version is not None and version < JAVA:
+        msg = (
+            f"Spark needs Java {JAVA} or newer, and {java} is Java {version}. Install it, or let "
+            f"JAVA_HOME name a newer one."
+        )
+        raise HostError(msg)
+
+
+def _java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+
+
+def java_version(text: str) -> int | None:
+    """The number of a Java release, from what it says of itself.
+
+    >>> java_version('openjdk version "17.0.15" 2025-04-15'), java_version('version "1.8.0_292"')
+    (17, 8)
+    """
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
+    if found is None:
+        return None
+    first, second = found.groups()
+    return int(second) if first == "1" and second else int(first)

@@ -1,0 +1,132 @@
+"""The state of a bucket in Spark's state store.
+
+One value holds what identifies the state, and a small snapshot; pages of a large snapshot and the
+log entries after it are values of a map. A micro-batch reads the one value, and writes it and at
+most one entry, as long as the running operator itself is still in memory somewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from windowlib.errors import StateVersionError
+from windowlib.spark.unit import Job, Outcome, check_about
+
+FORMAT = 1
+HEAD = "window"
+PAGES = "pages"
+HEAD_DDL = (
+    "format int, version long, nonce string, run string, home string, about string, "
+    "operator binary, timer long, saved long, logged long, pages int, entries int, data binary"
+)
+PAGE = 1 << 23
+"""Bytes in a page."""
+SMALL = 1 << 20
+"""Bytes of a snapshot up to which it is kept beside what identifies it."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What identifies the state of a bucket, and where it is."""
+
+    format: int
+    version: int
+    nonce: str
+    run: str
+    home: str
+    about: str
+    operator: bytes
+    timer: int
+    saved: int
+    logged: int
+    pages: int
+    entries: int
+    data: bytes | None
+
+    def check(self, job: Job) -> None:
+        """Refuse state that this query cannot go on with."""
+        if self.format != FORMAT:
+            msg = (
+                f"the checkpoint has state of format {self.format}, this version of windowlib "
+                f"reads {FORMAT}. Use the version that wrote it, or a new checkpoint."
+            )
+            raise StateVersionError(msg)
+        check_about(json.loads(self.about), job.about)
+
+
+def as_tuple(head: Head) -> tuple[Any, ...]:
+    """A head as Spark stores it."""
+    return tuple(vars(head).values())
+
+
+def first_key(number: int, *, entry: bool) -> tuple[int]:
+    """The key of a page of the snapshot, or of an entry of the log."""
+    return (-1 - number if entry else number,)
+
+
+class Store:
+    """Reads and writes the state of the bucket that Spark has made current."""
+
+    def __init__(self, handle: Any) -> None:
+        self._head = handle.getValueState(HEAD, HEAD_DDL)
+        self._pages = handle.getMapState(PAGES, "number int", "data binary")
+
+    def read(self) -> Head | None:
+        """The head, or None if the bucket is new."""
+        found = self._head.get()
+        return None if found is None else Head(*_plain(found))
+
+    def load(self, head: Head) -> tuple[bytes, list[bytes]]:
+        """The last snapshot, and the log since then."""
+        pages = [self._page(first_key(n, entry=False)) for n in range(head.pages)]
+        log = [self._page(first_key(n, entry=True)) for n in range(head.entries)]
+        return head.data if head.data is not None else b"".join(pages), log
+
+    def _page(self, key: tuple[int]) -> bytes:
+        found = self._pages.getValue(key)
+        if found is None:
+            msg = (
+                f"the state in the checkpoint lacks page {key[0]}. Restore the checkpoint from a "
+                f"copy, or use a new one."
+            )
+            raise StateVersionError(msg)
+        return bytes(found[0])
+
+    def write(
+        self, before: Head | None, job: Job, outcome: Outcome, run: str, home: str, timer: int
+    ) -> None:
+        """Write what a micro-batch made of the bucket; nothing, if it changed nothing."""
+        version = 0 if before is None else before.version + 1
+        saved, logged = (before.saved, before.logged) if before is not None else (0, 0)
+        pages, entries, data = 0, 0, None
+        if outcome.snapshot is not None:
+            pages, data = self._replace(before, outcome.snapshot)
+            saved, logged = len(outcome.snapshot), 0
+        elif before is not None:
+            pages, entries, data = before.pages, before.entries, before.data
+            if outcome.entry is not None:
+                self._pages.updateValue(first_key(entries, entry=True), (outcome.entry,))
+                entries, logged = entries + 1, logged + len(outcome.entry)
+        about = json.dumps(job.about)
+        head = Head(
+            FORMAT, version, outcome.nonce, run, home, about, job.code, timer, saved, logged,
+            pages, entries, data,
+        )  # fmt: skip
+        self._head.update(as_tuple(head))
+
+    def _replace(self, before: Head | None, snapshot: bytes) -> tuple[int, bytes | None]:
+        """Put a snapshot in the place of an older one and its log."""
+        if before is not None and (before.pages or before.entries):
+            self._pages.clear()
+        if len(snapshot) <= SMALL:
+            return 0, snapshot
+        starts = range(0, len(snapshot), PAGE)
+        for number, at in enumerate(starts):
+            self._pages.updateValue(first_key(number, entry=False), (snapshot[at : at + PAGE],))
+        return len(starts), None
+
+
+def _plain(values: Any) -> list[Any]:
+    return [bytes(value) if isinstance(value, bytearray) else value for value in values]

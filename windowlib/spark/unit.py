@@ -1,0 +1,238 @@
+"""One bucket at work: a running operator, what a micro-batch does to it, and its state as bytes."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from windowlib.batched import Made
+from windowlib.counters import Counters
+from windowlib.errors import StateVersionError
+from windowlib.operator import Operator
+from windowlib.spark.merging import in_turn
+from windowlib.spark.packing import HELLO, Chunk, packed, unpacked
+from windowlib.spark.types import fitted
+
+COUNTS = ("rows_in", "rows_out", "fired", "evicted", "late", "partitions_evicted")
+"""What a micro-batch did, which adds up over buckets and batches."""
+GAUGES = ("partitions", "state_bytes")
+"""What there is, of which a bucket reports the change."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every bucket of a query runs: the operator, its columns, and who it is."""
+
+    operator: Operator
+    inputs: tuple[pa.Schema, ...]
+    outputs: tuple[pa.Schema | None, ...]
+    """The columns that Spark gets of each output; None if it does not want it."""
+    made: tuple[pa.Schema | None, ...]
+    orders: tuple[Any, ...]
+    about: dict[str, str]
+    nonce: str
+    timed: bool = False
+    aged: bool = False
+    times: str | None = None
+    clock: Callable[[], float] | None = None
+
+    def now(self, processing_time: int) -> int | None:
+        """The time of a micro-batch in microseconds; None if it is of no matter."""
+        if not (self.timed or self.aged):
+            return None
+        if self.clock is not None:
+            return round(self.clock() * 1e6)
+        return processing_time * 1000 if self.timed else time.time_ns() // 1000
+
+    @cached_property
+    def code(self) -> bytes:
+        """The operator as bytes, for whoever looks at the state without the program."""
+        code: bytes = cloudpickle.dumps(self.operator)
+        return code
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a micro-batch brings to a bucket."""
+
+    job: str
+    chunks: tuple[Chunk, ...]
+    now: int | None
+    saved: int
+    logged: int
+    fresh: bool
+    """Whether this run of the query has not heard of the bucket before."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything can happen: rows, or time."""
+        return self.now is not None or any(chunk.side != HELLO for chunk in self.chunks)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a micro-batch made of a bucket: rows, counts, and what to write into the state store."""
+
+    nonce: str
+    rows: tuple[tuple[int, bytes], ...]
+    counts: dict[str, int]
+    due: int | None
+    snapshot: bytes | None
+    entry: bytes | None
+
+
+class Unit:
+    """A bucket's running operator.
+
+    The state is written as a snapshot, or as a log of what came in since the last one. A log entry
+    costs what the micro-batch costs; so a snapshot is due when the log has become larger than
+    the last one was.
+    """
+
+    def __init__(self, job: Job, start: int) -> None:
+        self.job, self.nonce = job, ""
+        self.running = running = job.operator.open(start / 1e6)
+        running._tell(start)
+        running._schemas = list(job.inputs)
+        self.made = [Made() for _ in running.model.outputs]
+        for port, made in enumerate(self.made):
+            running.connect(port, made.add)
+        takes_columns(running, self.made)
+        self.counters = Counters(running)
+        self.names = [port.name for port in running.model.outputs]
+        self.gauges = dict.fromkeys(GAUGES, 0)
+        self.end: int | None = None  # when the clock stops, if that is known
+
+    # -- a micro-batch ----------------------------------------------------------------------------
+
+    def step(self, request: Request) -> Outcome:
+        """Take what a micro-batch brings: first the time that has passed, then its rows."""
+        before = self.counters.read()
+        taken = self._take(request.chunks, request.now)
+        rows = [(port, made) for port, made in self._drained() if made.num_rows]
+        entry = snapshot = None
+        size = request.saved + request.logged
+        if request.changes:
+            entry = cloudpickle.dumps((request.now, request.chunks))
+            if request.logged + len(entry) > request.saved:
+                snapshot, entry = self.snapshot(), None
+            size = len(snapshot) if snapshot is not None else size + len(entry or b"")
+            self.nonce = uuid.uuid4().hex
+        counts = self._counts(before, taken, rows, size, request.fresh)
+        blobs = tuple((port, packed(made)) for port, made in rows)
+        return Outcome(self.nonce, blobs, counts, self.running.due(), snapshot, entry)
+
+    def _take(self, chunks: Sequence[Chunk], now: int | None) -> int:
+        running = self.running
+        if now is not None:
+            running.advance_micros(max(now, running._now))
+        taken = 0
+        for port, table in in_turn(self._tables(chunks), self.job.orders):
+            running.insert_batch(table, port)
+            taken += table.num_rows
+        return taken
+
+    def _tables(self, chunks: Sequence[Chunk]) -> list[pa.Table | None]:
+        """What came for each input, in the order of tasks and within them."""
+        found: list[pa.Table | None] = []
+        for side in range(len(self.job.inputs)):
+            mine = sorted(c for c in chunks if c.side == side)
+            tables = [unpacked(chunk.data) for chunk in mine]
+            found.append(pa.concat_tables(tables) if tables else None)
+        return found
+
+    def fed(self, rows: pa.RecordBatch, port: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Take rows that are in order, and give what they made, by output."""
+        self.running.insert_batch(rows, port, self.job.times)
+        return self._drained()
+
+    def finished(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The input has ended; what that makes."""
+        if self.end is not None:
+            self.running.advance_micros(self.end)
+        self.running.finish()
+        return self._drained()
+
+    def _drained(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of each output since the last time, without those that nobody wants."""
+        for port, made in enumerate(self.made):
+            schema = self.job.outputs[port]
+            if schema is None:
+                made.clear()
+            else:
+                yield port, fitted(made.taken(self.job.made[port]), schema)
+
+    def _counts(
+        self,
+        before: dict[str, int],
+        taken: int,
+        rows: Sequence[tuple[int, Any]],
+        size: int,
+        fresh: bool,
+    ) -> dict[str, int]:
+        after = self.counters.read()
+        late = [made.num_rows for port, made in rows if self.names[port] == "late"]
+        counts = {name: max(after[name] - before[name], 0) for name in after}
+        counts |= {"rows_in": taken, "rows_out": sum(made.num_rows for _, made in rows)}
+        counts["late"] = sum(late)
+        gauges = {"partitions": after["partitions"], "state_bytes": size}
+        base = dict.fromkeys(GAUGES, 0) if fresh else self.gauges
+        counts |= {name: gauges[name] - base[name] for name in GAUGES}
+        self.gauges = gauges
+        return {name: counts.get(name, 0) for name in (*COUNTS, *GAUGES)}
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Everything it holds."""
+        state: bytes = cloudpickle.dumps(self.running.snapshot(arrays=True))
+        return state
+
+    @classmethod
+    def restored(cls, job: Job, nonce: str, snapshot: bytes, log: Sequence[bytes]) -> Unit:
+        """A bucket as it was: its last snapshot, and what came in after that once more."""
+        unit = cls(job, 0)
+        unit.running.restore(cloudpickle.loads(snapshot))
+        size = len(snapshot)
+        for entry in log:
+            now, chunks = cloudpickle.loads(entry)
+            unit._take(chunks, now)
+            size += len(entry)
+        for made in unit.made:
+            made.clear()  # of which Spark has been told
+        unit.nonce = nonce
+        unit.gauges = {"partitions": unit.counters.read()["partitions"], "state_bytes": size}
+        return unit
+
+
+def takes_columns(running: Any, made: Sequence[Made]) -> None:
+    """Let rows of the first output come as columns, if it is one operator that makes them."""
+    nodes = getattr(running, "nodes", None)
+    if nodes is None:
+        if made:
+            running.operator._many = made[0].add_columns
+        return
+    graph = running.operator
+    for sink, to in zip(graph.sinks.values(), made, strict=True):
+        readers = [stream for _, _, stream in graph._edges() if stream == sink]
+        alone = not readers and list(graph.sinks.values()).count(sink) == 1
+        if alone and sink.node is not None and sink.port == 0:
+            takes_columns(nodes[sink.node], [to])
+
+
+def check_about(was: dict[str, str], now: dict[str, str]) -> None:
+    """Refuse state of another operator, other columns or other buckets, and say what changed."""
+    for name in {**was, **now}:
+        if was.get(name) != now.get(name):
+            msg = (
+                f"the checkpoint was written with {name}={was.get(name)}; this query says "
+                f"{name}={now.get(name)}. Use a new checkpoint, or build the query as it was."
+            )
+            raise StateVersionError(msg)
