@@ -21,15 +21,16 @@ from operators.expressions import Expr
 from operators.groups import GroupedPlan, GroupValues
 from operators.late import Latest
 from operators.making import Agg
+from operators.splitting import Partitioned, aggregate_needs, unchanged
 from operators.windows import each_partition, window_of
 from windowlib.attributes import one_key
 from windowlib.incremental import describe
 from windowlib.model import OperatorModel
-from windowlib.operator import Operator
 from windowlib.policies import Attribute, Delta, Time
 from windowlib.running import nowhere
 from windowlib.sliding import SlidingWindow
 from windowlib.spec import By, Sliding, Spec, Tumbling
+from windowlib.splitting import names_in
 from windowlib.summarizers import Plan
 from windowlib.window import Window
 
@@ -44,7 +45,7 @@ LATE_MODEL = OperatorModel(
 )
 
 
-class Aggregate(Operator):
+class Aggregate(Partitioned):
     """Functions of the tuples of a window: one row per firing, or one per group.
 
     Each firing is a batch: its rows, then one window punctuation. A row holds the partition key,
@@ -303,6 +304,16 @@ class Aggregate(Operator):
             if part is not None:
                 yield part, f"group_by={self.group_by!r}"
         yield from self.outputs.reads()
+
+    def needs(self, port: int) -> tuple[str, ...] | None:
+        """The same columns, if no function of the user's and no output reads whole rows."""
+        return aggregate_needs(self)
+
+    def passes(self, column: str, port: int) -> bool:
+        """The key; late rows stay as they are."""
+        (spec,) = self.windows
+        assert spec is not None
+        return unchanged(self) and (port == 1 or column in (names_in(spec.by) or ()))
 
     def schema(self, *columns: Any) -> Any:
         """The columns of the output, from those of the input."""
