@@ -21,6 +21,7 @@ from operators.expressions import Expr
 from operators.groups import GroupedPlan, GroupValues
 from operators.late import Latest
 from operators.making import Agg
+from operators.passing import passed_on
 from operators.splitting import Partitioned, aggregate_needs, unchanged
 from operators.windows import each_partition, window_of
 from windowlib.attributes import one_key
@@ -324,6 +325,9 @@ class Aggregate(Partitioned):
         if given is None:
             return None
         return output_schema(self.outputs, spec.by, self.group_by, given)
+
+    def _aside(self, port: int, columns: Sequence[Any]) -> Any:
+        return passed_on(*columns)
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """How each output is computed."""

@@ -340,6 +340,10 @@ class Join(Operator):
             self._asked, self._answer = asked, pair_schema(pairs, columns)
         return self._answer
 
+    def _aside(self, port: int, columns: Sequence[Any]) -> Any:
+        sides = [side for side, outer in zip(columns, self._outer, strict=True) if outer]
+        return passed_on(sides[port - 1])
+
     # -- state ------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:

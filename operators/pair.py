@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from operators.columns import as_dict, check_callable, columns_of, one_row, shown
-from operators.passing import named, plain
+from operators.passing import named, passed_on, plain
 from operators.splitting import unchanged
 from windowlib.attributes import key_getter, one_key
 from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
@@ -179,6 +179,9 @@ class Barrier(Operator):
                 name = f"{field.name}_{port}" if clash else field.name
                 found.setdefault(name, plain(field.type))
         return named(found.items())
+
+    def _aside(self, port: int, columns: Sequence[Any]) -> Any:
+        return None if None in columns else passed_on(*columns)
 
     def on_finish(self) -> None:
         """Send what is left to the output for it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from operators.splitting import unchanged
@@ -15,6 +15,9 @@ class Passing(Operator):
 
     def schema(self, *columns: Any) -> Any:
         """The columns of the input, or of all inputs."""
+        return passed_on(*columns)
+
+    def _aside(self, port: int, columns: Sequence[Any]) -> Any:
         return passed_on(*columns)
 
     def passes(self, column: str, port: int) -> bool:

@@ -1,6 +1,7 @@
 """Which columns operators need, and which keep their work apart: as tables, and as a proof."""
 
 from collections import defaultdict
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -260,11 +261,11 @@ def test_an_operator_says_which_columns_it_needs(operator, expected):
 
 
 def test_the_right_rows_of_a_semi_join_need_only_what_finds_them():
-    sides = {"left": Sliding(Count(3)), "right": Sliding(Delta("ts", 3), by="j")}
-    semi = Join(**sides, on="k", how="semi", within=Delta("x", 1))
+    sides = Sliding(Count(3)), Sliding(Delta("ts", 3), by="j")
+    semi = joined(*sides, on="k", how="semi", within=Delta("x", 1))
     assert (semi.needs(0), semi.needs(1)) == (None, ("j", "ts", "k", "x"))
-    assert Join(**sides, on="k").needs(1) is None
-    assert Join(**sides, on="k", how="anti", where=lambda a, b: a["z"] < b["z"]).needs(1) is None
+    assert joined(*sides, on="k").needs(1) is None
+    assert joined(*sides, on="k", how="anti", where=lambda a, b: a["z"] < b["z"]).needs(1) is None
 
 
 @pytest.mark.parametrize("operator", [op for op, needs in NEEDS if needs], ids=repr)
@@ -276,7 +277,8 @@ def test_rows_without_the_other_columns_give_the_same(operator):
 
 
 def sent(operator, rows):
-    running, found = operator.open(), []
+    running = operator.open()
+    found: list[Any] = []
     running.connect(0, found.append)
     running.insert_many(rows)
     running.finish()
@@ -358,8 +360,11 @@ def test_what_is_put_aside_passes_whole():
 
 def test_an_input_whose_rows_meet_nothing_may_go_anywhere():
     graph = Graph(
-        inputs=["a", "b"], sums=(one(BY), "a"), large=(Filter("x"), "b"), all=(Union(2), "sums", "large")
-    )  # fmt: skip
+        inputs=["a", "b"],
+        sums=(one(BY), "a"),
+        large=(Filter("x"), "b"),
+        all=(Union(2), "sums", "large"),
+    )
     assert (graph.splits_by(0), graph.splits_by(1)) == (("k",), None)
 
 
@@ -440,7 +445,7 @@ class Place:
 
     def __init__(self, operator):
         self.running = operator.open()
-        self.rows = defaultdict(list)
+        self.rows: dict[int, list[Any]] = defaultdict(list)
         for port in range(len(operator.model.outputs)):
             self.running.connect(port, self.rows[port].append)
 
@@ -470,7 +475,7 @@ def run(operator, stream, places, names):
     for place in found:
         place.running.advance(now + 7)
         place.running.finish()
-    together = defaultdict(list)
+    together: dict[Any, list[Any]] = defaultdict(list)
     for place in found:
         for key, rows in place.by_key(names).items():
             together[key] += rows

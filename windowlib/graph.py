@@ -260,11 +260,16 @@ class Graph(Operator):
 
     def schema(self, *columns: Any) -> Any:
         """The columns of the first output, if all operators on the way say theirs."""
+        return next(iter(self.schemas(*columns)), None)
+
+    def schemas(self, *columns: Any) -> tuple[Any, ...]:
+        """The columns of every output, None where an operator on the way does not say its own."""
         found = {Stream(None, port): each for port, each in enumerate(columns)}
         for node in self.names:
             given = [_common([found.get(s) for s in streams]) for streams in self.feeds[node]]
-            found[Stream(node, 0)] = self.operators[node].schema(*given)
-        return found.get(next(iter(self.sinks.values())))
+            for port, each in enumerate(self.operators[node].schemas(*given)):
+                found[Stream(node, port)] = each
+        return tuple([found[stream] for stream in self.sinks.values()])
 
     def needs(self, port: int) -> tuple[str, ...] | None:
         """The columns that the operators at an input need."""
