@@ -174,9 +174,9 @@ class Aggregate(Partitioned):
         use = self.outputs.make if self._one_row else self._rows
         self._full = window._reader(use, partial=self.partial == "emit")
         self._any = window._reader(use, partial=True)
+        window._partial = self.partial == "emit"
         if self.late == "keep" and not self._only_changes:
             window._consumer = self._fired
-            window._partial = self.partial == "emit"
 
     def _fired(self, firings: Firings) -> None:
         """Send the rows of all firings of a batch, each with its punctuation."""
