@@ -21,15 +21,17 @@ from operators.expressions import Expr
 from operators.groups import GroupedPlan, GroupValues
 from operators.late import Latest
 from operators.making import Agg
+from operators.passing import passed_on
+from operators.splitting import Partitioned, aggregate_needs, unchanged
 from operators.windows import each_partition, window_of
 from windowlib.attributes import one_key
 from windowlib.incremental import describe
 from windowlib.model import OperatorModel
-from windowlib.operator import Operator
 from windowlib.policies import Attribute, Delta, Time
 from windowlib.running import nowhere
 from windowlib.sliding import SlidingWindow
 from windowlib.spec import By, Order, Sliding, Spec, Tumbling
+from windowlib.splitting import names_in
 from windowlib.summarizers import Plan
 from windowlib.window import Window
 
@@ -44,7 +46,7 @@ LATE_MODEL = OperatorModel(
 )
 
 
-class Aggregate(Operator):
+class Aggregate(Partitioned):
     """Functions of the tuples of a window: one row per firing, or one per group.
 
     Each firing is a batch: its rows, then one window punctuation. A row holds the partition key,
@@ -172,9 +174,9 @@ class Aggregate(Operator):
         use = self.outputs.make if self._one_row else self._rows
         self._full = window._reader(use, partial=self.partial == "emit")
         self._any = window._reader(use, partial=True)
+        window._partial = self.partial == "emit"
         if self.late == "keep" and not self._only_changes:
             window._consumer = self._fired
-            window._partial = self.partial == "emit"
 
     def _fired(self, firings: Firings) -> None:
         """Send the rows of all firings of a batch, each with its punctuation."""
@@ -304,6 +306,16 @@ class Aggregate(Operator):
                 yield part, f"group_by={self.group_by!r}"
         yield from self.outputs.reads()
 
+    def needs(self, port: int) -> tuple[str, ...] | None:
+        """The same columns, if no function of the user's and no output reads whole rows."""
+        return aggregate_needs(self)
+
+    def passes(self, column: str, port: int) -> bool:
+        """The key; late rows stay as they are."""
+        (spec,) = self.windows
+        assert spec is not None
+        return unchanged(self) and (port == 1 or column in (names_in(spec.by) or ()))
+
     def schema(self, *columns: Any) -> Any:
         """The columns of the output, from those of the input."""
         from operators.schema import output_schema
@@ -313,6 +325,9 @@ class Aggregate(Operator):
         if given is None:
             return None
         return output_schema(self.outputs, spec.by, self.group_by, given)
+
+    def _aside(self, port: int, columns: Sequence[Any]) -> Any:
+        return passed_on(*columns)
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """How each output is computed."""

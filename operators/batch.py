@@ -8,15 +8,15 @@ from typing import Any
 from operators.columns import check_callable, many_rows, shown
 from operators.keys import key_names
 from operators.passing import named, passed_on, type_of
+from operators.splitting import Partitioned, unchanged
 from operators.windows import each_partition
 from windowlib.errors import ModelError
 from windowlib.model import OperatorModel
-from windowlib.operator import Operator
 from windowlib.policies import Count, PartitionEviction, Policy
 from windowlib.spec import By, Tumbling
 
 
-class Batch(Operator):
+class Batch(Partitioned):
     """One row for each full window: its key, its rows as a list, and their number.
 
     Every batch is followed by a punctuation; a window that ends without rows gives that alone.
@@ -109,6 +109,10 @@ class Batch(Operator):
         rows, n = self._columns
         listed = pa.list_(pa.struct(list(passed_on(given))))
         return named([*keys, (rows, listed), (n, pa.int64())])
+
+    def passes(self, column: str, port: int) -> bool:
+        """The key, unless a function makes the rows."""
+        return self.function is None and column in self._keys and unchanged(self)
 
     def _send(self, window: Any, key: Any) -> None:
         rows = list(window[key])

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from operators.columns import several
 from operators.memory import Memory
 from operators.passing import Passing
+from operators.splitting import dedup_splits, unchanged
 from windowlib.attributes import Getter, column_names
 from windowlib.errors import ModelError, SchemaError, suggestion
 from windowlib.model import OperatorModel
@@ -126,6 +127,10 @@ class Dedup(Passing):
         yield from super().reads(port)
         for attribute in self.on or ():
             yield attribute, _owner(self.on or ())
+
+    def splits_by(self, port: int) -> tuple[str, ...] | None:
+        """By the key of its memories; within a time also by what makes rows equal."""
+        return dedup_splits(self) if unchanged(self) else super().splits_by(port)
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """What is compared, and what becomes of duplicates."""

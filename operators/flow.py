@@ -11,17 +11,17 @@ from typing import Any, NoReturn
 
 from operators.columns import as_dict, check_callable, many_rows, names_of, one_row, shown
 from operators.passing import Passing, named, plain, type_of
+from operators.splitting import Stateless, read_names, unchanged
 from windowlib.attributes import Getter, brief
 from windowlib.errors import ModelError, PolicyError, SchemaError, suggestion
 from windowlib.model import OperatorModel, port_names
-from windowlib.operator import Operator
 from windowlib.policies import Attribute, Count, Time, check_attribute
 from windowlib.spec import Sliding
 
 PRESERVING = OperatorModel(punctuation_out="preserving")
 
 
-class Functor(Operator):
+class Functor(Stateless):
     """Each row as a function of it, or with computed columns.
 
     Args:
@@ -129,8 +129,22 @@ class Functor(Operator):
         yield from ((name, f"drop={list(self.drop)!r}") for name in self.drop)
         yield from ((get.attribute, get.owner) for get in self.columns.values())
 
+    def needs(self, port: int) -> tuple[str, ...] | None:
+        """What is kept and copied, where that is said."""
+        if self.keep is None or not unchanged(self):
+            return None
+        return read_names([self.keep, *(get.attribute for get in self.columns.values())])
 
-class Filter(Passing):
+    def passes(self, column: str, port: int) -> bool:
+        """Columns that are kept, and not computed."""
+        if self._function != self._project or not unchanged(self):
+            return False
+        if column in self.columns:
+            return self.columns[column].attribute == column
+        return column not in self.drop if self.keep is None else column in self.keep
+
+
+class Filter(Stateless, Passing):
     """The rows for which a predicate holds.
 
     Args:
@@ -173,7 +187,7 @@ class Filter(Passing):
         yield self._holds.attribute, self._holds.owner
 
 
-class Union(Passing):
+class Union(Stateless, Passing):
     """The rows of several inputs, as they come; punctuations end here.
 
     Args:
@@ -195,7 +209,7 @@ class Union(Passing):
         self._outputs[0](tuple_)
 
 
-class Split(Passing):
+class Split(Stateless, Passing):
     """Each row to one of several outputs, or to a few of them.
 
     Args:

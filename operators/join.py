@@ -28,6 +28,7 @@ from operators.join_keys import Measure, key_reader
 from operators.join_rows import Pairs, pair_schema
 from operators.join_side import Side
 from operators.passing import passed_on
+from operators.splitting import join_needs, join_splits, unchanged
 from windowlib.failure import raise_first
 from windowlib.model import OperatorModel, OutputMode
 from windowlib.operator import Operator
@@ -160,6 +161,24 @@ class Join(Operator):
             yield column, self._keys.owners[port]
         if self._within is not None:
             yield self._within.attribute, f"within={self._within.shown}"
+
+    def needs(self, port: int) -> tuple[str, ...] | None:
+        """Whole rows, except where only the key of the right ones is asked for."""
+        return join_needs(self, port)
+
+    def splits_by(self, port: int) -> tuple[str, ...] | None:
+        """By columns of `on`, if each side is partitioned by them, or evicts by time alone.
+
+        Not if a row without a match has columns that are called as the other side says: use
+        `unmatched="port"` or `select=` for those.
+        """
+        return join_splits(self, port) if unchanged(self) else super().splits_by(port)
+
+    def passes(self, column: str, port: int) -> bool:
+        """The columns of `on` that have one name; rows that are not put together, as they are."""
+        if not unchanged(self) or (port == 0 and self._select is not None):
+            return False
+        return port > 0 or self._once or column in self._keys.shared
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -320,6 +339,10 @@ class Join(Operator):
         if asked != self._asked:  # which is the same for every batch
             self._asked, self._answer = asked, pair_schema(pairs, columns)
         return self._answer
+
+    def _aside(self, port: int, columns: Sequence[Any]) -> Any:
+        sides = [side for side, outer in zip(columns, self._outer, strict=True) if outer]
+        return passed_on(sides[port - 1])
 
     # -- state ------------------------------------------------------------------------------------
 

@@ -54,6 +54,10 @@ class JoinColumns:
         """Whether the state is in arrays, and windows and indexes are behind."""
         return self._engine is not None
 
+    def arrays(self, window: Any) -> Any:
+        """What has the state of a window, if that is in arrays."""
+        return self._engine and self._engine.sides[window is not self._join._sides[0].window]
+
     def text(self) -> str:
         """How batches are taken, in words."""
         return f"row by row: {self._never}" if self._never else "columns, matched by one look-up"
@@ -269,7 +273,7 @@ class JoinColumns:
             elif len(window):
                 raise Decline(f"no batch has come to {join.ports[port]}")
         self._engine, self._lean = engine, [0, 0]
-        self._lent = [Lent(side.window, self.settle) for side in join._sides]
+        self._lent = [Lent(side.window, self.settle, self.arrays) for side in join._sides]
         for lent, schema in zip(self._lent, self._schemas, strict=True):
             lent.lend(schema)
         return engine

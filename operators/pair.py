@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from operators.columns import as_dict, check_callable, columns_of, one_row, shown
-from operators.passing import named, plain
+from operators.passing import named, passed_on, plain
+from operators.splitting import unchanged
 from windowlib.attributes import key_getter, one_key
 from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
 from windowlib.model import OperatorModel, OutputMode, port_names
@@ -179,11 +180,25 @@ class Barrier(Operator):
                 found.setdefault(name, plain(field.type))
         return named(found.items())
 
+    def _aside(self, port: int, columns: Sequence[Any]) -> Any:
+        return None if None in columns else passed_on(*columns)
+
     def on_finish(self) -> None:
         """Send what is left to the output for it."""
         queues = (queue for waiting in self._waiting.values() for queue in waiting)
         for _, row in sorted((entry for queue in queues for entry in queue), key=lambda e: e[0]):
             self._outputs[1](row)
+
+    def splits_by(self, port: int) -> tuple[str, ...] | None:
+        """By the key, within which rows wait for one another."""
+        if not unchanged(self):
+            return super().splits_by(port)
+        named = all(isinstance(column, str) for columns in self._on for column in columns)
+        return tuple(map(str, self._on[port])) if named else ()
+
+    def passes(self, column: str, port: int) -> bool:
+        """The key, where it has one name in all inputs; unpaired rows stay as they are."""
+        return unchanged(self) and (port == 1 or (self.select is None and column in self._shared))
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The key."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from operators.splitting import unchanged
 from windowlib.operator import Operator
 from windowlib.policies import Attribute
 
@@ -15,6 +16,13 @@ class Passing(Operator):
     def schema(self, *columns: Any) -> Any:
         """The columns of the input, or of all inputs."""
         return passed_on(*columns)
+
+    def _aside(self, port: int, columns: Sequence[Any]) -> Any:
+        return passed_on(*columns)
+
+    def passes(self, column: str, port: int) -> bool:
+        """Whatever it is."""
+        return unchanged(self)
 
 
 def passed_on(*schemas: Any) -> Any:

@@ -8,11 +8,13 @@ from typing import Any, Literal, NamedTuple
 
 from operators.columns import check_callable, columns_of, shown
 from operators.passing import Passing
+from operators.splitting import unchanged
 from windowlib.attributes import Getter, key_getter, one_key
 from windowlib.engine.rules import check_delta
 from windowlib.errors import ModelError, SchemaError
 from windowlib.model import OperatorModel
 from windowlib.policies import Attribute, Delta, check_attribute
+from windowlib.splitting import names_in
 
 Columns = Attribute | Sequence[Attribute]
 
@@ -116,6 +118,12 @@ class Punctor(Passing):
         else:
             yield from self._pairs.reads
         yield from ((column, f"by={column!r}") for column in self._by)
+
+    def splits_by(self, port: int) -> tuple[str, ...] | None:
+        """By the key, within which rows are compared; a condition on one row keeps nothing."""
+        if not unchanged(self):
+            return super().splits_by(port)
+        return None if self._pairs is None else names_in(self._by) or ()
 
     def snapshot(self) -> list[tuple[Any, Any]]:
         """What is remembered of the row before, by key."""

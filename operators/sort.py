@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from operators.order import Key, Nulls, Order, sort_keys
 from operators.passing import Columns, Passing
 from operators.progressive import OrderedWindow
+from operators.splitting import Partitioned
 from operators.windows import each_partition, window_of
 from windowlib.durations import duration_text
 from windowlib.errors import ModelError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
 
 
-class Sort(Passing):
+class Sort(Partitioned, Passing):
     """Sorts tuples by one or more keys; equal tuples stay in the order they came.
 
     *Batch*, with a tumbling window: what the window holds when it is full comes out in order,

@@ -26,6 +26,7 @@ class Access(Batched, Generic[T, K]):
     _subs: dict[Any, Subwindow]
     _asleep: dict[Any, Subwindow]
     _left: int
+    _restores = 0  # how often its state was replaced
     _now: int
     _lock: threading.RLock | None
 

@@ -17,6 +17,7 @@ from windowlib.operator import Operator
 from windowlib.policies import Attribute
 from windowlib.running import Running
 from windowlib.spec import By
+from windowlib.splitting import carries, graph_needs, graph_splits
 
 Feed = str | Sequence[str]
 Node = tuple[Any, ...]
@@ -259,11 +260,31 @@ class Graph(Operator):
 
     def schema(self, *columns: Any) -> Any:
         """The columns of the first output, if all operators on the way say theirs."""
+        return next(iter(self.schemas(*columns)), None)
+
+    def schemas(self, *columns: Any) -> tuple[Any, ...]:
+        """The columns of every output, None where an operator on the way does not say its own."""
         found = {Stream(None, port): each for port, each in enumerate(columns)}
         for node in self.names:
             given = [_common([found.get(s) for s in streams]) for streams in self.feeds[node]]
-            found[Stream(node, 0)] = self.operators[node].schema(*given)
-        return found.get(next(iter(self.sinks.values())))
+            for port, each in enumerate(self.operators[node].schemas(*given)):
+                found[Stream(node, port)] = each
+        return tuple([found[stream] for stream in self.sinks.values()])
+
+    def needs(self, port: int) -> tuple[str, ...] | None:
+        """The columns that the operators at an input need."""
+        return graph_needs(self, port)
+
+    def splits_by(self, port: int) -> tuple[str, ...] | None:
+        """The columns by which every operator can be split, if they reach it as they are.
+
+        They have one name in all inputs. None for an input whose rows meet nothing anywhere.
+        """
+        return graph_splits(self, port)
+
+    def passes(self, column: str, port: int) -> bool:
+        """Whether all operators on the way to an output pass it."""
+        return carries(self, list(self.sinks.values())[port], column)
 
     @property
     def order_by(self) -> By | None:

@@ -10,11 +10,12 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from windowlib.durations import Instant
 from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
 from windowlib.events import WindowEvents
+from windowlib.hosted import Hosted
 from windowlib.model import OperatorModel
 from windowlib.policies import Attribute, Delta, Punct, attribute_text
 from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 Emit = Callable[[Any], None]
 
 
-class Operator(WindowEvents[Any, Any]):
+class Operator(Hosted, WindowEvents[Any, Any]):
     """Base class of operators; subclass it with a `model` and handlers.
 
     The handlers are those of `WindowEvents`, called with the window of the port where something
@@ -53,12 +54,6 @@ class Operator(WindowEvents[Any, Any]):
     """
 
     model: OperatorModel = OperatorModel()
-    output: ClassVar[str | None] = None
-    """The columns of the output rows, such as "symbol string, peak double", for hosts that ask.
-
-    Names and types as in Spark's DDL; a column that a row lacks is null.
-    """
-
     hooks = ("on_open", "on_tuple", "on_punctuation", "on_advance", "on_finish")
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     _outputs: tuple[Emit, ...] = ()
@@ -170,21 +165,6 @@ class Operator(WindowEvents[Any, Any]):
     def notes(self) -> Iterable[tuple[str, str]]:
         """What `explain` should add about a running operator: topics and texts."""
         return ()
-
-    def schema(self, *columns: Any) -> Any:
-        """The Arrow schema of the first output, from those of the inputs; None: as the rows are.
-
-        What `output` says, unless the operator knows better. A field of type null stands for a
-        type that only the values tell.
-
-        Args:
-            columns: the schema of each input, None where it is not known.
-        """
-        if self.output is None:
-            return None
-        from windowlib.ddl import schema_of
-
-        return schema_of(self.output, f"{type(self).__name__}.output")
 
     def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
         """Take what it can of an Arrow batch at once; the rows that are left, for `insert`."""

@@ -27,6 +27,7 @@ class Partitions:
         self.policy = policy
         self.lru: OrderedDict[Any, Subwindow] = OrderedDict()
         self.by_age = isinstance(policy, PartitionAge)
+        self.removed = 0  # partitions evicted so far
         self.total = 0  # tuples over all partitions; right only for a tuple count policy
         self.needed, self._pick = self._rule(policy)
 
@@ -128,6 +129,7 @@ class Partitions:
         finally:
             for s in chosen:
                 if s.alive:  # a partition may be marked twice
+                    self.removed += 1
                     self.window._drop(s)
                     s.stamps.clear()  # tells the eviction clock that nothing of it is left
 

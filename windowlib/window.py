@@ -373,6 +373,7 @@ class Window(Access[T, K]):
         with self.locked():
             self._settle()
             snapshot.put(self, state)
+            self._restores += 1
             self._reset_insert()
         if self._on_due is not None:
             self._on_due()

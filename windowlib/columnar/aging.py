@@ -123,6 +123,12 @@ class AgingEngine(SlidingEngine):
         stamps = columns[-1].data
         return int(stamps.min()) + self.period + 1 if len(stamps) else None
 
+    def gone(self) -> int:
+        """Rows that are too old, too, though they may still be in the store."""
+        places = self.store.places(np.flatnonzero(self.ledger.alive))
+        old = self.now - self.store.whole(-1).data[places] > self.period
+        return super().gone() + int(old.sum())
+
     def kept(self, ids: Places) -> tuple[list[Column], Places]:
         """The rows that are young enough."""
         columns, lengths = super().kept(ids)

@@ -194,6 +194,10 @@ class Engine:
         """How many tuples all partitions hold, for a tuple count policy."""
         return int(self.ledger.n[self.ledger.alive].sum())
 
+    def gone(self) -> int:
+        """How many tuples the window has taken and no longer holds."""
+        return self.left + int(self.ledger.taken[self.ledger.alive].sum()) - self.held()
+
     def used(self, grouped: Grouped) -> None:
         """Note that the partitions of a batch were used, in the order of their last rows."""
         ledger, touched, places = self.ledger, grouped.touched, grouped.starts[1:] - 1

@@ -56,6 +56,11 @@ class Batches(Ticks):
         self._telling = False  # whether firings of a batch are being told
         self._handlers: Consumer | None = None
 
+    @property
+    def arrays(self) -> Engine | None:
+        """What has the window's state, if it is in arrays."""
+        return self.engine
+
     def insert(self, batch: pa.RecordBatch) -> None:
         """Insert each row in order; all of them arrive now."""
         self.schema = batch.schema

@@ -146,6 +146,10 @@ class TumblingEngine(Engine):
         self.used(grouped)
         self.pending = None
 
+    def gone(self) -> int:
+        """Those of partitions that have left, and what the others have been flushed of."""
+        return self.left + int(self.ledger.taken[self.ledger.alive].sum())
+
     def flush_all(self) -> Firings:
         """Flush every partition, in order of storage: a punctuation, or a tick."""
         ids = self.stored()

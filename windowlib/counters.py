@@ -1,0 +1,152 @@
+"""Counters of a running operator: firings, evicted tuples, partitions; nothing unless asked for.
+
+Firings are counted as they happen. All else is worked out when it is read, from what the windows
+hold, wherever that is: state in arrays stays there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from windowlib.policies import Time
+
+if TYPE_CHECKING:
+    from windowlib.columnar.engine import Engine
+    from windowlib.columnar.firings import Firings
+    from windowlib.running import Running
+    from windowlib.window import Window
+
+FIRING = {"sliding": ("on_trigger",), "tumbling": ("before_flush", "after_flush")}
+"""The handlers of firings by kind of window; the first of them that it has is counted."""
+
+
+class Counters:
+    """Counts what the windows of a running operator, or of all operators of a graph, do.
+
+    It changes neither what they do nor which engine does it, and costs something per firing, not
+    per row. It counts from when it is made. After `restore` it goes on from the new state; what
+    left the windows between the last `read` and that is not known.
+
+    Args:
+        running: what `open()` gave.
+
+    >>> from windowlib import Count, Tumbling
+    >>> from operators import Aggregate, agg
+    >>> running = Aggregate(Tumbling(Count(2), by="k"), n=agg.count()).open()
+    >>> counters = Counters(running)
+    >>> running.insert_many([{"k": k} for k in "aabab"])
+    >>> counters.read()
+    {'fired': 2, 'evicted': 4, 'partitions': 1, 'partitions_evicted': 0}
+    """
+
+    def __init__(self, running: Running) -> None:
+        self._watched = [Watched(window) for window in windows_of(running)]
+
+    def read(self) -> dict[str, int]:
+        """What has been counted, by name.
+
+        - fired: triggers and flushes that the operator was told of, also those of empty windows.
+          A trigger of a window that was never full does not count where these are skipped, and a
+          window whose operator handles neither triggers nor flushes has none.
+        - evicted: tuples that came and are no longer held, for whatever reason.
+        - partitions: how many there are now.
+        - partitions_evicted: how many were evicted by `forget=`.
+        """
+        found = [watched.read() for watched in self._watched]
+        names = ("fired", "evicted", "partitions", "partitions_evicted")
+        return {name: sum(counts[i] for counts in found) for i, name in enumerate(names)}
+
+
+def windows_of(running: Running) -> Iterator[Window[Any, Any]]:
+    """The windows of a running operator, or of all operators of a graph."""
+    nodes: dict[str, Running] = getattr(running, "nodes", {})
+    for node in nodes.values():
+        yield from windows_of(node)
+    if not nodes:
+        yield from running._live
+
+
+class Watched:
+    """One window: what it has fired, and what it had let go when it was last looked at."""
+
+    def __init__(self, window: Window[Any, Any]) -> None:
+        self._window = window
+        self._fired = self._evicted = 0
+        with window.locked():
+            self._gone, self._restores = self._left()[0], window._restores
+            self._removed = 0 if window._pe is None else window._pe.removed
+            self._attach()
+
+    # -- firings ----------------------------------------------------------------------------------
+
+    def _attach(self) -> None:
+        """Be called in front of whoever is told of firings."""
+        window = self._window
+        if window._consumer is not None:
+            window._consumer = self._consuming(window._consumer)
+        event = next((name for name in FIRING[window.kind] if name in window._on), None)
+        if event is None:
+            return
+        skips = event == "on_trigger" and not window._partial
+        skips = skips and not isinstance(window.spec.evict, Time)  # which are full from the start
+        handler = (self._full if skips else self._any)(window._on[event])
+        window._rehandled({**window._on, event: handler})
+        if window._batches is not None and window._batches._handlers is not None:
+            from windowlib.columnar.choice import handlers_of
+
+            window._batches._handlers = handlers_of(window)  # for the state that is in arrays
+
+    def _any(self, handler: Callable[..., None]) -> Callable[..., None]:
+        def call(window: Any, key: Any) -> None:  # named as handlers are, for notes of failures
+            self._fired += 1
+            handler(window, key)
+
+        return call
+
+    def _full(self, handler: Callable[..., None]) -> Callable[..., None]:
+        def call(window: Any, key: Any) -> None:
+            self._fired += window.full(key)
+            handler(window, key)
+
+        return call
+
+    def _consuming(self, consumer: Callable[[Firings], None]) -> Callable[[Firings], None]:
+        from windowlib.columnar.failed import Failed
+
+        def call(firings: Firings) -> None:
+            self._fired += len(firings)
+            try:
+                consumer(firings)
+            except Failed as failed:  # the event engine goes on behind the one that failed
+                self._fired -= int((firings.rows > failed.row).sum())
+                raise
+
+        return call
+
+    # -- what the window holds --------------------------------------------------------------------
+
+    def read(self) -> tuple[int, int, int, int]:
+        """Firings, evicted tuples, partitions and evicted partitions."""
+        window = self._window
+        with window.locked():
+            gone, partitions = self._left()
+            if window._restores != self._restores:
+                self._restores, self._gone = window._restores, gone
+            if gone > self._gone:
+                self._evicted += gone - self._gone
+                self._gone = gone
+            removed = 0 if window._pe is None else window._pe.removed - self._removed
+        return self._fired, self._evicted, partitions, removed
+
+    def _left(self) -> tuple[int, int]:
+        """How many tuples the window has let go, and how many partitions it has."""
+        window = self._window
+        arrays: Engine | None = None
+        if window._ahead and window._batches is not None:
+            arrays = window._batches.arrays
+        if arrays is not None:
+            return arrays.gone(), int(arrays.ledger.alive.sum())
+        live = window._subs.values()
+        seen = window._left + sum(map(window._arrived, [*live, *window._asleep.values()]))
+        return seen - sum(map(window._size, live)), len(live)
