@@ -18,13 +18,11 @@ from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
 from windowlib.spec import Spec
+from windowlib.states import VERSION, check_state, form_of
 from windowlib.window import Window
 
 if TYPE_CHECKING:
     from windowlib.operator import Operator
-
-VERSION = 1
-NO_SNAPSHOT = "restore(state): this is not a snapshot of an operator. Pass what snapshot() gave."
 
 Row = Callable[[Any], None]
 Punct = Callable[[], None]
@@ -323,16 +321,22 @@ class Running:
 
     # -- state ------------------------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
-        """Everything it holds, as plain data; going on after `restore` gives the same output."""
+    def snapshot(self, *, arrays: bool = False) -> dict[str, Any]:
+        """Everything it holds, as plain data; going on after `restore` gives the same output.
+
+        Args:
+            arrays: whether what batches have left in arrays comes out as numpy and Arrow arrays,
+                as it is. That is much faster and smaller where there are many partitions.
+        """
         op = self.operator
         windows = []
         for window in self._live:
-            state = window.snapshot()
+            state = window.snapshot(arrays=True) if arrays else window.snapshot()
             del state["events"]  # the operator's own state is kept once, not once a window
             windows.append(state)
         return {
             "v": VERSION,
+            **form_of(self._schemas if arrays else None),
             "operator": self.definition.describe(),
             "now": self._now,
             "ended": sorted(self._ended),
@@ -346,7 +350,7 @@ class Running:
         Nothing changes if the state does not fit.
         """
         check_state(state, self.definition.describe())
-        before = self.snapshot()
+        before = self.snapshot(arrays=True)
         try:
             self._put(state)
         except Exception as error:
@@ -363,6 +367,7 @@ class Running:
         for window, saved in zip(self._live, state["windows"], strict=True):
             window.restore(saved)
         self._now, self._ended = state["now"], set(state["ended"])
+        self._schemas = list(state.get("schemas", self._schemas))
         self.operator.restore(copy.deepcopy(state["state"]))
 
 
@@ -373,25 +378,3 @@ def kept(failures: list[Exception]) -> Iterator[None]:
         yield
     except Exception as error:
         failures.append(error)
-
-
-def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
-    """Refuse a snapshot of another format or of another operator, and say what changed."""
-    if not isinstance(state, Mapping) or not {"v", "operator", "state"} <= set(state):
-        raise StateVersionError(NO_SNAPSHOT)
-    if state["v"] != VERSION:
-        msg = (
-            f"restore(state): the snapshot has format {state['v']!r}, this version reads "
-            f"{VERSION}. Use the version that wrote it, or start afresh."
-        )
-        raise StateVersionError(msg)
-    was = state["operator"]
-    if not isinstance(was, Mapping):
-        raise StateVersionError(NO_SNAPSHOT)
-    for name in {**was, **now}:
-        if was.get(name) != now.get(name):
-            msg = (
-                f"restore(state): the snapshot was written with {name}={was.get(name)}; this "
-                f"operator says {name}={now.get(name)}. Build it as it was, or start afresh."
-            )
-            raise StateVersionError(msg)

@@ -11,7 +11,8 @@ from windowlib.batched import Made, record_batches
 from windowlib.durations import Instant, as_instant
 from windowlib.failure import raise_first
 from windowlib.graph import Graph, Stream
-from windowlib.running import VERSION, Running, kept, nowhere
+from windowlib.running import Running, kept, nowhere
+from windowlib.states import VERSION, form_of
 
 
 class RunningGraph(Running):
@@ -175,22 +176,24 @@ class RunningGraph(Running):
 
     # -- state ------------------------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
-        """The state of every operator, as plain data."""
+    def snapshot(self, *, arrays: bool = False) -> dict[str, Any]:
+        """The state of every operator, as plain data; `arrays`: as it is where it is in arrays."""
         feeds = [[node, port, left] for (node, port), left in self._open_feeds.items()]
         return {
             "v": VERSION,
+            **form_of(self._schemas if arrays else None),
             "operator": self.definition.describe(),
             "now": self._now,
             "ended": sorted(self._ended),
             "feeds": feeds,
-            "state": {name: node.snapshot() for name, node in self.nodes.items()},
+            "state": {name: node.snapshot(arrays=arrays) for name, node in self.nodes.items()},
         }
 
     def _put(self, state: Mapping[str, Any]) -> None:
         for name, node in self.nodes.items():
             node._put(state["state"][name])
         self._now, self._ended = state["now"], set(state["ended"])
+        self._schemas = list(state.get("schemas", self._schemas))
         self._open_feeds = Counter({(node, port): left for node, port, left in state["feeds"]})
 
 

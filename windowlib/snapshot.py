@@ -11,21 +11,24 @@ from windowlib.errors import StateVersionError
 from windowlib.subwindow import UNSET, Subwindow
 
 if TYPE_CHECKING:
+    from windowlib.columnar.engine import Engine
     from windowlib.window import Window
 
 VERSION = 2
+ARRAYS = 1
+"""The format of `arrays`, which stand in a snapshot in place of partitions."""
+DAMAGE = (KeyError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
 
 
-def take(window: Window[Any, Any]) -> dict[str, Any]:
-    """The state of a window."""
+def take(window: Window[Any, Any], arrays: bool = False) -> dict[str, Any]:
+    """The state of a window; `arrays`: as arrays, if that is what it is in."""
+    if arrays and window._ahead and (found := window._host().dump()) is not None:
+        dump = {"v": ARRAYS, **found}
+        return {**_head(window), "arrays": dump, "events": window.events.snapshot()}
+    window._settle()
     pe = window._pe
     return {
-        "v": VERSION,
-        "fingerprint": window.spec.fingerprint,
-        "spec": _description(window),
-        "start": window._start,
-        "now": window._now,
-        "tick": window._tick,
+        **_head(window),
         "left": window._left,
         "parts": [_part(window, s) for s in window._subs.values()],
         "asleep": [_part(window, s) for s in window._asleep.values()],
@@ -34,9 +37,53 @@ def take(window: Window[Any, Any]) -> dict[str, Any]:
     }
 
 
+def _head(window: Window[Any, Any]) -> dict[str, Any]:
+    """What is the same in every form."""
+    return {
+        "v": VERSION,
+        "fingerprint": window.spec.fingerprint,
+        "spec": _description(window),
+        "start": window._start,
+        "now": window._now,
+        "tick": window._tick,
+    }
+
+
 def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
     """Replace a window's state; nothing changes if the snapshot does not fit."""
     _check(window, state)
+    if "arrays" in state:
+        _put_arrays(window, state)
+    else:
+        window._settle()
+        _put_parts(window, state)
+
+
+def _put_arrays(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
+    """Replace a window's state by one that is in arrays, and leave it there."""
+    host = window._host()
+    try:
+        clock = state["start"], state["now"], state["tick"]
+        engine: Engine = host.loaded(state)
+    except DAMAGE as error:
+        raise _damaged(error) from error
+    if "events" in state:
+        window.events.restore(state["events"])
+    window._start, window._now, window._tick = clock
+    window._asleep.clear()
+    fill(window, (), engine.left)
+    if window._pe is not None:
+        window._pe.refill(())
+    host.resume(engine)
+
+
+def _damaged(error: Exception) -> StateVersionError:
+    msg = f"restore(state): the snapshot is damaged ({error!r}). Take it from snapshot() whole."
+    return StateVersionError(msg)
+
+
+def _put_parts(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
+    """Replace a window's state by partitions."""
     try:
         parts = [_restored(window, part) for part in state["parts"]]
         asleep = [_restored(window, part) for part in state["asleep"]]
@@ -44,9 +91,8 @@ def put(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
         named = {s.key: s for s in parts}
         used = () if window._pe is None else state["lru"]
         lru = [named[one_key(key)] for key in used]
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        msg = f"restore(state): the snapshot is damaged ({error!r}). Take it from snapshot() whole."
-        raise StateVersionError(msg) from error
+    except DAMAGE as error:
+        raise _damaged(error) from error
     if "events" in state:  # a running operator keeps its own state beside its windows'
         window.events.restore(state["events"])  # the last thing that may fail
     window._start, window._now, window._tick = clock
@@ -76,12 +122,11 @@ def _description(window: Window[Any, Any]) -> dict[str, str]:
 def _check(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
     if not isinstance(state, Mapping) or not {"v", "spec"} <= set(state):
         raise StateVersionError("restore(state): this is not a snapshot of a window.")
-    if state["v"] != VERSION:
-        msg = (
-            f"restore(state): the snapshot has format {state['v']!r}, this version reads "
-            f"{VERSION}. Use the version that wrote it, or start afresh."
-        )
-        raise StateVersionError(msg)
+    check_format("the snapshot has", state["v"], VERSION)
+    if "arrays" in state:
+        if not isinstance(state["arrays"], Mapping):
+            raise StateVersionError("restore(state): this is not a snapshot of a window.")
+        check_format("the arrays of the snapshot have", state["arrays"].get("v"), ARRAYS)
     was, now = state["spec"], _description(window)
     if not isinstance(was, Mapping):
         raise StateVersionError("restore(state): this is not a snapshot of a window.")
@@ -92,6 +137,16 @@ def _check(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
                 f"window says {name}={now.get(name)}. Build the window as it was, or start afresh."
             )
             raise StateVersionError(msg)
+
+
+def check_format(what: str, found: Any, known: int) -> None:
+    """Refuse another format than the known one."""
+    if found != known:
+        msg = (
+            f"restore(state): {what} format {found!r}, this version reads {known}. Use the version "
+            f"that wrote it, or start afresh."
+        )
+        raise StateVersionError(msg)
 
 
 def _part(window: Window[Any, Any], s: Subwindow) -> dict[str, Any]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 class AgingEngine(SlidingEngine):
     """A sliding window with time eviction."""
 
+    form = "aging"
     worth = 4 * WORTH  # row by row it has to look at the clock, too
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
@@ -165,6 +166,10 @@ class AgingEngine(SlidingEngine):
         """In the order in which they fell asleep: the first to empty, by storage at one instant."""
         ids = np.flatnonzero(self.ledger.sleeps)
         return ids[np.lexsort((self.ledger.born[ids], self.ledger.newest[ids]))]
+
+    def remembered(self) -> Places:
+        """Those that hold rows, and those that sleep."""
+        return np.flatnonzero(self.ledger.alive | self.ledger.sleeps)
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
         """Tuples, arrivals and trigger state, the way the event engine saves them."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.dumps import need, whole
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.keys import Keys
 from windowlib.columnar.ledger import Ledger
@@ -40,6 +42,8 @@ class Engine:
 
     way: str
     """How it works, for `explain`."""
+    form: str
+    """What its arrays are called where they are written down."""
 
     def __init__(self, window: Window[Any, Any], schema: pa.Schema, **starts: Any) -> None:
         self.window, self.schema = window, schema
@@ -213,7 +217,7 @@ class Engine:
 
     def step(self, usual: int) -> int:
         """How many rows to take at once: with many partitions more, so that each has a few."""
-        return usual * 4 if self.keys is not None and len(self.keys) > MANY else usual
+        return usual * 4 if np.count_nonzero(self.ledger.alive) > MANY else usual
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All firings of a batch."""
@@ -296,6 +300,51 @@ class Engine:
             }
             for key, taken_, stamp in zip(names, taken, stamps, strict=True)
         ]
+
+    # -- as arrays --------------------------------------------------------------------------------
+
+    def remembered(self) -> Places:
+        """The partitions of which anything is known, ascending."""
+        return np.flatnonzero(self.ledger.alive)
+
+    def dump(self) -> dict[str, Any]:
+        """All state, as arrays and numbers, of the partitions that are there and no others."""
+        ids = self.remembered()
+        return {
+            "form": self.form,
+            "size": len(ids),
+            "keys": None if self.keys is None else self.keys.dump(ids),
+            "ledger": self.ledger.dump(ids),
+            "left": self.left,
+            "seen": self.seen_rows,
+            "now": self.now,
+            "content": self.dump_content(ids),
+        }
+
+    def dump_content(self, ids: Places) -> dict[str, Any]:
+        """What some partitions hold, by names that each kind of engine has for it."""
+        return {}
+
+    def load_dump(self, state: Mapping[str, Any]) -> None:
+        """Take over what `dump` gave; partitions get new numbers, in the same order."""
+        need(state["form"] == self.form, f"{state['form']} in place of {self.form}")
+        size = whole(state["size"], "partitions")
+        if self.keys is None:
+            need(size <= 1, "one partition has no key")
+            self.ledger.grow(1)
+        else:
+            types = [self.type_of(name) for name in self.keys.names]
+            self.keys.load_dump(state["keys"], types, size)
+            self.ledger.grow(size)
+        ids = np.arange(size)
+        self.ledger.load_dump(ids, state["ledger"])
+        self.left, self.seen_rows = (whole(state[name], name) for name in ("left", "seen"))
+        self.now = state["now"]
+        need(type(self.now) is int and abs(self.now) < HUGE, "the time")
+        self.load_content(ids, state["content"])
+
+    def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over what `dump_content` gave."""
 
     def used_order(self) -> Places:
         """The partitions from least to most recently used."""

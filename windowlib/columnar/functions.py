@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.dumps import at, column_of, dumped, need, numbers, packed, whole
 from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.kernels import kernel
 from windowlib.columnar.kernels.base import (
@@ -22,6 +23,7 @@ from windowlib.columnar.kernels.base import (
     taken,
 )
 from windowlib.columnar.kernels.picks import Pick
+from windowlib.columnar.kernels.pool import NOTHING
 from windowlib.columnar.ledger import State
 from windowlib.columnar.pieces import Pieces, Places
 from windowlib.folds import Fold
@@ -69,6 +71,14 @@ class Function:
 
     def load(self, ids: Places, saved: Sequence[Any], sizes: Places) -> None:
         """Take over what the fold's own `save` gave; `Decline` if that cannot be done exactly."""
+        raise NotImplementedError
+
+    def dump(self, ids: Places, held: Array) -> dict[str, Any]:
+        """What some partitions carry, as arrays; `held`: whether they carry anything."""
+        raise NotImplementedError
+
+    def load_dump(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over what `dump` gave, for other numbers of the partitions."""
         raise NotImplementedError
 
 
@@ -138,6 +148,40 @@ class Partial(Function):
     def load(self, ids: Places, saved: Sequence[Any], sizes: Places) -> None:
         """Take over the fold's saved states."""
         self.state.put(ids, self.kernel.load(saved, sizes))
+
+    def dump(self, ids: Places, held: Array, *history: tuple[State, Array]) -> dict[str, Any]:
+        """The planes, and the values that they refer to.
+
+        Args:
+            ids: the partitions.
+            held: whether they carry anything.
+            history: more state of the same kernel, and which of its places carry anything.
+        """
+        states = [(self.state, held), *history]
+        planes = [state.dump(ids) for state, _ in states]
+        if not isinstance(self.kernel, Pick):
+            return {"planes": planes}
+        picked = [np.where(used, at(state.planes[0], ids), NOTHING) for state, used in states]
+        flat, values = self.kernel.pool.packed(np.concatenate([each.ravel() for each in picked]))
+        parts = np.split(flat, np.cumsum([each.size for each in picked[:-1]], dtype=int))
+        for some, like, part in zip(planes, picked, parts, strict=True):
+            some[0] = packed(part.reshape(like.shape))
+        return {"planes": planes, "values": None if values is None else dumped(values)}
+
+    def load_dump(self, ids: Places, state: Mapping[str, Any], *history: State) -> None:
+        """Take over what `dump` gave, for other numbers of the partitions."""
+        states, given = [self.state, *history], state["planes"]
+        need(len(given) == len(states), f"{len(given)} states")
+        for each, planes in zip(states, given, strict=True):
+            each.load_dump(ids, planes)
+        if isinstance(self.kernel, Pick):
+            pool, values = self.kernel.pool, state["values"]
+            if values is not None:
+                size = whole(values["size"], "values")
+                pool.add(column_of(values, self.kernel.types[0], size))
+            for each in states:
+                picked = each.planes[0][ids].ravel()
+                numbers(picked, len(picked), pool.size, NOTHING)
 
 
 def functions_of(plan: Any, schema: pa.Schema) -> list[Function]:

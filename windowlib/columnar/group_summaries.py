@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from windowlib.columnar.dumps import lengths, numbers, packed, unpacked, whole
 from windowlib.columnar.functions import Function
 from windowlib.columnar.group_runs import GroupRuns
 from windowlib.columnar.groups import Groups, Runs, runs_of
@@ -100,3 +102,30 @@ class GroupSummaries(Summaries):
         ends = np.cumsum(counts)
         bounds = zip((ends - counts).tolist(), ends.tolist(), strict=True)
         return [[pairs[a:b]] if b > a else None for a, b in bounds]
+
+    def dump(self, ids: Places) -> dict[str, Any]:
+        """The groups of some partitions, one partition after the other, and what they carry."""
+        slots, counts = self.slots.members.of(ids)
+        table = self.slots.table
+        kept, groups = np.unique(table.group[slots], return_inverse=True)
+        return {
+            "counts": packed(counts),
+            "keys": self.keys.dump(kept),
+            "groups": {"known": len(kept), "number": packed(groups), "n": packed(table.n[slots])},
+            **super().dump(slots),
+        }
+
+    def load_dump(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over what `dump` gave, for other numbers of the partitions."""
+        counts, given = lengths(state["counts"], len(ids)), state["groups"]
+        total, known = int(counts.sum()), whole(given["known"], "groups")
+        self.keys.load_dump(state["keys"], self._types, known)
+        groups = numbers(given["number"], total, known)
+        partitions = np.repeat(ids, counts)
+        slots = self.slots.offer(total)
+        super().grow(self.slots.size)
+        super().load_dump(slots, state)
+        self.slots.take(slots, slots[:0])
+        _, pairs = self.slots.find(partitions, groups)
+        self.slots.open(slots, partitions, groups, pairs)
+        self.slots.table.n[slots] = unpacked(given["n"], np.int64, total)

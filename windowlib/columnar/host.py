@@ -7,7 +7,7 @@ back with the first call that asks for anything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow as pa
 from windowlib import snapshot
 from windowlib.arrivals import Times
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.dumps import need
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.failed import failure_of
 from windowlib.columnar.firings import Firings
@@ -23,7 +24,7 @@ from windowlib.columnar.physical import plain_type
 from windowlib.columnar.stamps import Stamps, read
 from windowlib.columnar.ticks import Broken, Ticks, quiet
 from windowlib.dicts import rows_of
-from windowlib.errors import AccessError
+from windowlib.errors import AccessError, StateVersionError
 from windowlib.policies import Attribute
 
 if TYPE_CHECKING:
@@ -193,17 +194,24 @@ class Batches(Ticks):
         if self.engine is not None and self.engine.schema != schema:
             self.settle()
         if self.engine is None:
-            from windowlib.columnar.choice import engine_for, handlers_of
+            from windowlib.columnar.choice import engine_for
 
             window = self.window
             engine = engine_for(window, schema)
             engine.check_load(rows)
-            self._handlers = handlers_of(window)
             engine.load([snapshot._part(window, s) for s in window._subs.values()])
             engine.load_asleep([snapshot._part(window, s) for s in window._asleep.values()])
-            self.engine = engine
-            window._lead(True)
+            self.lead(engine)
+            return engine
         return self.engine
+
+    def lead(self, engine: Engine) -> None:
+        """The window's state is in this engine from now on."""
+        from windowlib.columnar.choice import handlers_of
+
+        self._handlers = handlers_of(self.window)
+        self.engine, self.schema = engine, engine.schema
+        self.window._lead(True)
 
     def _declined(self, reason: Decline) -> None:
         """Leave some batches to the event engine, more of them every time."""
@@ -262,6 +270,36 @@ class Batches(Ticks):
         if window._pe is not None:
             numbered = dict(zip(ids.tolist(), subs, strict=True))
             window._pe.refill([numbered[i] for i in engine.used_order().tolist()])
+
+    # -- as arrays --------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any] | None:
+        """The arrays and what batches look like; None: the state is elsewhere."""
+        self._check_idle()
+        return None if self.engine is None else {"schema": self.engine.schema, **self.engine.dump()}
+
+    def loaded(self, state: Mapping[str, Any]) -> Engine:
+        """A new engine with the arrays of a window's snapshot; nothing changes yet."""
+        from windowlib.columnar.choice import engine_for
+
+        dump, times = state["arrays"], (state["start"], state["now"], state["tick"] or 0)
+        need(all(type(time) is int for time in times), "the clock")
+        need(isinstance(dump["schema"], pa.Schema), "no schema")
+        try:
+            engine = engine_for(self.window, dump["schema"])
+            engine.load_dump(dump)
+        except Decline as reason:
+            msg = (
+                f"restore(state): arrays are not for this window ({reason}). Build the window as "
+                f"it was, or restore a snapshot that was taken without arrays=True."
+            )
+            raise StateVersionError(msg) from reason
+        return engine
+
+    def resume(self, engine: Engine) -> None:
+        """Go on with this engine, as if all batches so far had gone into it."""
+        self._pause = self._wait = 0
+        self.lead(engine)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

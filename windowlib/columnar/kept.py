@@ -22,6 +22,7 @@ class KeptEngine(TumblingEngine, RowsEngine):
     """A tumbling window that keeps its tuples."""
 
     way = "extents of kept rows"
+    form = "kept"
 
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema)

@@ -14,6 +14,7 @@ from windowlib.attributes import one_key
 from windowlib.columnar import physical
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.dumps import need
 from windowlib.columnar.numbering import Ids, Numbers, Pairs
 from windowlib.columnar.texts import Texts
 
@@ -104,6 +105,20 @@ class Keys:
             kept = self.arrow(ids)
             self._clear()
             self.encode(kept)
+
+    def dump(self, ids: Some | Sequence[int]) -> list[Any]:
+        """The keys with these numbers, as Arrow arrays: one for each column."""
+        return self.arrow(ids) if len(self) else []
+
+    def load_dump(self, columns: Sequence[Any], types: Sequence[Any], size: int) -> None:
+        """Number so many keys of a dump in their order from 0; there are no others yet."""
+        if not columns and not size:
+            return
+        need(
+            [getattr(each, "type", None) for each in columns] == list(types), "keys of other types"
+        )
+        need(all(len(each) == size for each in columns), f"there are {size} partitions, not keys")
+        need(np.array_equal(self.encode(columns), np.arange(size)), "a key is there twice")
 
 
 class _Part:

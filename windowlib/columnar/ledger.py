@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from windowlib.columnar.dumps import at, need, packed, unpacked
 from windowlib.columnar.kernels.base import Kernel, Planes
 from windowlib.columnar.pieces import Places
 
@@ -39,6 +41,17 @@ class Ledger:
     def set_dtype(self, name: str, dtype: Any) -> None:
         """Hold another kind of number under a name; before anything is in it."""
         setattr(self, name, getattr(self, name).astype(dtype))
+
+    def dump(self, ids: Places) -> dict[str, Array]:
+        """What some partitions have under each name."""
+        return {name: packed(at(getattr(self, name), ids)) for name in self._starts}
+
+    def load_dump(self, ids: Places, state: Mapping[str, Array]) -> None:
+        """Take over what `dump` gave, for other numbers of the partitions."""
+        need(state.keys() == self._starts.keys(), f"it holds {', '.join(state)}")
+        for name in self._starts:
+            mine = getattr(self, name)
+            mine[ids] = unpacked(state[name], mine.dtype, len(ids))
 
 
 def _dtype(start: Any) -> Any:
@@ -79,3 +92,18 @@ class State:
                 self.planes[i].reshape(-1)[places] = new
             elif not self._zero[i]:
                 self.planes[i].reshape(-1)[places] = 0
+
+    def dump(self, ids: Places) -> list[Array | None]:
+        """The planes of some partitions; None: nothing but zeros."""
+        pairs = zip(self.planes, self._zero, strict=True)
+        return [None if zero else packed(at(plane, ids)) for plane, zero in pairs]
+
+    def load_dump(self, ids: Places, planes: Sequence[Array | None]) -> None:
+        """Take over what `dump` gave, for other numbers of the partitions."""
+        need(len(planes) == len(self.planes), f"{len(planes)} planes")
+        for i, (mine, given) in enumerate(zip(self.planes, planes, strict=True)):
+            if given is None:
+                need(self._zero[i], "a plane is missing")
+                continue
+            mine[ids] = unpacked(given, mine.dtype, len(ids), *mine.shape[1:])
+            self._zero[i] = False

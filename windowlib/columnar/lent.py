@@ -38,6 +38,9 @@ class Lent(Batches):
         self.window._batches = self
         self.window._lead(True)
 
+    def dump(self) -> None:
+        """The arrays are those of the operator."""
+
     def settle(self) -> None:
         """Give the state back to the event engine."""
         self._give_back()

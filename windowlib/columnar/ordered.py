@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.dumps import need
 from windowlib.columnar.exact import exact_columns
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs
@@ -63,6 +64,8 @@ class Ordered:
 
 class OrderedEngine(KeptEngine):
     """A tumbling window that keeps its tuples, and gives those of each flush in order."""
+
+    form = "ordered"
 
     def __init__(
         self,
@@ -145,3 +148,13 @@ class OrderedEngine(KeptEngine):
         tuples = [tuple_ for part in parts for tuple_ in part["data"]]
         lengths = np.array([len(part["data"]) for part in parts], np.intp)
         self.store.put(ids, exact_columns(tuples, self.names, self.type_of), lengths)
+
+    def dump_content(self, ids: Places) -> dict[str, Any]:
+        """The rows, and of which keys the values are known to compare."""
+        return {**super().dump_content(ids), "mixes": list(self._mixes)}
+
+    def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over rows, and which values compare."""
+        super().load_content(ids, state)
+        self._mixes = [bool(each) for each in state["mixes"]]
+        need(len(self._mixes) == len(self.sort_keys), "sort keys")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from windowlib.attributes import Getter, column_names
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.dumps import need, whole
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.physical import check_movable, numeric, plain_type
 from windowlib.columnar.pieces import Grouped, Places
@@ -182,6 +183,21 @@ class RowsEngine(Engine):
         for part, length in zip(parts, lengths.tolist(), strict=True):
             part["data"] = tuples[at : at + length]
             at += length
+
+    def dump_content(self, ids: Places) -> dict[str, Any]:
+        """The rows that are kept, and how often they were moved in vain."""
+        self.store.grow(self.ledger.size)
+        rows = {"names": list(self.names), "in_vain": self._in_vain, **self.store.dump(ids)}
+        return {**super().dump_content(ids), "rows": rows}
+
+    def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over rows."""
+        super().load_content(ids, state)
+        rows = state["rows"]
+        need(rows["names"] == self.names, f"rows of {rows['names']}")
+        self._in_vain = whole(rows["in_vain"], "rows moved in vain")
+        self.store.grow(self.ledger.size)
+        self.store.load_dump(ids, rows)
 
 
 def _narrow(column: Column) -> Column:

@@ -7,6 +7,7 @@ beside the open one. A trigger is an extent over slices.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from windowlib.columnar import stream
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.dumps import need, numbers
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.functions import Partial, functions_of
@@ -39,6 +41,7 @@ class SlicedEngine(Engine):
     """A sliding window that keeps slices instead of its tuples."""
 
     way = "slices, side by side"
+    form = "sliced"
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
         # n: tuples in the open slice; closed: slices carried; second: after the cut of a period
@@ -194,6 +197,23 @@ class SlicedEngine(Engine):
     def _empty(self) -> list[Any]:
         plan = self.window._factory
         return [fold.save(fold.empty) for fold in plan.folds]  # type: ignore[union-attr]
+
+    def dump_content(self, ids: Places) -> dict[str, Any]:
+        """Open and closed slices of each function."""
+        held, closed = self.ledger.n[ids] > 0, self.ledger.closed[ids]
+        used = np.arange(self.kept) >= (self.kept - closed)[:, np.newaxis]
+        pairs = zip(self.functions, self.history, strict=True)
+        return {"slices": [each.dump(ids, held, (history, used)) for each, history in pairs]}
+
+    def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over open and closed slices."""
+        given = state["slices"]
+        need(len(given) == len(self.functions), f"{len(given)} functions")
+        numbers(self.ledger.closed[ids], len(ids), self.kept + 1)
+        for each, history, dump in zip(self.functions, self.history, given, strict=True):
+            each.grow(self.ledger.size)
+            history.grow(self.ledger.size)
+            each.load_dump(ids, dump, history)
 
 
 class Windows:

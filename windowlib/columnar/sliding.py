@@ -8,6 +8,7 @@ The layout holds, partition by partition, the rows that are kept and then the ne
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow as pa
 from windowlib.columnar.closings import at_ticks, with_others
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
+from windowlib.columnar.dumps import whole
 from windowlib.columnar.firings import Firings, reordered, spread
 from windowlib.columnar.functions import empty_batch, functions_of
 from windowlib.columnar.groups import Groups, group_keys, over_groups
@@ -39,6 +41,7 @@ class SlidingEngine(RowsEngine):
     """A sliding window that keeps its tuples."""
 
     way = "extents of kept rows"
+    form = "sliding"
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema, **more: Any) -> None:
         super().__init__(window, schema, count=0, ref=0, known=False, full=False, **more)
@@ -317,3 +320,12 @@ class SlidingEngine(RowsEngine):
                 part["newest"] = [part["data"][-1][self.evict_delta.policy.attribute]]
             part["ref"] = [refs[i]] if refs is not None and known[i] else []
         return parts
+
+    def dump_content(self, ids: Places) -> dict[str, Any]:
+        """The rows, and how many have come since the last tick."""
+        return {**super().dump_content(ids), "since_tick": self.since_tick}
+
+    def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over rows."""
+        super().load_content(ids, state)
+        self.since_tick = whole(state["since_tick"], "rows since the last tick")

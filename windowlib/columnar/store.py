@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.columns import Column
+from windowlib.columnar.dumps import column_of, dumped, lengths, need, packed
 from windowlib.columnar.pieces import Places
 from windowlib.columnar.primitives import ranges
 
@@ -137,3 +138,16 @@ class Store:
             buffer.replace(column)
         self.starts[ids] = np.cumsum(lengths) - lengths
         self._size = int(lengths.sum())
+
+    def dump(self, ids: Places) -> dict[str, Any]:
+        """The rows of some partitions, one after the other."""
+        columns, held = self.take(ids)
+        return {"lengths": packed(held), "columns": [dumped(each) for each in columns]}
+
+    def load_dump(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over what `dump` gave, for other numbers of the partitions."""
+        held, given = lengths(state["lengths"], len(ids)), state["columns"]
+        need(len(given) == len(self._buffers), f"{len(given)} columns")
+        total = int(held.sum())
+        pairs = zip(given, self._buffers, strict=True)
+        self.put(ids, [column_of(each, buffer.kind, total) for each, buffer in pairs], held)

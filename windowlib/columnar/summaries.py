@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from windowlib.columnar.dumps import need
 from windowlib.columnar.functions import Function
 from windowlib.columnar.groups import Groups
 from windowlib.columnar.inputs import Sorted
@@ -60,3 +64,15 @@ class Summaries:
         """What windows save of the summaries of some partitions."""
         saved = [each.save(ids, sizes) for each in self.functions]
         return [[[n, [places[i] for places in saved]]] for i, n in enumerate(sizes.tolist())]
+
+    def dump(self, ids: Places) -> dict[str, Any]:
+        """What some partitions carry, as arrays; all of them carry something."""
+        held = np.ones(len(ids), bool)
+        return {"functions": [each.dump(ids, held) for each in self.functions]}
+
+    def load_dump(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over what `dump` gave, for other numbers of the partitions."""
+        given = state["functions"]
+        need(len(given) == len(self.functions), f"{len(given)} functions")
+        for each, dump in zip(self.functions, given, strict=True):
+            each.load_dump(ids, dump)

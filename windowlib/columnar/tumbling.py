@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ class TumblingEngine(Engine):
     """A tumbling window with ready-made summaries; the rows themselves are not kept."""
 
     way = "running summaries, piece by piece"
+    form = "tumbling"
 
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema, n=0, ref=0, known=False)
@@ -208,3 +210,13 @@ class TumblingEngine(Engine):
             for part, first in zip(parts, self.ledger.ref[ids].tolist(), strict=True):
                 part["ref"] = [first]
         return parts
+
+    def dump_content(self, ids: Places) -> dict[str, Any]:
+        """What the functions carry."""
+        return {**super().dump_content(ids), "summaries": self.summaries.dump(ids)}
+
+    def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over what the functions carry."""
+        super().load_content(ids, state)
+        self.summaries.grow(self.ledger.size)
+        self.summaries.load_dump(ids, state["summaries"])

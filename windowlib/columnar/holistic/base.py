@@ -6,7 +6,7 @@ is laid out whole, what was carried before what is new, and computed from that l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.dumps import column_of, dumped, lengths, need, packed, unpacked
 from windowlib.columnar.functions import Function
 from windowlib.columnar.holistic.kept import kept
 from windowlib.columnar.holistic.store import Ragged
@@ -243,6 +244,26 @@ class Holistic(Function):
     def load(self, ids: Places, saved: Sequence[Any], sizes: Places) -> None:
         """Take over the fold's saved states."""
         self._replace(ids, *self.loaded(saved))
+
+    def dump(self, ids: Places, held: Array) -> dict[str, Any]:
+        """The values that some partitions carry, side by side."""
+        content = self._carried(ids)
+        return {
+            "lengths": packed(self.store.lengths[ids]),
+            "columns": [dumped(each) for each in content.columns],
+            "weights": None if content.weights is None else packed(content.weights),
+        }
+
+    def load_dump(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over what `dump` gave, for other numbers of the partitions."""
+        sizes, columns, weights = lengths(state["lengths"], len(ids)), state["columns"], None
+        total = int(sizes.sum())
+        need(len(columns) == len(self.types), f"{len(columns)} columns")
+        if self.weighted:
+            weights = unpacked(state["weights"], np.int64, total)
+        pairs = zip(columns, self.types, strict=True)
+        content = Content(tuple(column_of(each, kind, total) for each, kind in pairs), weights)
+        self._replace(ids, content, sizes)
 
     def column(self, values: list[Any], which: int = 0) -> Column:
         """Python values as one of the function's columns; declined if that is not exact."""

@@ -35,13 +35,18 @@ class Pool:
 
     def pack(self, numbers: Array) -> Array:
         """Keep only these, and give their new numbers."""
+        renumbered, kept = self.packed(numbers)
+        self._columns = [] if kept is None else [kept]
+        self.size = 0 if kept is None else len(kept)
+        return renumbered
+
+    def packed(self, numbers: Array) -> tuple[Array, Column | None]:
+        """What these would be numbered if there were no others, and these values, if any."""
         known = numbers >= 0
         kept, again = np.unique(numbers[known], return_inverse=True)
-        self._columns = [self._whole().take(kept)] if self._columns else []
-        self.size = len(kept)
         renumbered = np.full(len(numbers), NOTHING, np.int64)
         renumbered[known] = again
-        return renumbered
+        return renumbered, self._whole().take(kept) if self._columns else None
 
     def _whole(self) -> Column:
         if len(self._columns) > 1:
