@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from windowlib.errors import ModelError, suggestion
+from windowlib.errors import ModelError, OperatorError, suggestion
 
 if TYPE_CHECKING:
     from windowlib.model import OperatorModel
@@ -22,6 +22,23 @@ class Hosted:
     output; with several, give a dict from the names of outputs to texts.
     """
     model: OperatorModel
+
+    def __call__(self: Operator, *frames: Any) -> Any:  # type: ignore[misc]
+        """The operator on Spark DataFrames, one an input: the DataFrame of its output.
+
+        Streaming or static; the same as `df.transform(op)` where there is one input.
+        `windowlib.spark.attach` takes what else there is to say.
+        """
+        for frame in frames:
+            if not hasattr(frame, "isStreaming"):
+                msg = (
+                    f"{self.name}({type(frame).__name__}): not a DataFrame of Spark's. Use "
+                    f"replay(op, rows) for plain rows."
+                )
+                raise OperatorError(msg)
+        from windowlib.spark.attach import attach
+
+        return attach(self)(*frames)
 
     def needs(self, port: int) -> tuple[str, ...] | None:
         """The columns that the rows of a port must have; None: whole rows, it may read anything.

@@ -106,14 +106,14 @@ class Plan:
         checks.frames(self.operator, frames)
         self.spark: Any = frames[0].sparkSession
         self.streaming = frames[0].isStreaming
-        self.timezone = self.spark.conf.get("spark.sql.session.timeZone")
+        self.timezone = str(self.spark.conf.get("spark.sql.session.timeZone"))
         for number, frame in enumerate(frames):
             self.operator.check_columns(frame.columns, number)
         checks.times(attached.times, frames, self.streaming)
         self.orders = checks.orders(self.operator)
         self.key = checks.key(self.operator, attached.key, frames)
         self.frames = [self._projected(frame, at) for at, frame in enumerate(frames)]
-        self.partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions"))
+        self.partitions = int(str(self.spark.conf.get("spark.sql.shuffle.partitions")))
         self.buckets = self._buckets()
         self.inputs = tuple(types.arrow_of(frame.schema, self.timezone) for frame in self.frames)
         self.nonce = uuid.uuid4().hex
@@ -125,7 +125,7 @@ class Plan:
         if needed is None:
             return frame
         order = self.orders[port]
-        wanted = {*needed, *(self.key[port] if self.key else ())}
+        wanted: set[Any] = {*needed, *(self.key[port] if self.key else ())}
         wanted |= {*(order if isinstance(order, tuple) else (order,)), self.attached.times}
         names = [name for name in frame.columns if name in wanted] or frame.columns[:1]
         return frame.select([F.col(f"`{name}`") for name in names])

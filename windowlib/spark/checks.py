@@ -8,7 +8,14 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from windowlib.errors import HostError, ModelError, OperatorError, OrderWarning, SchemaError, suggestion
+from windowlib.errors import (
+    HostError,
+    ModelError,
+    OperatorError,
+    OrderWarning,
+    SchemaError,
+    suggestion,
+)
 from windowlib.graph import Graph
 from windowlib.operator import Operator
 from windowlib.policies import PartitionAge
@@ -28,7 +35,9 @@ def is_operator(operator: object) -> None:
 
 def buckets(number: int | None) -> int | None:
     """A number of buckets, if one is given."""
-    if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+    if number is not None and (
+        isinstance(number, bool) or not isinstance(number, int) or number < 1
+    ):
         raise ModelError(f"attach(buckets={number!r}): not a number of buckets. Use 1 or more.")
     return number
 
@@ -36,13 +45,6 @@ def buckets(number: int | None) -> int | None:
 def frames(operator: Operator, given: Sequence[Any]) -> None:
     """Refuse anything but one DataFrame for each input, all streams or none."""
     inputs = [port.name for port in operator.model.inputs]
-    for frame in given:
-        if not hasattr(frame, "isStreaming"):
-            msg = (
-                f"{operator.name}({type(frame).__name__}): not a DataFrame. Use "
-                f"replay(op, rows) for plain rows."
-            )
-            raise OperatorError(msg)
     if len(given) != len(inputs):
         names = ", ".join(inputs)
         msg = (
@@ -81,7 +83,9 @@ def times(column: str | None, given: Sequence[Any], streaming: bool) -> None:
         if column is not None and column not in frame.columns:
             near = suggestion(column, frame.columns)
             columns = ", ".join(frame.columns)
-            raise SchemaError(f"attach(times={column!r}): no such column. Columns: {columns}.{near}")
+            raise SchemaError(
+                f"attach(times={column!r}): no such column. Columns: {columns}.{near}"
+            )
 
 
 def key(operator: Operator, given: tuple[str, ...] | None, sources: Sequence[Any]) -> Keys | None:

@@ -70,7 +70,7 @@ class Homes:
         while True:
             try:
                 caller = listener.accept()
-            except Exception:  # noqa: S112  # a stranger, or one that gave up
+            except Exception:  # a stranger, or one that gave up
                 continue
             threading.Thread(target=self._answer, args=(caller,), daemon=True).start()
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
+    StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
 )
@@ -33,15 +33,17 @@ class Processor(StatefulProcessor):
         """Name the state; this also runs on the driver."""
         self.handle, self.store = handle, Store(handle)
 
-    def handleInputRows(  # noqa: N802
-        self, key: Any, rows: Iterator[Any], timerValues: TimerValues  # noqa: N803
+    # Spark's names, not ours: it calls some of them by keyword.
+    # ruff: noqa: N802, N803
+    def handleInputRows(
+        self, key: Any, rows: Iterator[Any], timerValues: TimerValues
     ) -> Iterator[Row]:
         """Rows have come for a bucket, or a greeting."""
         chunks = tuple(Chunk(row.side, row.place, bytes(row.data)) for row in rows)
         return self._serve(chunks, timerValues, None)
 
-    def handleExpiredTimer(  # noqa: N802
-        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo  # noqa: N803
+    def handleExpiredTimer(
+        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[Row]:
         """Something is due in a bucket."""
         return self._serve((), timerValues, expiredTimerInfo.getExpiryTimeInMs())

@@ -54,8 +54,7 @@ class Job:
     @cached_property
     def code(self) -> bytes:
         """The operator as bytes, for whoever looks at the state without the program."""
-        code: bytes = cloudpickle.dumps(self.operator)
-        return code
+        return dumped(self.operator)
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class Unit:
         entry = snapshot = None
         size = request.saved + request.logged
         if request.changes:
-            entry = cloudpickle.dumps((request.now, request.chunks))
+            entry = dumped((request.now, request.chunks))
             if request.logged + len(entry) > request.saved:
                 snapshot, entry = self.snapshot(), None
             size = len(snapshot) if snapshot is not None else size + len(entry or b"")
@@ -192,8 +191,7 @@ class Unit:
 
     def snapshot(self) -> bytes:
         """Everything it holds."""
-        state: bytes = cloudpickle.dumps(self.running.snapshot(arrays=True))
-        return state
+        return dumped(self.running.snapshot(arrays=True))
 
     @classmethod
     def restored(cls, job: Job, nonce: str, snapshot: bytes, log: Sequence[bytes]) -> Unit:
@@ -210,6 +208,12 @@ class Unit:
         unit.nonce = nonce
         unit.gauges = {"partitions": unit.counters.read()["partitions"], "state_bytes": size}
         return unit
+
+
+def dumped(value: Any) -> bytes:
+    """A value as bytes, also if its class lives in the user's script."""
+    data: bytes = cloudpickle.dumps(value, protocol=5)  # type: ignore[no-untyped-call]
+    return data
 
 
 def takes_columns(running: Any, made: Sequence[Made]) -> None:
