@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
 from windowlib.errors import HostError
@@ -128,7 +128,7 @@ class Plan:
         wanted: set[Any] = {*needed, *(self.key[port] if self.key else ())}
         wanted |= {*(order if isinstance(order, tuple) else (order,)), self.attached.times}
         names = [name for name in frame.columns if name in wanted] or frame.columns[:1]
-        return frame.select([F.col(f"`{name}`") for name in names])
+        return frame.select([fn.col(f"`{name}`") for name in names])
 
     def _buckets(self) -> list[int]:
         wanted = self.attached.buckets or self.partitions
@@ -210,7 +210,7 @@ class Plan:
         mode = "ProcessingTime" if job.timed else "None"
         made = chunks.groupBy(BUCKET).transformWithState(Processor(job), OUTPUT_DDL, "Append", mode)
         name = f"windowlib {self.operator.name} {self.nonce[:8]}"
-        made = made.observe(name, *[F.sum(metric).alias(metric) for metric in METRICS])
+        made = made.observe(name, *[fn.sum(metric).alias(metric) for metric in METRICS])
         return made.mapInArrow(self.unpack(), self.output)
 
     def unpack(self) -> Unpack:

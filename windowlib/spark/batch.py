@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from windowlib.arrivals import Times
 from windowlib.errors import WindowlibWarning
@@ -38,7 +39,7 @@ def batch_plan(plan: Plan) -> DataFrame:
         warnings.warn(msg, WindowlibWarning, stacklevel=3)
     rows, order = _tagged(plan)
     if job.times is not None:
-        rows = rows.crossJoin(F.broadcast(_bounds(plan, job.times)))
+        rows = rows.crossJoin(fn.broadcast(_bounds(plan, job.times)))
     whole = rows.repartition(1 if len(plan.buckets) == 1 else plan.partitions, BUCKET)
     whole = whole.sortWithinPartitions(BUCKET, *order)
     return whole.mapInArrow(Run(job, plan.unpack()), plan.output)
@@ -53,13 +54,13 @@ def _tagged(plan: Plan) -> tuple[DataFrame, list[Any]]:
         own = _names(orders[side]) if ordered else []
         own = own or _names(plan.attached.times)
         keys = [f"_key{at}" for at in range(len(own))]
-        columns = [F.col(f"`{name}`") for name in frame.columns if name != BUCKET]
+        columns = [fn.col(f"`{name}`") for name in frame.columns if name != BUCKET]
         tagged = frame.select(
-            F.col(BUCKET),
-            F.lit(side).alias(SIDE),
-            F.monotonically_increasing_id().alias(PLACE),
-            *[F.col(f"`{name}`").alias(key) for name, key in zip(own, keys, strict=True)],
-            F.struct(*columns).alias(f"_{side}"),
+            fn.col(BUCKET),
+            fn.lit(side).alias(SIDE),
+            fn.monotonically_increasing_id().alias(PLACE),
+            *[fn.col(f"`{name}`").alias(key) for name, key in zip(own, keys, strict=True)],
+            fn.struct(*columns).alias(f"_{side}"),
         )
         found = tagged if found is None else found.unionByName(tagged, allowMissingColumns=True)
     assert found is not None
@@ -74,10 +75,10 @@ def _bounds(plan: Plan, times: str) -> DataFrame:
     """When the first row of all arrives, and the last."""
     found = None
     for frame in plan.frames:
-        column = frame.select(F.col(f"`{times}`").alias("at"))
+        column = frame.select(fn.col(f"`{times}`").alias("at"))
         found = column if found is None else found.union(column)
     assert found is not None
-    return found.agg(F.min("at").alias(START), F.max("at").alias(END))
+    return found.agg(fn.min("at").alias(START), fn.max("at").alias(END))
 
 
 class Run:
@@ -117,6 +118,6 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, int, pa.RecordBatch]]:
     buckets, sides = (batch.column(name).to_numpy() for name in (BUCKET, SIDE))
     changes = (np.diff(buckets) != 0) | (np.diff(sides) != 0)
     cuts = [0, *(np.flatnonzero(changes) + 1).tolist(), batch.num_rows]
-    for lo, hi in zip(cuts[:-1], cuts[1:], strict=True):
+    for lo, hi in pairwise(cuts):
         rows = batch.column(f"_{sides[lo]}").slice(lo, hi - lo)
         yield int(buckets[lo]), int(sides[lo]), pa.RecordBatch.from_struct_array(rows)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 from pyspark.sql.types import DataType, NumericType
 
 SEED = 42
@@ -67,10 +67,12 @@ def _signed(value: int) -> int:
 def bucket_column(columns: Sequence[str], kinds: Sequence[DataType], buckets: Sequence[int]) -> Any:
     """A column with the bucket of each row: equal keys, equal buckets."""
     if len(buckets) == 1 or not columns:
-        return F.lit(buckets[0]).cast("int")
-    keys = [F.col(f"`{name}`").cast(kind) for name, kind in zip(columns, kinds, strict=True)]
-    at = F.pmod(F.xxhash64(*keys), F.lit(len(buckets))) + 1
-    return F.element_at(F.array(*[F.lit(bucket) for bucket in buckets]), at.cast("int")).cast("int")
+        return fn.lit(buckets[0]).cast("int")
+    keys = [fn.col(f"`{name}`").cast(kind) for name, kind in zip(columns, kinds, strict=True)]
+    at = fn.pmod(fn.xxhash64(*keys), fn.lit(len(buckets))) + 1
+    return fn.element_at(fn.array(*[fn.lit(bucket) for bucket in buckets]), at.cast("int")).cast(
+        "int"
+    )
 
 
 def common_kinds(sides: Sequence[Sequence[DataType]]) -> list[Any]:
