@@ -119,5 +119,6 @@ def taken(
             return outcome, head.home
         unit = Unit.restored(job, head.nonce, *load(head))
     outcome = unit.step(request)
+    outcome.counts["loads"] = int(head is not None)
     HOMES.keep(unit)
     return outcome, HOMES.address

@@ -20,7 +20,7 @@ from windowlib.spark.merging import in_turn
 from windowlib.spark.packing import HELLO, Chunk, packed, unpacked
 from windowlib.spark.types import fitted
 
-COUNTS = ("rows_in", "rows_out", "fired", "evicted", "late", "partitions_evicted")
+COUNTS = ("rows_in", "rows_out", "fired", "evicted", "late", "partitions_evicted", "loads")
 """What a micro-batch did, which adds up over buckets and batches."""
 GAUGES = ("partitions", "state_bytes")
 """What there is, of which a bucket reports the change."""
