@@ -31,6 +31,7 @@ bench: env
 	$(BIN)/python -m bench core
 	$(BIN)/python -m bench operators
 	$(BIN)/python -m bench columnar
+	$(BIN)/python -m bench spark
 
 soak: env
 	$(BIN)/python -m tests.soak.drift

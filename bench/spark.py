@@ -55,6 +55,9 @@ class Scale(NamedTuple):
     memory: str = "6g"
 
 
+FULL = Scale()
+
+
 class Bench:
     """A session, a folder for files and checkpoints, and a way to time queries."""
 
@@ -64,22 +67,23 @@ class Bench:
         self.spark.sparkContext.setLogLevel("ERROR")
 
     def files(self, name: str, batches: Sequence[tuple[int, int]]) -> Path:
-        """Parquet files, one a micro-batch, of so many rows with so many keys."""
+        """Parquet files, two a micro-batch, of so many rows with so many keys."""
         to = self.folder / name
         to.mkdir()
         rng, at = np.random.default_rng(7), 0
         for number, (rows, keys) in enumerate(batches):
             ts = np.arange(at, at + rows) * 1_000_000 // keys  # a key has a row a second
             key, value = rng.integers(0, keys, rows), rng.random(rows)
-            pq.write_table(
-                pa.table({"ts": ts, "key": key, "value": value}), to / f"{number}.parquet"
-            )
+            table = pa.table({"ts": ts, "key": key, "value": value})
+            for half in (0, 1):  # so that both cores have something to read
+                part = table.slice(half * rows // 2, rows // 2)
+                pq.write_table(part, to / f"{number:03}-{half}.parquet")
             at += rows
         return to
 
     def seconds(self, files: Path, query: Query) -> list[float]:
         """How long each micro-batch took."""
-        source = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        source = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 2)
         checkpoint = tempfile.mkdtemp(dir=self.folder)
         sink = query(source.parquet(str(files))).writeStream.format("noop")
         running = sink.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
@@ -126,13 +130,15 @@ def _same(batches: Iterator[Any]) -> Iterator[Any]:
 
 def own_tumbling(rows: DataFrame) -> DataFrame:
     """Spark's window of as many seconds as ours has rows; a key has a row a second."""
-    return _own(rows, fn.window("at", f"{SIZE} seconds")).agg(fn.avg("value"))
+    found: DataFrame = _own(rows, fn.window("at", f"{SIZE} seconds")).agg(fn.avg("value"))
+    return found
 
 
 def own_sliding(rows: DataFrame) -> DataFrame:
     """The same, sliding."""
     window = fn.window("at", f"{SIZE} seconds", f"{SLIDE} seconds")
-    return _own(rows, window).agg(fn.avg("value"), fn.max("value"))
+    found: DataFrame = _own(rows, window).agg(fn.avg("value"), fn.max("value"))
+    return found
 
 
 def _own(rows: DataFrame, window: Any) -> Any:
@@ -173,7 +179,7 @@ def by_key(rows: DataFrame) -> DataFrame:
 # -- the measures ---------------------------------------------------------------------------------
 
 
-def run(scale: Scale = Scale()) -> list[Measure]:
+def run(scale: Scale = FULL) -> list[Measure]:
     """All measures of the Spark host."""
     folder = Path(tempfile.mkdtemp(prefix="windowlib-bench-"))
     try:
