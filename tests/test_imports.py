@@ -15,6 +15,7 @@ PACKAGE = ROOT / "windowlib"
 FILES = sorted(PACKAGE.rglob("*.py"))
 OPERATORS = sorted((ROOT / "operators").rglob("*.py"))
 COLUMNAR = PACKAGE / "columnar"
+SPARK = PACKAGE / "spark"
 COMPILED = {"compiled", "speed"}  # need numba, and are loaded where it is installed
 # What is built on the library, and what the command line is made of.
 TOOLS = {"cli", "conformance", "demo", "samples", "svg", "timeline", "trace"}
@@ -120,7 +121,12 @@ other.restore(pickle.loads(pickle.dumps(window.snapshot())))
 
 def columnar(path):
     """Whether a module works on arrays, and may need what the library does not."""
-    return COLUMNAR in path.parents
+    return COLUMNAR in path.parents or on_spark(path)
+
+
+def on_spark(path):
+    """Whether a module is of the Spark host."""
+    return SPARK in path.parents
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["the library", "its arrays"])
@@ -194,6 +200,7 @@ def test_the_operators_have_our_name_too():
 @pytest.mark.parametrize("path", [p for p in FILES if p != FACADE], ids=module_of)
 def test_a_module_imports_the_standard_library_and_windowlib(path):
     arrays = {"numpy", "pyarrow"} if columnar(path) else set()
+    arrays |= {"pyspark"} if on_spark(path) else set()
     compiled = {"numba"} if columnar(path) and path.stem in COMPILED else set()
     ours = {"windowlib"} | arrays | compiled
     assert tops(known(path, anywhere=False)) <= sys.stdlib_module_names | ours
