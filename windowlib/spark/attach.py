@@ -159,7 +159,7 @@ class Plan:
 
     def job(self) -> Job:
         """What every bucket runs."""
-        return Job(
+        job = Job(
             operator=self.operator,
             inputs=self.inputs,
             outputs=self.outputs,
@@ -172,13 +172,15 @@ class Plan:
             times=self.attached.times,
             clock=self.attached.clock,
         )
+        assert job.code  # worked out here, once, and sent along
+        return job
 
     def about(self) -> dict[str, str]:
         """Whatever must not change as long as a checkpoint lives."""
         found = self.operator.describe()
-        for number, schema in enumerate(self.inputs):
-            name = self.operator.model.inputs[number].name
-            found[f"columns of {name}"] = ", ".join(f"{f.name} {f.type}" for f in schema)
+        for port, frame in zip(self.operator.model.inputs, self.frames, strict=True):
+            columns = [f"{field.name} {field.dataType.simpleString()}" for field in frame.schema]
+            found[f"columns of {port.name}"] = ", ".join(columns)
         found["key"] = "; ".join(", ".join(columns) for columns in self.key or ())
         found["buckets"] = str(len(self.buckets))
         return found

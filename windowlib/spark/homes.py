@@ -14,6 +14,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from multiprocessing.connection import Client, Connection, Listener
@@ -24,29 +25,37 @@ from windowlib.spark.unit import Job, Outcome, Request, Unit
 
 ROOM = 256
 """Buckets that one worker keeps at most; of more, those that were not used for longest go."""
+PATIENCE = 600.0
+"""Seconds after which a bucket that nobody asks for is no longer kept."""
 
 
 class Homes:
     """The buckets that this process keeps."""
 
     def __init__(self) -> None:
-        self._units: OrderedDict[tuple[str, str], Unit] = OrderedDict()
+        self._units: OrderedDict[tuple[str, str], tuple[float, Unit]] = OrderedDict()
         self._lock = threading.Lock()
         self._address = ""
 
     def keep(self, unit: Unit) -> None:
         """Keep a bucket for the next micro-batch."""
+        now = time.monotonic()
         with self._lock:
-            self._units[unit.job.nonce, unit.nonce] = unit
-            while len(self._units) > ROOM:
+            self._units[unit.job.nonce, unit.nonce] = now, unit
+            while len(self._units) > ROOM or self._since() < now - PATIENCE:
                 self._units.popitem(last=False)
+
+    def _since(self) -> float:
+        """When the bucket was last used that was not used for longest."""
+        return next(iter(self._units.values()))[0]
 
     def step(self, nonce: str, request: Request) -> Outcome | None:
         """Let a bucket in exactly this state take a micro-batch; None if it is not here."""
         with self._lock:
-            unit = self._units.pop((request.job, nonce), None)
-        if unit is None:
+            found = self._units.pop((request.job, nonce), None)
+        if found is None:
             return None
+        _, unit = found
         outcome = unit.step(request)  # if it fails, the bucket is no longer kept
         self.keep(unit)
         return outcome
