@@ -16,7 +16,7 @@ import pyarrow as pa
 from windowlib import snapshot
 from windowlib.arrivals import Times
 from windowlib.columnar.decline import Decline
-from windowlib.columnar.dumps import need
+from windowlib.columnar.dumps import need, whole
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.failed import failure_of
 from windowlib.columnar.firings import Firings
@@ -286,6 +286,17 @@ class Batches(Ticks):
                 f"it was, or restore a snapshot that was taken without arrays=True."
             )
             raise StateVersionError(msg) from reason
+
+    def manner(self) -> dict[str, Any] | None:
+        """What batches look like, and how many are left to the event engine."""
+        return {"schema": self.schema, "pause": self._pause, "wait": self._wait}
+
+    def put_manner(self, manner: Mapping[str, Any] | None) -> None:
+        """Take batches as `manner` said; None: as at first."""
+        found = {"schema": None, "pause": 0, "wait": 0} if manner is None else manner
+        pause, wait = (whole(found[name], name) for name in ("pause", "wait"))
+        need(isinstance(found["schema"], pa.Schema | None), "no schema")
+        self.schema, self._pause, self._wait = found["schema"], pause, wait
 
     def _made(self, schema: pa.Schema, dump: Mapping[str, Any]) -> Engine:
         from windowlib.columnar.choice import engine_for
