@@ -42,15 +42,15 @@ class Totals:
         """The figures as text, to fit a terminal.
 
         >>> print(*Totals(batches=2, rows_in=1000, rows_out=30).lines(), sep="\\n")
-        batches            2   rows in        1,000   rows out          30
-        fired              0   evicted            0   late               0
-        partitions         0   evicted            0   state            0 B
+        batches               2  rows in           1,000  rows out             30
+        fired                 0  evicted               0  late                  0
+        partitions            0  evicted               0  state               0 B
         """
         found = _lines(self)
         if self.missed:
             found.append(f"{self.missed:,} batches are missing: nobody looked in time")
         for name, totals in self.operators.items():
-            found += [name, *(f"  {line}" for line in _lines(totals)[0:])]
+            found += [name, *(f"  {line}" for line in _lines(totals))]
         return found
 
     def line(self) -> str:
@@ -83,8 +83,8 @@ def _lines(totals: Totals) -> list[str]:
         [("fired", totals.fired), ("evicted", totals.evicted), ("late", totals.late)],
         [("partitions", totals.partitions), ("evicted", totals.partitions_evicted)],
     ]
-    lines = ["   ".join(f"{name:<8}{n:>12,}" for name, n in row) for row in cells]
-    return [*lines[:2], f"{lines[2]}   {'state':<8}{size_text(totals.state_bytes):>12}"]
+    lines = ["  ".join(f"{name:<10}{n:>13,}" for name, n in row) for row in cells]
+    return [*lines[:2], f"{lines[2]}  {'state':<10}{size_text(totals.state_bytes):>13}"]
 
 
 def _escaped(text: str) -> str:
@@ -117,6 +117,7 @@ class Sums:
         self._batches: dict[str, int] = {}
         self._current: list[str] = []
         self._last: dict[str, int] = {}  # the last batch of each run
+        self._empty: set[tuple[str, int]] = set()  # batches that had nothing for us, until now
         self._count = self._missed = 0
 
     def add(self, progress: Any) -> bool:
@@ -125,9 +126,13 @@ class Sums:
         found = _part(progress, "observedMetrics") or {}
         ours = {name: row for name, row in found.items() if name.startswith(PREFIX)}
         last = self._last.get(run)
+        if not ours:
+            self._empty.add((run, batch))
         if not ours or (last is not None and batch <= last):
             return False
-        self._missed += 0 if last is None else batch - last - 1
+        between = range(batch if last is None else last + 1, batch)
+        self._missed += sum((run, each) not in self._empty for each in between)
+        self._empty.clear()
         self._last[run] = batch
         self._count += 1
         self._current = list(ours)
@@ -144,8 +149,8 @@ class Sums:
         by_name: dict[str, Totals] = {}
         if len(self._current) > 1:
             for name in self._current:
-                label = name.removeprefix(PREFIX)
-                by_name[label] = Totals(batches=self._batches[name], **self._sums[name])
+                sums: dict[str, Any] = {"batches": self._batches[name], **self._sums[name]}
+                by_name[name.removeprefix(PREFIX)] = Totals(**sums)
         return Totals(
             batches=self._count,
             missed=self._missed,

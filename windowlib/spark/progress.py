@@ -19,8 +19,11 @@ def progress(query: Any, every: float = 1.0, out: TextIO | None = None) -> Total
     """Show what the operators of a query do, until it ends or Ctrl-C; the totals.
 
     In a terminal it is a block that stays in its place, in a notebook a table, and elsewhere
-    one line whenever something has changed. Ctrl-C ends the watching, not the query. If the query
-    has failed, its exception is raised after the last figures.
+    one line whenever something has changed. It starts with the batches that Spark still knows,
+    which are the last 100; a `Listener` has seen them all.
+
+    Ctrl-C ends the watching, not the query. If the query has failed, its exception is raised after
+    the last figures.
 
     Args:
         query: what `start()` gave.
@@ -51,9 +54,10 @@ def progress(query: Any, every: float = 1.0, out: TextIO | None = None) -> Total
     return sums.totals()
 
 
-def look(query: Any, sums: Sums) -> bool:
-    """Add what is new among the batches that Spark still knows; whether anything was."""
-    return any([sums.add(each) for each in query.recentProgress])
+def look(query: Any, sums: Sums) -> None:
+    """Add what is new among the batches that Spark still knows."""
+    for each in query.recentProgress:
+        sums.add(each)
 
 
 class View:

@@ -11,7 +11,7 @@ from windowlib.spark.types import PORT, PORTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import DataStreamWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     Target = str | Callable[[DataFrame, int], None]
 
