@@ -62,8 +62,8 @@ def inspect_state(
     The columns: `id`, the number that Spark gives the operator in the query; `operator`, its
     name, in a graph that of the node; `bucket`; `input` and its `window`; `key`; `size`, the tuples
     in it; `inserted`, the tuples that ever came in; `oldest` and `newest` tuple; `content`, the
-    newest tuples up to `limit`, or the value of the summary that stands for them; `bucket_bytes`,
-    the state of the whole bucket. Keys and contents are JSON texts.
+    newest tuples up to `limit`, or the value of the summary or the slices that stand for them;
+    `bucket_bytes`, the state of the whole bucket. Keys and contents are JSON texts.
 
     An operator without windows that keeps something, or one of your own that has a `snapshot`, has
     one row more per bucket, without an `input`, whose content is that.
@@ -276,11 +276,19 @@ def _subwindow(window: Window[Any, Any], key: Any, limit: int) -> dict[str, Any]
     try:
         tuples = window[key]
     except AccessError:  # a summary stands for them
-        return row | {"content": json_text(window.summary(key).value())}
+        return row | {"content": json_text(_summary(window, key))}
     if not tuples:
         return row
     row |= {"oldest": json_text(tuples[0]), "newest": json_text(tuples[-1])}
     return row | {"content": json_text(tuples[max(len(tuples) - limit, 0) :])}
+
+
+def _summary(window: Window[Any, Any], key: Any) -> Any:
+    """The value of a summary; slices have none until a trigger puts them together."""
+    try:
+        return window.summary(key).value()
+    except AccessError:
+        return window._save_summary(window._subs[key])
 
 
 def json_text(value: Any) -> str:

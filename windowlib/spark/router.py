@@ -106,9 +106,9 @@ def _columns(
     port: str, ports: Mapping[str, Sequence[str]], columns: Sequence[str]
 ) -> list[str]:  # fmt: skip
     """The columns of one output, and those that no output has: the user has added them."""
-    foreign = {column for name in ports if name != port for column in ports[name]}
-    unwanted = (foreign - set(ports[port])) | {PORT}
-    return [column for column in columns if column not in unwanted]
+    known = {PORT}.union(*ports.values())
+    own = [column for column in ports[port] if column in columns]
+    return own + [column for column in columns if column not in known]
 
 
 class Router:
