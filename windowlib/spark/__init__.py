@@ -1,6 +1,19 @@
 """Windows inside Spark: attach any operator to a DataFrame, streaming or static."""
 
 from windowlib.spark.attach import Attached, attach
+from windowlib.spark.inspect import inspect_state
+from windowlib.spark.metrics import Listener, Totals
+from windowlib.spark.progress import progress
+from windowlib.spark.router import split
 from windowlib.spark.session import session
 
-__all__ = ["Attached", "attach", "session"]
+__all__ = [
+    "Attached",
+    "Listener",
+    "Totals",
+    "attach",
+    "inspect_state",
+    "progress",
+    "session",
+    "split",
+]

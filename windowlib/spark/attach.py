@@ -128,7 +128,7 @@ class Plan:
         wanted: set[Any] = {*needed, *(self.key[port] if self.key else ())}
         wanted |= {*(order if isinstance(order, tuple) else (order,)), self.attached.times}
         names = [name for name in frame.columns if name in wanted] or frame.columns[:1]
-        return frame.select([fn.col(f"`{name}`") for name in names])
+        return frame.select([f"`{name}`" for name in names])
 
     def _buckets(self) -> list[int]:
         wanted = self.attached.buckets or self.partitions
