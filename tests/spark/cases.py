@@ -70,6 +70,8 @@ class Spread(Operator):
         self._tell(window, key)
 
     def _tell(self, window, key):
+        if not len(window[key]):
+            return  # of which there is one for each bucket
         xs = [t["x"] for t in window[key] if t["x"] is not None]
         self.windows_of[key] = self.windows_of.get(key, 0) + 1
         self.emit(k=key, spread=max(xs) - min(xs) if xs else None, windows=self.windows_of[key])
@@ -321,6 +323,8 @@ TIMED: dict[str, Case] = {
     "age": Case(
         Aggregate(
             Tumbling(Count(50), **BY, forget=PartitionAge("15s")), OUT, evicted_partitions="emit"
-        )
+        ),
+        key=None,
+        attach={"buckets": 1},
     ),
 }

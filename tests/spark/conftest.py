@@ -23,6 +23,7 @@ def spark():
         spark__driver__memory="1g",
         spark__driver__host="127.0.0.1",
         spark__sql__streaming__metricsEnabled="false",
+        spark__sql__adaptive__enabled="false",
         spark__sql__files__minPartitionNum=1,
     )
     found.sparkContext.setLogLevel("OFF")
