@@ -1,5 +1,16 @@
 """Windows inside Spark: attach any operator to a DataFrame, streaming or static."""
 
+from windowlib.errors import HostError
+
+try:
+    import pyspark  # noqa: F401
+except ImportError as error:
+    msg = (
+        "windowlib.spark: PySpark is not installed, and operators run on DataFrames with it. "
+        'Install it: pip install "windowlib[spark]".'
+    )
+    raise HostError(msg) from error
+
 from windowlib.spark.attach import Attached, attach
 from windowlib.spark.inspect import inspect_state
 from windowlib.spark.metrics import Listener, Totals

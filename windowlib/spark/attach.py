@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
-from windowlib.errors import HostError
 from windowlib.operator import Operator
 from windowlib.spark import checks, types
 from windowlib.spark.batch import batch_plan
@@ -206,8 +205,7 @@ class Plan:
         for side, frame in enumerate(self.bucketed()):
             packed = frame.mapInArrow(Pack(side, self.buckets, self.nonce), CHUNK_DDL)
             chunks = packed if chunks is None else chunks.union(packed)
-        if chunks is None:
-            raise HostError(f"{self.operator.name}(): no DataFrame. Pass one for each input.")
+        assert chunks is not None  # every operator has an input
         job = self.job()
         mode = "ProcessingTime" if job.timed else "None"
         made = chunks.groupBy(BUCKET).transformWithState(Processor(job), OUTPUT_DDL, "Append", mode)
