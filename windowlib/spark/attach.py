@@ -181,6 +181,7 @@ class Plan:
             found[f"columns of {name}"] = ", ".join(f"{f.name} {f.type}" for f in schema)
         found["key"] = "; ".join(", ".join(columns) for columns in self.key or ())
         found["buckets"] = str(len(self.buckets))
+        found["spark.sql.shuffle.partitions"] = str(self.partitions)  # the buckets' numbers
         return found
 
     def kinds(self) -> list[Any]:
