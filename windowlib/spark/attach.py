@@ -182,6 +182,7 @@ class Plan:
             found[f"columns of {port.name}"] = ", ".join(columns)
         found["key"] = "; ".join(", ".join(columns) for columns in self.key or ())
         found["buckets"] = str(len(self.buckets))
+        found["spark.sql.shuffle.partitions"] = str(self.partitions)  # the buckets' numbers
         return found
 
     def kinds(self) -> list[Any]:
