@@ -466,7 +466,7 @@ def test_the_subwindows_of_a_checkpoint_are_those_of_a_replay(spark, tmp_path):
             for row in subwindows(open_with(op, rows_of(rows)))
         ]
         assert sorted(want) == sorted(tuple(row[name] for name in columns) for row in found)
-        assert 6 == len(found)
+        assert 3 == sum(row.operator == "Aggregate" for row in found)
         assert {0} == {row.id for row in found}
     with pytest.raises(HostError, match=r"batch_id=9\): no such batch .* Batches: 0 to 3"):
         inspect_state(checkpoint, batch_id=9)
@@ -531,5 +531,5 @@ def test_mistakes_of_inspect_state(spark, tmp_path, monkeypatch):
     moved = type("Gone", (Aggregate,), {})
     assert 3 == inspect_state(checkpoint, operator=moved(window, n=agg.count())).count()
     other = Tumbling(Count(7), by="k", order_by="ts")
-    with pytest.raises(StateVersionError, match=r"evict=Count\(100\)"):
+    with pytest.raises(StateVersionError, match=r"evict=Count\(size=100\)"):
         inspect_state(checkpoint, operator=moved(other, n=agg.count()))

@@ -266,8 +266,8 @@ def subwindows(running: Running, limit: int = LIMIT) -> Iterator[dict[str, Any]]
             for key in window.keys():  # noqa: SIM118 - the same, and says that they are keys
                 about = {"operator": op.name, "input": port.name, "window": str(window.spec)}
                 yield about | _subwindow(window, key, limit)
-    theirs = not type(op).__module__.startswith("operators")
-    if own is not None and (theirs or not any(op.containers)):
+    theirs = not type(op).snapshot.__module__.startswith("operators.")
+    if own is not None and (theirs or all(window is None for window in op.containers)):
         yield {"operator": op.name, "content": json_text(own)}
 
 
