@@ -207,7 +207,7 @@ def test_an_operator_runs_once_however_many_targets_and_whatever_they_read(spark
     for each in query.recentProgress:
         sums.add(each)
     assert (6, 1) == (sums.totals().rows_in, sums.totals().late)
-    (left,) = inspect_state(str(tmp_path / "chk")).collect()
+    (left,) = inspect_state(tmp_path / "chk").collect()
     assert ('"a"', 1, 5) == (left.key, left.size, left.inserted)
 
 
@@ -496,7 +496,7 @@ def test_an_operators_own_state_is_listed_and_several_operators_have_numbers(spa
     out = stream_of(spark, written(tmp_path / "in", rows_of(range(9)))).transform(firsts)
     out = out.transform(Aggregate(Tumbling(Count(9), by="k", order_by=None), n=agg.sum("v")))
     run(out.writeStream.foreachBatch(ignored), tmp_path / "chk")
-    found = inspect_state(str(tmp_path / "chk")).collect()
+    found = inspect_state(tmp_path / "chk").collect()
     assert {0, 1} == {row.id for row in found}
     own = [row for row in found if row.input is None]
     assert {"Firsts"} == {row.operator for row in own}

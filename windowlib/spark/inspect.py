@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ ROWS = 1000
 
 
 def inspect_state(
-    checkpoint: str,
+    checkpoint: str | PathLike[str],
     spark: SparkSession | None = None,
     operator: Operator | None = None,
     *,
@@ -76,6 +77,7 @@ def inspect_state(
         batch_id: after which batch; the last that was committed unless given.
         limit: how many tuples of a subwindow `content` has at most.
     """
+    checkpoint = str(checkpoint)
     if spark is None:
         from windowlib.spark.session import session
 
