@@ -38,6 +38,7 @@ from windowlib.spark import Listener, Totals, attach, inspect_state, progress, s
 from windowlib.spark.inspect import json_text, subwindows
 from windowlib.spark.metrics import Sums
 from windowlib.spark.progress import View, notebook
+from windowlib.spark.store import Head, assembled, check_format
 
 KINDS = {"ts": LongType(), "k": StringType(), "v": DoubleType(), "unread": StringType()}
 COLUMNS = StructType([StructField(name, kind) for name, kind in KINDS.items()])
@@ -501,6 +502,15 @@ def test_an_operators_own_state_is_listed_and_several_operators_have_numbers(spa
     own = [row for row in found if row.input is None]
     assert {"Firsts"} == {row.operator for row in own}
     assert 3 == sum(json.loads(row.content)["seen"] for row in own)
+
+
+def test_state_that_cannot_be_read_is_refused():
+    head = Head(1, 0, "", "", "", "{}", b"", 0, 0, 0, pages=1, entries=1, data=None)
+    assert (b"ab", [b"c"]) == assembled(head, {(0,): b"ab", (-1,): b"c"}.get)
+    with pytest.raises(StateVersionError, match="lacks page -1"):
+        assembled(head, {(0,): b"ab"}.get)
+    with pytest.raises(StateVersionError, match="state of format 7"):
+        check_format(7)
 
 
 def test_what_json_has_no_form_for_is_a_text():
