@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ ROWS = 1000
 
 
 def inspect_state(
-    checkpoint: str,
+    checkpoint: str | PathLike[str],
     spark: SparkSession | None = None,
     operator: Operator | None = None,
     *,
@@ -76,6 +77,7 @@ def inspect_state(
         batch_id: after which batch; the last that was committed unless given.
         limit: how many tuples of a subwindow `content` has at most.
     """
+    checkpoint = str(checkpoint)
     if spark is None:
         from windowlib.spark.session import session
 
@@ -266,8 +268,8 @@ def subwindows(running: Running, limit: int = LIMIT) -> Iterator[dict[str, Any]]
             for key in window.keys():  # noqa: SIM118 - the same, and says that they are keys
                 about = {"operator": op.name, "input": port.name, "window": str(window.spec)}
                 yield about | _subwindow(window, key, limit)
-    theirs = not type(op).__module__.startswith("operators")
-    if own is not None and (theirs or not any(op.containers)):
+    theirs = not type(op).snapshot.__module__.startswith("operators.")
+    if own is not None and (theirs or all(window is None for window in op.containers)):
         yield {"operator": op.name, "content": json_text(own)}
 
 
