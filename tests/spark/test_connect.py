@@ -41,23 +41,22 @@ START = """
         builder = builder.config(*setting.split("=", 1))
     spark = builder.config(PROVIDER, ROCKSDB).config("spark.ui.enabled", "false").getOrCreate()
     here = Path({here!r})
-    peaks = job.operators()["peaks"]
+    means = job.operators()["means"]
     inputs = str(here / "in0")
-    static = spark.read.schema(job.SCHEMA).parquet(inputs).transform(peaks)
+    static = spark.read.schema(job.SCHEMA).parquet(inputs).transform(means)
     stream = spark.readStream.schema(job.SCHEMA).option("maxFilesPerTrigger", 2).parquet(inputs)
 """
 
 
-def told(directory, program, python, cwd):
-    """What a client says, whose server has a certain Python."""
+def told(directory, program, python, path=""):
+    """What a client says, whose server has a certain Python and Python path."""
     start = textwrap.dedent(START).format(
         root=str(killing.ROOT), here=str(directory), quick=killing.QUICK
     )
-    env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     run = subprocess.run(
         [sys.executable, "-c", start + textwrap.dedent(program)],
-        cwd=cwd,
-        env=env | {"PYSPARK_PYTHON": python},
+        cwd=directory,
+        env=os.environ | {"PYSPARK_PYTHON": python, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         timeout=killing.PATIENCE,
@@ -71,21 +70,20 @@ def test_streams_and_static_frames_on_connect_give_the_same_rows(tmp_path):
     job.write_input(tmp_path)
     program = """
     rows = [row.asDict() for row in static.collect()]
-    print("static", job.by_key(rows) == job.expected("peaks"))
+    print("static", job.by_key(rows) == job.expected("means"))
     def write(frame, batch):
         frame.write.mode("overwrite").json(str(here / f"out-{batch}"))
-    writer = stream.transform(peaks).writeStream.foreachBatch(write)
+    writer = stream.transform(means).writeStream.foreachBatch(write)
     writer = writer.option("checkpointLocation", str(here / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
-    schema = peaks.output
-    made = [row for n in range(3) for row in spark.read.schema(schema)
-            .json(str(here / f"out-{n}")).orderBy("first").collect()]
-    print("stream", job.by_key([row.asDict() for row in made]) == job.expected("peaks"))
+    made = [row for n in range(3) for row in spark.read.schema(static.schema)
+            .json(str(here / f"out-{n}")).orderBy("at").collect()]
+    print("stream", job.by_key([row.asDict() for row in made]) == job.expected("means"))
     (metrics,) = query.lastProgress["observedMetrics"].values()
     print("rows", metrics["rows_in"])
     """
-    said = told(tmp_path, program, sys.executable, killing.ROOT)
+    said = told(tmp_path, program, sys.executable, str(killing.ROOT))
     assert said.splitlines() == ["static True", "stream True", f"rows {2 * job.ROWS}"]
 
 
@@ -95,13 +93,13 @@ def test_a_server_without_the_package_runs_static_frames_and_refuses_streams(tmp
     from windowlib.errors import HostError
     for _ in range(2):
         try:
-            stream.transform(peaks)
+            stream.transform(means)
         except HostError as error:
             print(error)
         rows = [row.asDict() for row in static.collect()]
-        print(job.by_key(rows) == job.expected("peaks"))
+        print(job.by_key(rows) == job.expected("means"))
     """
-    said = told(tmp_path, program, killing.bare_python(tmp_path), tmp_path)
+    said = told(tmp_path, program, killing.bare_python(tmp_path))
     message = (
         "a stream on Spark Connect needs windowlib on the server, because files that a client "
         "sends do not reach streams. Run there, with the Python of its workers: "

@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from windowlib.errors import HostError
 
+ARCHIVE = "windowlib.zip"
 PACKAGES = ("windowlib", "operators")
 _shipped: WeakSet[Any] = WeakSet()
 _checked: WeakSet[Any] = WeakSet()
@@ -41,18 +42,20 @@ def check_server(spark: Any) -> None:
     if not is_connect(spark) or spark in _checked:
         return
 
+    name = ARCHIVE
+
     def look(batches: Iterable[Any]) -> Iterator[Any]:  # inside, so that it travels as code
-        from importlib.util import find_spec
+        import sys
 
         import pyarrow
 
+        own = [place for place in sys.path if not place.endswith(name)]  # without what we sent
         for _ in batches:
-            found = find_spec("windowlib")
-            origin = "" if found is None else str(found.origin)
-            yield pyarrow.record_batch({"origin": [origin]})
+            found = any(finder.find_spec("windowlib", own) for finder in sys.meta_path)
+            yield pyarrow.record_batch({"found": [found]})
 
-    (row,) = spark.range(0, 1, 1, 1).mapInArrow(look, "origin string").collect()
-    if not row.origin or ".zip" in row.origin:
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(look, "found boolean").collect()
+    if not row.found:
         msg = (
             "a stream on Spark Connect needs windowlib on the server, because files that a client "
             "sends do not reach streams. Run there, with the Python of its workers: "
@@ -65,7 +68,7 @@ def check_server(spark: Any) -> None:
 def archive() -> Path:
     """The package as a zip file that Python can import from."""
     root = Path(__file__).resolve().parents[2]
-    to = Path(tempfile.mkdtemp(prefix="windowlib-")) / "windowlib.zip"
+    to = Path(tempfile.mkdtemp(prefix="windowlib-")) / ARCHIVE
     with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as out:
         for package in PACKAGES:
             for path in sorted((root / package).rglob("*.py")):
