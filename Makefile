@@ -42,6 +42,7 @@ bench: env
 
 soak: env
 	$(BIN)/python -m tests.soak.drift
+	$(BIN)/python -m tests.soak.kills
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info bench/out

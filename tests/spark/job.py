@@ -1,6 +1,6 @@
 """A program with three queries, which tests kill and start again: `python -m tests.spark.job DIR`.
 
-The queries read files, a few a micro-batch, and write one file for each micro-batch, whole or not at
+The queries read files, one a micro-batch, and write a file for each micro-batch, whole or not at
 all. A micro-batch that runs once more must bring the same rows as before; if not, it is noted.
 """
 
@@ -23,6 +23,8 @@ from windowlib import Count, Operator, OperatorModel, Sliding, Tumbling
 KEYS = "abcdefg"
 FILES = 6
 ROWS = 60
+POISON = 2 * (FILES - 1) * ROWS + 20
+"""The `ts` of the row at which an operator can be told to fail, in the last file."""
 SCHEMA = "ts long, k string, v long"
 STAGES = ("before", "made", "written")
 """Where a program can be told to die: before the rows of a micro-batch are made, when they are made
@@ -49,7 +51,7 @@ class Peaks(Operator):
         return ("k",)
 
     def after_insert(self, window, tuple_, key):
-        if self.fail is not None and tuple_["v"] == 9 and not os.path.exists(self.fail):
+        if self.fail is not None and tuple_["ts"] == POISON and not os.path.exists(self.fail):
             Path(self.fail).touch()
             raise RuntimeError("it fails once")
         self.seen[key] = self.seen.get(key, 0) + 1

@@ -7,10 +7,13 @@ import random
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import pyspark
 
 from tests.spark import job
 
@@ -23,9 +26,30 @@ QUICK = (
 PATIENCE = 300
 
 
+def bare_python(folder: Path) -> str:
+    """A Python with all packages but this one, which an executor can only have from us."""
+    path, places = folder / "python", {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    also = os.pathsep.join(sorted(places))  # not by way of site, which reads .pth files
+    path.write_text(
+        f'#!/bin/sh\nexport PYTHONPATH="$PYTHONPATH{os.pathsep}{also}"\n'
+        f'exec "{sys.executable}" -S "$@"\n'
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+def spark_home(folder: Path) -> str:
+    """Spark in a directory of its own, where a cluster may leave files."""
+    home = folder / "spark"
+    home.mkdir()
+    for path in Path(pyspark.__file__).parent.iterdir():
+        (home / path.name).symlink_to(path)
+    return str(home)
+
+
 def processes() -> dict[int, tuple[int, str]]:
     """The parent and the command line of every process."""
-    told = subprocess.run(["ps", "-Ao", "pid=,ppid=,args="], capture_output=True, text=True)
+    told = subprocess.run(["ps", "-Awwo", "pid=,ppid=,args="], capture_output=True, text=True)
     found = [line.split(None, 2) for line in told.stdout.splitlines()]
     return {int(pid): (int(parent), "".join(rest)) for pid, parent, *rest in found}
 

@@ -20,7 +20,7 @@ from windowlib.spark.batch import batch_plan
 from windowlib.spark.buckets import bucket_column, common_kinds, spread
 from windowlib.spark.packing import BUCKET, CHUNK_DDL, Pack, Unpack
 from windowlib.spark.processor import METRICS, OUTPUT_DDL, Processor
-from windowlib.spark.shipping import ship
+from windowlib.spark.shipping import check_server, ship
 from windowlib.spark.unit import Job
 
 if TYPE_CHECKING:
@@ -84,10 +84,12 @@ class Attached:
         """The DataFrame of the operator's output."""
         plan = Plan(self, frames)
         checks.warn_order(self.operator, plan.orders, plan.streaming)
-        ship(plan.spark)
         if not plan.streaming:
+            ship(plan.spark)
             return batch_plan(plan)
         checks.store_provider(plan.spark)
+        check_server(plan.spark)
+        ship(plan.spark)
         return plan.streamed()
 
     def explain(self, *frames: DataFrame) -> str:

@@ -1,0 +1,108 @@
+"""Spark Connect: the client has no Spark of its own, and the server need not have this package."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from importlib.util import find_spec
+
+import pytest
+
+from tests.spark import job, killing
+
+NEEDED = ("grpc", "grpc_status", "google.rpc", "zstandard")
+
+
+def lacking() -> list[str]:
+    found = []
+    for name in NEEDED:
+        try:
+            found += [name] if find_spec(name) is None else []
+        except ModuleNotFoundError:  # not even what it is in
+            found.append(name)
+    return found
+
+
+pytestmark = pytest.mark.skipif(
+    bool(lacking()), reason=f"Spark Connect needs packages that are not there: {lacking()}"
+)
+
+START = """
+    import sys
+    from pathlib import Path
+    sys.path.insert(0, {root!r})
+    from pyspark.sql import SparkSession
+    from tests.spark import job
+    from windowlib.spark.checks import PROVIDER, ROCKSDB
+    builder = SparkSession.builder.remote("local").config("spark.sql.shuffle.partitions", 2)
+    for setting in {quick!r}:
+        builder = builder.config(*setting.split("=", 1))
+    spark = builder.config(PROVIDER, ROCKSDB).getOrCreate()
+    here = Path({here!r})
+    means = job.operators()["means"]
+    inputs = str(here / "in0")
+    static = spark.read.schema(job.SCHEMA).parquet(inputs).transform(means)
+    stream = spark.readStream.schema(job.SCHEMA).option("maxFilesPerTrigger", 2).parquet(inputs)
+"""
+
+
+def told(directory, program, python, path=""):
+    """What a client says, whose server has a certain Python and Python path."""
+    start = textwrap.dedent(START).format(
+        root=str(killing.ROOT), here=str(directory), quick=killing.QUICK
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", start + textwrap.dedent(program)],
+        cwd=directory,
+        env=os.environ | {"PYSPARK_PYTHON": python, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=killing.PATIENCE,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-5000:]
+    return run.stdout
+
+
+def test_streams_and_static_frames_on_connect_give_the_same_rows(tmp_path):
+    job.write_input(tmp_path)
+    program = """
+    rows = [row.asDict() for row in static.collect()]
+    print("static", job.by_key(rows) == job.expected("means"))
+    def write(frame, batch):
+        frame.write.mode("overwrite").json(str(here / f"out-{batch}"))
+    writer = stream.transform(means).writeStream.foreachBatch(write)
+    writer = writer.option("checkpointLocation", str(here / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    made = [row for n in range(3) for row in spark.read.schema(static.schema)
+            .json(str(here / f"out-{n}")).orderBy("at").collect()]
+    print("stream", job.by_key([row.asDict() for row in made]) == job.expected("means"))
+    (metrics,) = query.lastProgress["observedMetrics"].values()
+    print("rows", metrics[0])  # Connect keeps their order, not their names
+    """
+    said = told(tmp_path, program, sys.executable, str(killing.ROOT))
+    assert said.splitlines() == ["static True", "stream True", f"rows {2 * job.ROWS}"]
+
+
+def test_a_server_without_the_package_runs_static_frames_and_refuses_streams(tmp_path):
+    job.write_input(tmp_path)
+    program = """
+    from windowlib.errors import HostError
+    for _ in range(2):
+        try:
+            stream.transform(means)
+        except HostError as error:
+            print(error)
+        rows = [row.asDict() for row in static.collect()]
+        print(job.by_key(rows) == job.expected("means"))
+    """
+    said = told(tmp_path, program, killing.bare_python(tmp_path))
+    message = (
+        "a stream on Spark Connect needs windowlib on the server, because files that a client "
+        "sends do not reach streams. Run there, with the Python of its workers: "
+        "pip install windowlib"
+    )
+    assert said.splitlines() == [message, "True", message, "True"]
