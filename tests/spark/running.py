@@ -70,6 +70,12 @@ def union(frames: Mapping[str, DataFrame]) -> DataFrame:
     return whole
 
 
+def grouped(names: Iterable[str], size: int = 8) -> list[list[str]]:
+    """A few names at a time: Spark takes long to plan a large union, and longer to run it."""
+    found = list(names)
+    return [found[at : at + size] for at in range(0, len(found), size)]
+
+
 def by_name(rows: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:
     """The rows of a `union`, in their order."""
     found: dict[str, list[dict[str, Any]]] = {}
@@ -125,8 +131,8 @@ class Query:
             self.clock.set(now)
         return now
 
-    def run(self, frame: DataFrame) -> Query:
-        """Take all files that are there."""
+    def start(self, frame: DataFrame) -> Any:
+        """Begin to take all files that are there; Spark's query, for `wait`."""
 
         def take(batch: DataFrame, number: int) -> None:
             now = self.first + self.step * number
@@ -134,12 +140,18 @@ class Query:
             self._at(number + 1)
 
         writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
-        query = writer.option("checkpointLocation", str(self.checkpoint)).start()
+        return writer.option("checkpointLocation", str(self.checkpoint)).start()
+
+    def wait(self, query: Any) -> None:
+        """Until it has taken them."""
         query.awaitTermination()
         for progress in query.recentProgress:
             if (batch := self.batches.get(progress["batchId"])) is not None:
                 batch.taken = max(batch.taken, progress["numInputRows"])
-        return self
+
+    def run(self, frame: DataFrame) -> None:
+        """Take all files that are there."""
+        self.wait(self.start(frame))
 
     @property
     def rows(self) -> list[Any]:
