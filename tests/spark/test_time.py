@@ -2,13 +2,12 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 import time
-from pathlib import Path
 
 import pytest
 
 from operators import Aggregate, Delay, agg
 from tests.spark import cases
-from tests.spark.cases import ALL, BY, OUT, Case, Spread
+from tests.spark.cases import ALL, BY, OUT, Case
 from tests.spark.running import FileClock, by_name, shaped, stream, unended, union
 from tests.spark.running import write as write_rows
 from tests.spark.test_same_answers import attached, check, rows_only
@@ -40,7 +39,6 @@ def timed_cases(clock):
         "tumbling": Case(Aggregate(Tumbling(Time("10s"), **BY), OUT)),
         "sliding": Case(Aggregate(Sliding(Time("30s"), every=Time("10s"), **BY), OUT)),
         "count or time": Case(Aggregate(Tumbling(Count(4) | Time("20s"), **BY), OUT)),
-        "handlers": Case(Spread(Sliding(Time("30s"), every=Count(2), **BY))),
         "delay": Case(Delay(Time("15s")), key=None, orders=(None,)),
         "slow": Case(Slow(Sliding(Time("60s"), every=Time("10s"), **ALL), clock, 165), key=None),
         "age": Case(
@@ -63,7 +61,9 @@ class Live:
 
     def __init__(self, frame, checkpoint):
         self.rows, self.empty = [], 0
-        writer = frame.writeStream.foreachBatch(self._take).trigger(processingTime="50 milliseconds")
+        writer = frame.writeStream.foreachBatch(self._take).trigger(
+            processingTime="50 milliseconds"
+        )
         self.query = writer.option("checkpointLocation", str(checkpoint)).start()
 
     def _take(self, batch, number):
@@ -107,8 +107,7 @@ def story(spark, tmp_path_factory):
     def started():
         source = stream(spark, home / "in")
         made = {
-            name: attached(case, [source], clock=clock)
-            for name, case in timed_cases(clock).items()
+            name: attached(case, [source], clock=clock) for name, case in timed_cases(clock).items()
         }
         made["their clock"] = attached(
             Case(Aggregate(Tumbling(Time("1s"), order_by="ts"), n=agg.count())), [source]
@@ -117,34 +116,34 @@ def story(spark, tmp_path_factory):
         return Live(union(made), home / "checkpoint")
 
     write_rows(home / "in", 0, FIRST, cases.SCHEMA)
+    idle = said([(100, [FIRST]), (165, [[]])], aside)
+    moved: list[bool] = []
     first = started()
-    moved = []
 
     def idle_long_enough(live):
         taken = any(p["numInputRows"] for p in live.query.recentProgress)
         if taken and not moved:
             moved.append(True)
             clock.set(125)  # no row comes any more
-        want = said([(100, [FIRST]), (165, [[]])], aside)
         theirs = sum(row["n"] for row in by_name(live.rows).get("their clock", []))
-        return bool(moved) and has(live, [], want) and theirs == len(FIRST)
+        return bool(moved) and has(live, [], idle) and theirs == len(FIRST)
 
     first.until(idle_long_enough)
     before = list(first.rows)
-    Path(clock.path).write_text("200")
+    clock.set(200)
     write_rows(home / "in", 1, SECOND, cases.SCHEMA)
     second = started()
-    steps = [(100, [FIRST]), (165, [[]]), (200, [SECOND])]
-    second.until(lambda live: has(live, before, said(steps, aside)) and live.rows)
-    return columns, before, second.rows, said(steps, aside), first.empty, clock
+    whole = said([(100, [FIRST]), (165, [[]]), (200, [SECOND])], aside)
+    second.until(lambda live: has(live, before, whole) and live.rows)
+    return columns, before, second.rows, whole, first.empty, clock
 
 
 def test_idle_windows_fire_without_input(story):
     columns, before, *_ = story
-    want = said([(100, [FIRST]), (165, [[]])], FileClock(story[-1].path))
-    cases_ = timed_cases(story[-1])
+    want = said([(100, [FIRST]), (165, [[]])], story[-1])
+    by_case = timed_cases(story[-1])
     for name in ("tumbling", "sliding", "count or time", "delay"):
-        check(cases_[name], shaped(want[name], columns[name]), by_name(before)[name])
+        check(by_case[name], shaped(want[name], columns[name]), by_name(before)[name])
 
 
 @pytest.mark.parametrize("name", timed_cases(None))
