@@ -45,9 +45,9 @@ SCHEMA = pa.schema(
 )
 CUTS = 3
 SIZE = 480
-BY = {"by": "k", "order_by": "ts"}
-ALL = {"order_by": "ts"}
-OUT = {"n": agg.count(), "s": agg.sum("x"), "last": agg.last("ts")}
+BY: dict[str, Any] = {"by": "k", "order_by": "ts"}
+ALL: dict[str, Any] = {"order_by": "ts"}
+OUT: dict[str, Any] = {"n": agg.count(), "s": agg.sum("x"), "last": agg.last("ts")}
 
 
 class Spread(Operator):
@@ -80,7 +80,7 @@ class Spread(Operator):
         return list(self.windows_of.items())
 
     def restore(self, state):
-        self.windows_of = {key: count for key, count in state}
+        self.windows_of = dict(state)
 
 
 class Middle(Operator):
@@ -181,7 +181,7 @@ def pairs(left=None, right=None, **options):
 
 
 RECENT = Sliding(Count(6), **ALL)
-TWO = {"orders": ("ts", "ts")}
+TWO: dict[str, Any] = {"orders": ("ts", "ts")}
 
 ONE_INPUT: dict[str, Case] = {
     "tumbling count": Case(Aggregate(Tumbling(Count(7), **BY), OUT)),
@@ -278,7 +278,9 @@ LATE: dict[str, Case] = {
 
 AT_THE_END: dict[str, Case] = {
     "flush at the end": Case(Aggregate(Tumbling(Count(7), **BY), OUT, flush_at_end=True)),
-    "sort, flush at the end": Case(Sort("x", "ts", window=Tumbling(Count(9), **BY), flush_at_end=True)),
+    "sort, flush at the end": Case(
+        Sort("x", "ts", window=Tumbling(Count(9), **BY), flush_at_end=True)
+    ),
 }
 
 TWO_INPUTS: dict[str, Case] = {

@@ -70,6 +70,12 @@ def union(frames: Mapping[str, DataFrame]) -> DataFrame:
     return whole
 
 
+def grouped(names: Iterable[str], size: int = 8) -> list[list[str]]:
+    """A few names at a time: Spark takes long to plan a large union, and longer to run it."""
+    found = list(names)
+    return [found[at : at + size] for at in range(0, len(found), size)]
+
+
 def by_name(rows: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:
     """The rows of a `union`, in their order."""
     found: dict[str, list[dict[str, Any]]] = {}
@@ -97,10 +103,9 @@ def shaped(items: Iterable[tuple[str, Any]], columns: Sequence[str]) -> list[dic
 
 @dataclass
 class Batch:
-    """What one micro-batch did: when, with how many rows, and what came out."""
+    """What one micro-batch did: how many rows it took, and what came out."""
 
     number: int
-    now: float
     taken: int
     rows: list[Any]
 
@@ -108,30 +113,18 @@ class Batch:
 class Query:
     """A stream that runs until its files are used up, and may be run again from its checkpoint.
 
-    Before each micro-batch the clock, if there is one, stands at `first + step * number`.
+    Not for operators that wait for the clock: for them Spark goes on without rows.
     """
 
-    def __init__(
-        self, checkpoint: Path, clock: FileClock | None = None, first: float = 0, step: float = 0
-    ) -> None:
-        self.checkpoint, self.clock = checkpoint, clock
-        self.first, self.step = first, step
+    def __init__(self, checkpoint: Path) -> None:
+        self.checkpoint = checkpoint
         self.batches: dict[int, Batch] = {}
-        self._at(0)
 
-    def _at(self, number: int) -> float:
-        now = self.first + self.step * number
-        if self.clock is not None:
-            self.clock.set(now)
-        return now
-
-    def run(self, frame: DataFrame) -> Query:
+    def run(self, frame: DataFrame) -> None:
         """Take all files that are there."""
 
         def take(batch: DataFrame, number: int) -> None:
-            now = self.first + self.step * number
-            self.batches[number] = Batch(number, now, 0, batch.collect())
-            self._at(number + 1)
+            self.batches[number] = Batch(number, 0, batch.collect())
 
         writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(self.checkpoint)).start()
@@ -139,7 +132,6 @@ class Query:
         for progress in query.recentProgress:
             if (batch := self.batches.get(progress["batchId"])) is not None:
                 batch.taken = max(batch.taken, progress["numInputRows"])
-        return self
 
     @property
     def rows(self) -> list[Any]:

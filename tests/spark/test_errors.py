@@ -61,7 +61,7 @@ def other_buckets():
 
 
 def other_format():
-    head(format=FORMAT + 1).check(SomeJob())  # type: ignore[arg-type]
+    head(format=FORMAT + 1).check(SomeJob())
 
 
 def lost_page():
@@ -203,9 +203,7 @@ def page(spark):
     return errors
 
 
-@pytest.mark.parametrize(
-    "buckets", [0, -1, True, 2.0, "4"], ids=repr
-)
+@pytest.mark.parametrize("buckets", [0, -1, True, 2.0, "4"], ids=repr)
 def test_a_number_of_buckets_is_a_whole_number_from_1_on(buckets):
     op = Aggregate(Sliding(Count(3), by="k"), n=agg.count())
     with pytest.raises(windowlib.ModelError, match="not a number of buckets"):

@@ -371,7 +371,7 @@ def test_a_bucket_of_another_machine_comes_from_the_state_store(homes, other):
 
 
 def test_a_stranger_is_not_served(homes, other):
-    _, head, snapshot = other
+    _, head, _ = other
     machine, name, key = head.home.split(" ")
     wrong = head_at(f"{machine} {name} {'00' * (len(key) // 2)}", head.nonce)
     assert homes.ask(wrong.home, head.nonce, request(100, 130)) is None

@@ -6,19 +6,59 @@ A stream is cut into micro-batches, with a restart from the checkpoint between t
 
 import math
 import warnings
+from typing import Any
 
 import pytest
 
 from tests.spark import cases
-from tests.spark.running import FileClock, Query, by_key, by_name, shaped, stream, unended, union
+from tests.spark.running import (
+    Query,
+    by_key,
+    by_name,
+    grouped,
+    shaped,
+    stream,
+    unended,
+    union,
+)
 from tests.spark.running import write as write_rows
 from windowlib import replay, to
 from windowlib.errors import OrderWarning
 from windowlib.spark import attach
 
-START, STEP = 100.0, 10.0
 UNTIMED = {**cases.ONE_INPUT, **cases.TWO_INPUTS, **cases.LATE}
-STREAMED = {**UNTIMED, **cases.TIMED}
+# Of those that differ only within the operator, one: each costs a process of Spark's. That all of
+# them may be cut and restored anywhere is shown without Spark, in test_unit.py; time, in
+# test_time.py.
+STREAMED = {
+    name: UNTIMED[name]
+    for name in (
+        "tumbling count",
+        "tumbling delta",
+        "sliding count",
+        "sliding delta, delta",
+        "without a key",
+        "groups",
+        "changed",
+        "partition eviction, one bucket",
+        "many buckets",
+        "progressive sort",
+        "dedup, duplicates",
+        "handlers",
+        "handlers with columns, sliding",
+        "one output of two",
+        "a chain",
+        "a chain with punctuation",
+        "late rows aside",
+        "outer",
+        "unmatched",
+        "band",
+        "lookup",
+        "pair",
+        "graph",
+    )
+}
+GROUPS = grouped(STREAMED)
 STATIC = {**UNTIMED, **cases.AT_THE_END}
 
 
@@ -26,18 +66,13 @@ def sides_of(name, cut):
     """The rows of each input of a case in one cut."""
     if name in cases.LATE:
         return [cases.late_rows(cut)]
-    return [cases.kept(cut, side) for side in range(STREAMED.get(name, cases.Case).sides)]
+    return [cases.kept(cut, side) for side in range({**STATIC, **cases.TIMED}[name].sides)]
 
 
 def sides_of_all(name):
-    case = {**STATIC, **cases.TIMED}[name]
-    per_cut = [
-        [cases.late_rows(cut)]
-        if name in cases.LATE
-        else [cases.kept(cut, side) for side in range(case.sides)]
-        for cut in range(cases.CUTS)
-    ]
-    return [sum((cut[side] for cut in per_cut), []) for side in range(case.sides)]
+    """All rows of each input of a case."""
+    cuts = [sides_of(name, cut) for cut in range(cases.CUTS)]
+    return [[row for rows in side for row in rows] for side in zip(*cuts, strict=True)]
 
 
 def attached(case, frames, **options):
@@ -90,7 +125,10 @@ def static(spark, tmp_path_factory):
         given = [frames["late"]] if name in cases.LATE else given
         made[name] = attached(case, given, **({"times": "ts"} if name in cases.TIMED else {}))
     columns = {name: frame.columns for name, frame in made.items()}
-    return columns, by_name(union(made).collect())
+    found: dict[str, list[dict[str, Any]]] = {}
+    for names in grouped(made):
+        found |= by_name(union({name: made[name] for name in names}).collect())
+    return columns, found
 
 
 def replayed(name, case):
@@ -128,11 +166,13 @@ def test_a_static_dataframe_gives_what_replay_gives(static, name):
 
 @pytest.fixture(scope="module")
 def streamed(spark, tmp_path_factory):
-    """What every case gives in a stream: three micro-batches, and after each a new query."""
+    """What every case gives in a stream: two micro-batches, then a new query and the third.
+
+    The columns of each case, and the query that it was part of.
+    """
     home = tmp_path_factory.mktemp("streamed")
-    clock = FileClock(str(home / "clock"))
-    query = Query(home / "checkpoint", clock, START, STEP)
-    columns = {}
+    queries = [Query(home / f"checkpoint{number}") for number in range(len(GROUPS))]
+    columns: dict[str, list[str]] = {}
     for cut in range(cases.CUTS):
         left, right = sides_of("inner", cut)
         write_rows(home / "left", cut, left, cases.SCHEMA)
@@ -140,28 +180,36 @@ def streamed(spark, tmp_path_factory):
         write_rows(home / "late", cut, cases.late_rows(cut), cases.SCHEMA)
         if cut == 0:
             continue  # the first run takes two files, one after the other
-        left_df, right_df, late_df = (stream(spark, home / n) for n in ("left", "right", "late"))
-        made = {}
-        for name, case in STREAMED.items():
-            given = [late_df] if name in cases.LATE else [left_df, right_df][: case.sides]
-            made[name] = attached(case, given, clock=clock)
-        columns = {name: frame.columns for name, frame in made.items()}
-        query.run(union(made))
-    return columns, query
+        inputs = [stream(spark, home / name) for name in ("left", "right", "late")]
+        for names, query in zip(GROUPS, queries, strict=True):
+            made = {name: on_stream(name, inputs) for name in names}
+            columns |= {name: frame.columns for name, frame in made.items()}
+            query.run(union(made))
+    where = zip(GROUPS, queries, strict=True)
+    return columns, {name: query for names, query in where for name in names}
 
 
-def test_the_stream_was_cut_and_restarted(streamed):
-    _, query = streamed
-    assert cases.CUTS == sum(batch.taken > 0 for batch in query.batches.values())
+def on_stream(name, inputs):
+    case = STREAMED[name]
+    left, right, late = inputs
+    given = [late] if name in cases.LATE else [left, right][: case.sides]
+    return attached(case, given)
+
+
+def test_streams_were_cut_and_restarted(streamed):
+    _, queries = streamed
+    for query in queries.values():
+        assert cases.CUTS == sum(batch.taken > 0 for batch in query.batches.values())
 
 
 @pytest.mark.parametrize("name", STREAMED)
 def test_a_stream_gives_what_replay_gives(streamed, name):
-    columns, query = streamed
-    case, batches, cut = STREAMED[name], [], 0
+    columns, queries = streamed
+    case, query = STREAMED[name], queries[name]
+    batches, cut = [], 0
     for number in sorted(query.batches):
         batch = query.batches[number]
-        batches.append((batch.now, sides_of(name, cut) if batch.taken else [[], []][: case.sides]))
+        batches.append((None, sides_of(name, cut) if batch.taken else [[], []][: case.sides]))
         cut += batch.taken > 0
     want = shaped(rows_only(unended(case.operator, batches, case.orders), case), columns[name])
     check(case, want, by_name(query.rows).get(name, []))

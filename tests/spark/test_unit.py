@@ -2,6 +2,7 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ def chunks_of(sides, schemas, cuts):
     found = []
     for side, (rows, schema) in enumerate(zip(sides, schemas, strict=True)):
         edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
-        for place, (lo, hi) in enumerate(zip(edges, edges[1:], strict=False)):
+        for place, (lo, hi) in enumerate(pairwise(edges)):
             batch = pa.RecordBatch.from_pylist(rows[lo:hi], schema)
             found.append(Chunk(side, place, packed(batch)))
     return tuple(reversed(found))
