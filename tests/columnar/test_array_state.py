@@ -107,7 +107,9 @@ class Moving(Run):
             super().step(what, given, take)
         elif self.forms is not None:
             self.forms.update(arrays_of(self.running))
+            waiting = self.running._made  # behind a row that was refused: output, and not state
             self.running = moved(self.running, self._opened)
+            self.running._made = waiting
 
 
 def test_going_on_from_arrays_gives_the_same_rows_and_leaves_the_same_state():
