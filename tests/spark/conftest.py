@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def spark():
+def spark(tmp_path_factory):
     found = session(
         master="local[2]",
         spark__sql__shuffle__partitions=2,
@@ -25,6 +25,7 @@ def spark():
         spark__sql__streaming__metricsEnabled="false",
         spark__sql__adaptive__enabled="false",
         spark__sql__files__minPartitionNum=1,
+        spark__sql__warehouse__dir=tmp_path_factory.mktemp("warehouse"),
     )
     found.sparkContext.setLogLevel("OFF")
     yield found

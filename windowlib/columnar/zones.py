@@ -29,14 +29,17 @@ Ints = npt.NDArray[np.int64]
 def on_the_wall(kind: Any) -> bool:
     """Whether Python compares the values of a timestamp type as wall clocks.
 
-    >>> on_the_wall(pa.timestamp("us", "Europe/Berlin")), on_the_wall(pa.timestamp("us", "UTC"))
-    (True, False)
+    It does so for zones of the standard library. Where pytz is installed, as by older pandas, pyarrow
+    makes times of pytz, which compare as instants.
+
+    >>> on_the_wall(pa.timestamp("us", "UTC")), on_the_wall(pa.timestamp("us"))
+    (False, False)
     """
     if not pa.types.is_timestamp(kind) or kind.tz is None or kind.tz in UTC:
         return False
     try:
         (value,) = pa.array([0], kind).to_pylist()
-    except (pa.ArrowException, ValueError) as error:
+    except (pa.ArrowException, ValueError, LookupError) as error:
         raise Decline(f"the time zone {kind.tz!r} is not known") from error
     # A fixed offset is as good as UTC, and other libraries' times compare as instants.
     return type(value).__module__ == "datetime" and isinstance(value.tzinfo, ZoneInfo)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
@@ -61,8 +62,14 @@ class Processor(StatefulProcessor):
             return iter(())
         unit = Unit(self.job, 0)
         outcome = Outcome(unit.nonce, (), {}, None, unit.snapshot(), None)
-        self.store.write(None, self.job, outcome, self.job.nonce, HOMES.address, 0)
+        self.store.write(None, self.job, outcome, self._run(), HOMES.address, 0)
         return iter(())
+
+    def _run(self) -> str:
+        """Which run of which query this is."""
+        context = TaskContext.get()
+        group = None if context is None else context.getLocalProperty("spark.jobGroup.id")
+        return f"{self.job.nonce} {group or ''}"
 
     def _serve(
         self, chunks: tuple[Chunk, ...], timers: TimerValues, expired: int | None
@@ -74,12 +81,13 @@ class Processor(StatefulProcessor):
         elif not any(chunk.data for chunk in chunks):
             return
         saved, logged = (0, 0) if head is None else (head.saved, head.logged)
-        fresh = head is None or head.run != job.nonce
+        run = self._run()
+        fresh = head is None or head.run != run
         request = Request(job.nonce, chunks, now, saved, logged, fresh)
         outcome, home = taken(job, head, request, self.store.load)
         due = None if outcome.due is None else self._wake(outcome.due, timers)
         timer = self._timer(0 if head is None else head.timer, due, expired)
-        self.store.write(head, job, outcome, job.nonce, home, timer)
+        self.store.write(head, job, outcome, run, home, timer)
         yield Row(port=None, data=None, **outcome.counts)
         for port, data in outcome.rows:
             yield Row(port=port, data=data, **NO_COUNTS)
