@@ -29,8 +29,8 @@ Ints = npt.NDArray[np.int64]
 def on_the_wall(kind: Any) -> bool:
     """Whether Python compares the values of a timestamp type as wall clocks.
 
-    It does so for zones of the standard library. Where pytz is installed, as by older pandas, pyarrow
-    makes times of pytz, which compare as instants.
+    It does so for zones of the standard library. Where pytz is installed, as by older pandas,
+    pyarrow makes times of pytz, which compare as instants.
 
     >>> on_the_wall(pa.timestamp("us", "UTC")), on_the_wall(pa.timestamp("us"))
     (False, False)
