@@ -146,7 +146,7 @@ def merged(inputs: Sequence[Rows], orders: Sequence[str | None]) -> Iterator[tup
     """Rows of several inputs in their turn: by their columns, or input after input."""
     tagged = [(port, row) for port, rows in enumerate(inputs) for row in rows]
     if all(order is not None for order in orders):
-        tagged.sort(key=lambda each: (each[1][orders[each[0]]], each[0]))
+        tagged.sort(key=lambda each: (each[1][str(orders[each[0]])], each[0]))
     return iter(tagged)
 
 

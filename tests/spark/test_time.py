@@ -122,7 +122,7 @@ def story(spark, tmp_path_factory):
 
     def idle_long_enough(live):
         taken = any(p["numInputRows"] for p in live.query.recentProgress)
-        if taken and not moved:
+        if taken and live.empty and not moved:  # also a batch without rows has passed
             moved.append(True)
             clock.set(125)  # no row comes any more
         theirs = sum(row["n"] for row in by_name(live.rows).get("their clock", []))
