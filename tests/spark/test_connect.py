@@ -81,7 +81,7 @@ def test_streams_and_static_frames_on_connect_give_the_same_rows(tmp_path):
             .json(str(here / f"out-{n}")).orderBy("at").collect()]
     print("stream", job.by_key([row.asDict() for row in made]) == job.expected("means"))
     (metrics,) = query.lastProgress["observedMetrics"].values()
-    (values,) = metrics  # Connect keeps their order, not their names
+    values, *_ = metrics  # Connect gives the values as one list, in their order
     print("rows", values[0])
     """
     said = told(tmp_path, program, sys.executable, str(killing.ROOT))
