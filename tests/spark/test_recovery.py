@@ -101,6 +101,7 @@ def slide(size: int = 4, by: str = "k") -> Sliding:
 def test_a_changed_query_is_refused_by_name_and_the_old_one_goes_on(spark, tmp_path):
     query, place = Query(spark, tmp_path), keys_of_buckets(spark, 4)
     # Only the last bucket has state, and the next rows are for the first one.
+    rows: list[dict[str, Any]]
     rows = [{"ts": at, "k": place[3], "j": place[3], "v": at % 5} for at in range(9)]
     later = [{"ts": at, "k": place[0], "j": place[0], "v": at % 7} for at in range(9, 20)]
     schema = "ts long, k string, j string, v int"
@@ -168,9 +169,6 @@ def test_a_row_that_fails_is_named_and_a_mended_operator_loses_nothing(spark, tm
         query.add(part)
     said = query.refused(Ratios(window))
     assert "ZeroDivisionError: division by zero" in said
-    assert "Ratios" in said
-    assert "before_flush" in said
-    assert "'a'" in said
-    print(said)
+    assert "in before_flush of Ratios, partition 'a', tuple 25, in TumblingWindow" in said
     query.run(CarefulRatios(window))
     assert job.by_key(query.written()) == job.by_key(alone(CarefulRatios(window), rows))
