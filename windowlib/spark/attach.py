@@ -22,6 +22,7 @@ from windowlib.spark.packing import BUCKET, CHUNK_DDL, Pack, Unpack
 from windowlib.spark.processor import METRICS, OUTPUT_DDL, Processor
 from windowlib.spark.shipping import check_server, ship
 from windowlib.spark.unit import Job
+from windowlib.spec import Order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,6 +36,7 @@ def attach(
     key: Key | None = None,
     buckets: int | None = None,
     port: str | None = None,
+    order_by: Order | Sequence[str] = ...,
     schema: str | StructType | None = None,
     times: str | None = None,
     clock: Callable[[], float] | None = None,
@@ -51,13 +53,15 @@ def attach(
             unless given. It must stay as it is for the life of a checkpoint.
         port: the one output that is wanted, of an operator with several. Otherwise all of them
             come, with a column `_port` that tells them apart.
+        order_by: the columns that order the rows of a micro-batch, in all inputs; what the windows
+            say unless given. None if their order is of no matter.
         schema: the columns of the output, as "symbol string, peak double", if the operator does
             not say them.
         times: the column that says when a row arrives, for static DataFrames; on a stream, that is
             when Spark takes it.
         clock: a function that gives the time in seconds, instead of Spark's clock; for tests.
     """
-    return Attached(operator, key, buckets, port, schema, times, clock)
+    return Attached(operator, key, buckets, port, order_by, schema, times, clock)
 
 
 class Attached:
@@ -69,6 +73,7 @@ class Attached:
         key: Key | None,
         buckets: int | None,
         port: str | None,
+        order_by: Order | Sequence[str],
         schema: str | StructType | None,
         times: str | None,
         clock: Callable[[], float] | None,
@@ -78,12 +83,13 @@ class Attached:
         self.key = (key,) if isinstance(key, str) else None if key is None else tuple(key)
         self.buckets = checks.buckets(buckets)
         self.schema = schema
+        self.order_by = tuple(order_by) if isinstance(order_by, list) else order_by
         self.port = None if port is None else operator.model.output(port, operator.name)
 
     def __call__(self, *frames: DataFrame) -> DataFrame:
         """The DataFrame of the operator's output."""
         plan = Plan(self, frames)
-        checks.warn_order(self.operator, plan.orders, plan.streaming)
+        checks.warn_order(self.operator, self.order_by, plan.streaming)
         if not plan.streaming:
             ship(plan.spark)
             return batch_plan(plan)
@@ -111,7 +117,7 @@ class Plan:
         for number, frame in enumerate(frames):
             self.operator.check_columns(frame.columns, number)
         checks.times(attached.times, frames, self.streaming)
-        self.orders = checks.orders(self.operator)
+        self.orders = checks.orders(self.operator, attached.order_by, frames)
         self.key = checks.key(self.operator, attached.key, frames)
         self.frames = [self._projected(frame, at) for at, frame in enumerate(frames)]
         self.partitions = int(str(self.spark.conf.get("spark.sql.shuffle.partitions")))

@@ -137,9 +137,18 @@ def aged(operator: Operator) -> bool:
     return any(isinstance(spec.forget, PartitionAge) for spec in specs(operator))
 
 
-def orders(operator: Operator) -> tuple[Any, ...]:
+def orders(operator: Operator, given: Any = ..., sources: Sequence[Any] = ()) -> tuple[Any, ...]:
     """For each input, the columns that order its rows, or None."""
-    return tuple(_columns(_order(operator, port)) for port in range(len(operator.model.inputs)))
+    if given is ...:
+        ports = range(len(operator.model.inputs))
+        return tuple(_columns(_order(operator, port)) for port in ports)
+    for frame in sources:
+        for name in given if isinstance(given, tuple) else () if given is None else (given,):
+            if name not in frame.columns:
+                near, columns = suggestion(name, frame.columns), ", ".join(frame.columns)
+                msg = f"attach(order_by={name!r}): no such column. Columns: {columns}.{near}"
+                raise SchemaError(msg)
+    return tuple(given for _ in sources)
 
 
 def _columns(order: Any) -> Any:
@@ -156,10 +165,11 @@ def _order(operator: Operator, port: int) -> Any:
     return found[0] if all(order == found[0] for order in found) else ...
 
 
-def warn_order(operator: Operator, given: tuple[Any, ...], streaming: bool) -> None:
+def warn_order(operator: Operator, given: Any, streaming: bool) -> None:
     """Warn of a stream whose rows nothing puts in order."""
-    unsaid = [_order(operator, port) is ... for port in range(len(given))]
-    if streaming and any(unsaid) and specs(operator):
+    ports = range(len(operator.model.inputs))
+    unsaid = given is ... and any(_order(operator, port) is ... for port in ports)
+    if streaming and unsaid and specs(operator):
         spec = specs(operator)[0]
         msg = (
             f"{spec!r} has no order_by: rows of one batch arrive in shuffle order, so a rerun may "

@@ -122,7 +122,8 @@ def _state(plan: Plan) -> str:
 
 
 def _order(plan: Plan, port: int) -> str:
-    said, found = checks._order(plan.operator, port), plan.orders[port]
+    said, found = plan.attached.order_by, plan.orders[port]
+    said = checks._order(plan.operator, port) if said is ... else said
     if found is not None:
         return ", ".join(found) if isinstance(found, tuple) else str(found)
     if not plan.streaming and plan.attached.times is not None:

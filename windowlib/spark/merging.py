@@ -26,11 +26,11 @@ def in_turn(tables: Sequence[Any], orders: Sequence[Any]) -> Iterator[tuple[int,
     [(0, 1), (1, 2), (0, 1)]
     """
     there = [port for port, table in enumerate(tables) if table is not None and table.num_rows]
-    if len(tables) == 1 or any(order is None for order in orders):
-        yield from ((port, tables[port]) for port in there)
-        return
-    ordered = {port: in_order(tables[port], orders[port]) for port in there}
-    if len(there) < 2:
+    ordered = {
+        port: tables[port] if orders[port] is None else in_order(tables[port], orders[port])
+        for port in there
+    }
+    if len(there) < 2 or any(order is None for order in orders):
         yield from ordered.items()
         return
     sides = np.repeat(there, [ordered[port].num_rows for port in there])

@@ -114,12 +114,12 @@ class Unit:
     def step(self, request: Request) -> Outcome:
         """Take what a micro-batch brings: first the time that has passed, then its rows."""
         before = self.counters.read()
-        taken = self._take(request.chunks, request.now)
+        taken = self._take(request.chunks, request.now, self.job.orders)
         rows = [(port, made) for port, made in self._drained() if made.num_rows]
         entry = snapshot = None
         size = request.saved + request.logged
         if request.changes:
-            entry = dumped((request.now, request.chunks))
+            entry = dumped((request.now, self.job.orders, request.chunks))
             if request.logged + len(entry) > request.saved:
                 snapshot, entry = self.snapshot(), None
             size = len(snapshot) if snapshot is not None else size + len(entry or b"")
@@ -128,12 +128,12 @@ class Unit:
         blobs = tuple((port, packed(made)) for port, made in rows)
         return Outcome(self.nonce, blobs, counts, self.running.due(), snapshot, entry)
 
-    def _take(self, chunks: Sequence[Chunk], now: int | None) -> int:
+    def _take(self, chunks: Sequence[Chunk], now: int | None, orders: Sequence[Any]) -> int:
         running = self.running
         if now is not None:
             running.advance_micros(max(now, running._now))
         taken = 0
-        for port, table in in_turn(self._tables(chunks), self.job.orders):
+        for port, table in in_turn(self._tables(chunks), orders):
             running.insert_batch(table, port)
             taken += table.num_rows
         return taken
@@ -200,8 +200,8 @@ class Unit:
         unit.running.restore(cloudpickle.loads(snapshot))
         size = len(snapshot)
         for entry in log:
-            now, chunks = cloudpickle.loads(entry)
-            unit._take(chunks, now)
+            now, orders, chunks = cloudpickle.loads(entry)
+            unit._take(chunks, now, orders)
             size += len(entry)
         for made in unit.made:
             made.clear()  # of which Spark has been told
