@@ -15,6 +15,7 @@ from tests.test_errors import lines_of
 from windowlib import (
     DeltaOrderError,
     ModelError,
+    OperatorError,
     PunctuationError,
     SchemaError,
     StateVersionError,
@@ -46,6 +47,11 @@ def damaged(code, kind, why):
 # What the page does not show: messages that it shows already, raised elsewhere, and snapshots that
 # nobody gets without damaging one. With the names of the page.
 OTHERS = [
+    Case(
+        'Dedup("id", within=Count(2))([{"id": 1}])',
+        OperatorError,
+        "Dedup(list): not a DataFrame of Spark's. Use replay(op, rows) for plain rows.",
+    ),
     Case(
         'Dedup("id", within=Count(2)).open().restore({"v": 1, "operator": "Dedup", "state": 0})',
         StateVersionError,

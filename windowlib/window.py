@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
 from windowlib import snapshot
 from windowlib.access import Access
-from windowlib.attributes import Getter, key_getter, one_key
+from windowlib.attributes import Getter, brief, key_getter, one_key
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import (
     ClockError,
@@ -336,6 +336,8 @@ class Window(Access[T, K]):
         failed = find(self, error)
         inside = failed is not None and entered(self, failed.event)
         add_note(self, error, f"tuple {self.seen + (not inside)}")
+        if failed is not None:  # the caller of insert knows it, the reader of a log does not
+            error.add_note(f"the tuple: {brief(tuple_)}")
         if failed is not None and inside:
             Reference(self).finish(failed.event, tuple_, key, error)
         elif (s := self._find(key)) is not None and not self._size(s):

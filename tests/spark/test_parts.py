@@ -22,7 +22,7 @@ from windowlib.spark import packing, store
 from windowlib.spark.buckets import common_kinds, partition_of, spread
 from windowlib.spark.homes import Homes, taken
 from windowlib.spark.merging import in_turn
-from windowlib.spark.packing import HELLO, Chunk, Pack, Unpack, gathered, packed, unpacked
+from windowlib.spark.packing import HELLO, REGISTER, Chunk, Pack, Unpack, gathered, packed, unpacked
 from windowlib.spark.store import Head, Store
 from windowlib.spark.types import PORT
 from windowlib.spark.unit import Request, Unit
@@ -62,9 +62,10 @@ def test_packing_keeps_every_row_in_its_bucket_in_order(parts):
 
 def test_a_process_greets_every_bucket_once_a_query():
     first = chunks(Pack(0, [3, 8], "greeting"), [])
-    assert [(3, HELLO), (8, HELLO)] == [(c["_bucket"], c["side"]) for c in first]
+    greeted = [(REGISTER, HELLO), (3, HELLO), (8, HELLO)]
+    assert greeted == [(c["_bucket"], c["side"]) for c in first]
     assert [] == chunks(Pack(0, [3, 8], "greeting"), [])
-    assert 2 == len(chunks(Pack(0, [3, 8], "another query"), []))
+    assert 3 == len(chunks(Pack(0, [3, 8], "another query"), []))
 
 
 def test_many_small_batches_are_packed_together(monkeypatch):
@@ -124,12 +125,14 @@ def test_without_columns_one_input_comes_after_the_other(sides):
     tables = [pa.table({"at": pa.array(values, pa.int64())}) for values in sides]
     orders = ["at"] * (len(sides) - 1) + [None]
     got = [(port, run.column("at").to_pylist()) for port, run in in_turn(tables, orders)]
-    assert [(port, values) for port, values in enumerate(sides) if values] == got
+    ordered = [sorted(s, key=lambda v: (v is not None, v or 0)) for s in sides[:-1]] + sides[-1:]
+    assert [(port, values) for port, values in enumerate(ordered) if values] == got
 
 
-def test_one_input_is_left_to_its_operator():
+def test_one_input_is_ordered_if_it_names_columns():
     table = pa.table({"at": [2, 1]})
-    assert [(0, table)] == list(in_turn([table], ["at"]))
+    assert [(0, table)] == list(in_turn([table], [None]))
+    assert [(0, table.take([1, 0]))] == list(in_turn([table], ["at"]))
     assert [] == list(in_turn([None, None], ["at", "at"]))
     assert [(1, [1, 2])] == [
         (port, run.column("at").to_pylist()) for port, run in in_turn([None, table], ["at", "at"])
