@@ -24,9 +24,9 @@ SAFE = 1 << 62
 
 
 def exact(value: Any, owner: str) -> Exact:
-    """A number as an int or a fraction; `owner` is what the message calls it.
+    """A number as an int or a fraction; `owner` is how the message begins.
 
-    >>> exact(2.0, "size"), exact(0.5, "size")
+    >>> exact(2.0, "TimeWindows(size"), exact(0.5, "TimeWindows(size")
     (2, Fraction(1, 2))
     """
     if type(value) is int:
@@ -35,7 +35,7 @@ def exact(value: Any, owner: str) -> Exact:
     number = isinstance(value, int | float | Decimal | Fraction) and not isinstance(value, bool)
     if not number or value - value != 0:
         msg = (
-            f"{owner}={value!r}: not a point or a length on an axis. Use a finite number; for "
+            f"{owner}={value!r}): not a point or a length on an axis. Use a finite number; for "
             f"instants and durations, ticks such as microseconds."
         )
         raise FarmError(msg)
@@ -47,7 +47,7 @@ def length(value: Any, owner: str) -> Exact:
     """A number above zero."""
     found = exact(value, owner)
     if found <= 0:
-        raise FarmError(f"{owner}={value!r}: a window and its slide have a length. Use 1 or more.")
+        raise FarmError(f"{owner}={value!r}): a length is more than zero. Use 1, for example.")
     return found
 
 
@@ -55,7 +55,7 @@ def whole(value: Any, owner: str) -> int:
     """A number of tuples, or an index."""
     found = exact(value, owner)
     if not isinstance(found, int):
-        raise FarmError(f"{owner}={value!r}: tuples are counted. Use a whole number.")
+        raise FarmError(f"{owner}={value!r}): tuples and windows are counted. Use a whole number.")
     return found
 
 
@@ -68,7 +68,7 @@ def floors(x: Any, origin: Exact, step: Exact) -> Any:
     [-1, 0, 1]
     """
     if not isinstance(x, np.ndarray):
-        return (exact(x, "x") - origin) // step
+        return (exact(x, "windows(x") - origin) // step
     scale = lcm(Fraction(origin).denominator, Fraction(step).denominator)
     start, width = int(origin * scale), int(step * scale)
     points = _ticks(x, scale)
@@ -87,7 +87,7 @@ def _ticks(x: Array, scale: int) -> Array:
             found = np.floor(np.ldexp(x.astype(np.float64), scale.bit_length() - 1))
         if bool((np.abs(found) < SAFE).all()):  # which no NaN is
             return found.astype(np.int64)
-    ticks = [floor(exact(each, "x") * scale) for each in x.ravel().tolist()]
+    ticks = [floor(exact(each, "windows(x") * scale) for each in x.ravel().tolist()]
     return np.array(ticks, dtype=object).reshape(x.shape)
 
 

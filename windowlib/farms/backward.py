@@ -34,7 +34,9 @@ class SessionWindows(WindowModel):
     def mapped(self, values: Any) -> Extents:
         """The windows of tuples with these timestamps."""
         times = in_order(values, "SessionWindows")
-        return runs(np.flatnonzero(np.append(len(times) > 0, np.diff(times) > self.gap)), len(times))
+        return runs(
+            np.flatnonzero(np.append(len(times) > 0, np.diff(times) > self.gap)), len(times)
+        )
 
 
 @dataclass(frozen=True, slots=True)

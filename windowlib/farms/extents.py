@@ -106,6 +106,7 @@ def kept_from(values: Array, newest: Array, hi: Array, size: Any, *, closed: boo
 
     Recent is less than `size` behind, or at most that if `closed`.
     """
+    lo: Array
     lo = np.minimum(np.searchsorted(values, newest - size, "left" if closed else "right"), hi)
     while bool((more := _recent(values, newest, lo - 1, size, closed) & (lo > 0)).any()):
         lo = lo - more

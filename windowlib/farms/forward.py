@@ -4,8 +4,8 @@
 | --- | --- | --- |
 | `SlideByTuple` | every `slide` tuples | what is less than `size` older than the trigger, and it |
 | `SlideByTime` | every `slide` ticks | the last `size` tuples that came before the tick |
-| `DeltaWindows` | a value more than `slide` past the last trigger's | what is at most `size` behind \
-the newest tuple before the trigger |
+| `DeltaWindows` | a value more than `slide` past the last trigger's | what is at most `size` \
+behind the newest tuple before the trigger |
 | `Triggered` | any of these | any of these |
 
 The mappings go over tuples in order, with what is compared in the values' own arithmetic, as the
@@ -99,7 +99,7 @@ class SlideByTime(Forward):
         object.__setattr__(self, "phase", exact(self.phase, "SlideByTime(phase"))
 
     def mapped(self, values: Any, until: Any = None) -> Extents:
-        """The windows taken by `until`, the last timestamp unless given, from the first tuple on."""
+        """The windows from the first tuple to `until`, which is the last timestamp unless given."""
         times = in_order(values, "SlideByTime")
         ids, hi = by_time(times, self.slide, self.phase, until)
         found = Extents(ids, np.maximum(hi - self.size, 0), hi, len(ids))
@@ -128,7 +128,9 @@ class DeltaWindows(Forward):
         Without `partial`, none before a tuple was too old for the first time.
         """
         points = in_order(values, "DeltaWindows")
-        hi = by_delta(points if triggers is None else in_order(triggers, "DeltaWindows"), self.slide)
+        hi = by_delta(
+            points if triggers is None else in_order(triggers, "DeltaWindows"), self.slide
+        )
         found = _extents(kept_from(points, points[hi - 1], hi, self.size, closed=True), hi)
         return found if self.partial else found.only(hi >= first_out(points, self.size))
 
@@ -170,7 +172,8 @@ class Triggered(Forward):
 
     def _begins(self, points: Array, hi: Array) -> Array:
         if self.evict == "count":
-            return np.maximum(hi - self.size, 0)
+            cut: Array = np.maximum(hi - self.size, 0)
+            return cut
         # Time has come to the trigger, values only to the newest tuple.
         newest = hi if self.evict == "time" and self.trigger == "delta" else hi - 1
         return kept_from(points, points[newest], hi, self.size, closed=True)
@@ -179,7 +182,8 @@ class Triggered(Forward):
         if self.evict == "time":
             return np.full(len(hi), True)
         if self.evict == "count":
-            return hi >= self.size
+            full: Array = hi >= self.size
+            return full
         # A tuple that triggers on its own value is not in, but has made the window full.
         first = first_out(points, self.size)
         return hi >= first if self.trigger == "delta" else hi > first

@@ -89,7 +89,9 @@ def panes(model: Regular) -> Slices:
     scale = lcm(*(Fraction(each).denominator for each in (model.size, model.slide)))
     size, slide = int(model.size * scale), int(model.slide * scale)
     common = gcd(size, slide)
-    return Slices(model, size // common, slide // common, exact(Fraction(common, scale), "pane"))
+    return Slices(
+        model, size // common, slide // common, exact(Fraction(common, scale), "panes(width")
+    )
 
 
 def pairs(model: Regular) -> Slices:
