@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: env test lint demo bench soak clean
+.PHONY: env test test-core test-spark lint demo bench soak clean
 
 env: $(STAMP)
 
@@ -14,8 +14,15 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
+# Side by side, because the one waits for Spark most of the time.
 test: lint
-	$(BIN)/python -m pytest
+	$(MAKE) -j2 --output-sync=target test-core test-spark
+
+test-core: env
+	$(BIN)/python -m pytest --ignore=tests/spark
+
+test-spark: env
+	$(BIN)/python -m pytest tests/spark
 
 lint: env
 	$(BIN)/ruff check .

@@ -24,7 +24,7 @@ from windowlib import (
 PAGE = Path(__file__).parents[1] / "docs" / "operator-errors.md"
 FRAMEWORK = (
     *("graph", "marks", "model", "operator", "pattern", "replay", "running", "running_graph"),
-    *("arrivals", "batched", "ddl", "explain", "hosted"),
+    *("arrivals", "batched", "ddl", "explain", "hosted", "states"),
 )
 SOURCES = [
     *sorted(Path(operators.__file__).parent.rglob("*.py")),

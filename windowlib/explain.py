@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from windowlib.errors import SchemaError
@@ -13,17 +13,21 @@ from windowlib.running import Running
 from windowlib.window import Window
 
 
-def explain(operator: Operator, batch: Any = None) -> str:
+def explain(operator: Operator, *batches: Any) -> str:
     """A few lines: the operator, its ports, its windows, and what it says of itself."""
+    if any(type(batch).__module__.startswith("pyspark.") for batch in batches):
+        from windowlib.spark.explain import explain_on
+
+        return explain_on(operator, batches)
     if isinstance(operator, Graph):
-        return "\n".join(_graph(operator, batch))
-    return "\n".join(_operator(operator, batch))
+        return "\n".join(_graph(operator, batches))
+    return "\n".join(_operator(operator, batches))
 
 
-def _operator(operator: Operator, batch: Any) -> Iterator[str]:
+def _operator(operator: Operator, batches: Sequence[Any]) -> Iterator[str]:
     running = operator.open()
     yield f"operator     {operator.name}"
-    yield from _ports(running, batch)
+    yield from _ports(running, batches)
     yield from (f"{topic:<12} {text}" for topic, text in running.operator.notes())
 
 
@@ -39,12 +43,12 @@ def _schema(batch: Any) -> Any:
     return found
 
 
-def _batches(running: Running, container: Window[Any, Any], schema: Any) -> str:
+def _batches(running: Running, port: int, container: Window[Any, Any], schema: Any) -> str:
     """Which engine takes batches of these columns."""
     from windowlib.columnar.choice import described
 
-    running.operator.check_columns(schema.names)
-    if running._direct[0] is None:
+    running.operator.check_columns(schema.names, port)
+    if running._direct[port] is None:
         return "event engine, row by row: the operator looks at each row first"
     return described(container, schema)
 
@@ -54,9 +58,10 @@ def _its_own_way(operator: Operator) -> bool:
     return type(operator)._take is not Operator._take
 
 
-def _ports(running: Running, batch: Any) -> Iterator[str]:
+def _ports(running: Running, batches: Sequence[Any]) -> Iterator[str]:
     op = running.operator
-    schema = None if batch is None else _schema(batch)
+    schemas = [None if batch is None else _schema(batch) for batch in batches]
+    schemas += [None] * (len(op.model.inputs) - len(schemas))
     for number, (port, container) in enumerate(zip(op.model.inputs, op.containers, strict=True)):
         spec = None if container is None else container.spec
         mode = "expects punctuation" if port.expects(spec) else "ignores punctuation"
@@ -67,8 +72,8 @@ def _ports(running: Running, batch: Any) -> Iterator[str]:
             yield f"  insert     {order}"
             yield f"  keeps      {container._keeps()}"
             yield f"  engine     {container._engine}"
-            if schema is not None and number == 0 and not _its_own_way(op):
-                yield f"  batches    {_batches(running, container, schema)}"
+            if schemas[number] is not None and not _its_own_way(op):
+                yield f"  batches    {_batches(running, number, container, schemas[number])}"
     for output in op.model.outputs:
         from_port = None if output.preserves is None else op.model.inputs[output.preserves].name
         modes = {
@@ -79,12 +84,14 @@ def _ports(running: Running, batch: Any) -> Iterator[str]:
         yield f"output       {output.name}: {modes[output.punctuation]}"
 
 
-def _graph(graph: Graph, batch: Any) -> Iterator[str]:
+def _graph(graph: Graph, batches: Sequence[Any]) -> Iterator[str]:
     yield f"graph        {graph.name}"
     yield f"inputs       {', '.join(graph.inputs)}"
     yield f"outputs      {', '.join(graph.sinks)}"
     for node in graph.names:
         yield ""
         yield f"{node} {graph.reads_text(node)}"
-        given = batch if graph.feeds[node][0] == [Stream(None, 0)] else None
-        yield from (f"  {line}" for line in explain(graph.operators[node], given).splitlines())
+        known = {Stream(None, port): batch for port, batch in enumerate(batches)}
+        feeds = graph.feeds[node]
+        given = [known.get(feed[0]) if len(feed) == 1 else None for feed in feeds]
+        yield from (f"  {line}" for line in explain(graph.operators[node], *given).splitlines())

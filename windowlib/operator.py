@@ -240,16 +240,17 @@ class Operator(Hosted, WindowEvents[Any, Any]):
 
         return chain((self, *others))
 
-    def explain(self, batch: Any = None) -> str:
+    def explain(self, *batches: Any) -> str:
         """Windows, ports, punctuation and algorithms, as text.
 
         Args:
-            batch: an Arrow schema, batch or table like those that will come; then it also says
-                which engine takes them, and why.
+            batches: for each input an Arrow schema, batch or table like those that will come; then
+                it also says which engine takes them, and why. Or a DataFrame of Spark's, or its
+                schema; then it says how the operator runs there, too.
         """
         from windowlib.explain import explain
 
-        return explain(self, batch)
+        return explain(self, *batches)
 
     def describe(self) -> dict[str, str]:
         """Whatever changes the operator's meaning, in words that are the same in every process."""

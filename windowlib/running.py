@@ -18,7 +18,7 @@ from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.failure import raise_first
 from windowlib.spec import Spec
-from windowlib.states import VERSION, check_state, form_of
+from windowlib.states import VERSION, check_state, form_of, put_form
 from windowlib.window import Window
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ class Running:
             windows.append(state)
         return {
             "v": VERSION,
-            **form_of(self._schemas if arrays else None),
+            **(form_of(self._schemas, self._live) if arrays else {}),
             "operator": self.definition.describe(),
             "now": self._now,
             "ended": sorted(self._ended),
@@ -367,7 +367,8 @@ class Running:
         for window, saved in zip(self._live, state["windows"], strict=True):
             window.restore(saved)
         self._now, self._ended = state["now"], set(state["ended"])
-        self._schemas = list(state.get("schemas", self._schemas))
+        if "arrays" in state:
+            self._schemas = put_form(state, self._live)
         self.operator.restore(copy.deepcopy(state["state"]))
 
 

@@ -12,7 +12,7 @@ from windowlib.durations import Instant, as_instant
 from windowlib.failure import raise_first
 from windowlib.graph import Graph, Stream
 from windowlib.running import Running, kept, nowhere
-from windowlib.states import VERSION, form_of
+from windowlib.states import VERSION, form_of, put_form
 
 
 class RunningGraph(Running):
@@ -181,7 +181,7 @@ class RunningGraph(Running):
         feeds = [[node, port, left] for (node, port), left in self._open_feeds.items()]
         return {
             "v": VERSION,
-            **form_of(self._schemas if arrays else None),
+            **(form_of(self._schemas, ()) if arrays else {}),
             "operator": self.definition.describe(),
             "now": self._now,
             "ended": sorted(self._ended),
@@ -193,7 +193,8 @@ class RunningGraph(Running):
         for name, node in self.nodes.items():
             node._put(state["state"][name])
         self._now, self._ended = state["now"], set(state["ended"])
-        self._schemas = list(state.get("schemas", self._schemas))
+        if "arrays" in state:
+            self._schemas = put_form(state, ())
         self._open_feeds = Counter({(node, port): left for node, port, left in state["feeds"]})
 
 

@@ -65,6 +65,8 @@ def _put_arrays(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
     try:
         clock = state["start"], state["now"], state["tick"]
         engine: Engine = host.loaded(state)
+    except StateVersionError:
+        raise
     except DAMAGE as error:
         raise _damaged(error) from error
     if "events" in state:

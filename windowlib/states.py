@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import StateVersionError
 from windowlib.snapshot import ARRAYS, check_format
+
+if TYPE_CHECKING:
+    from windowlib.window import Window
 
 VERSION = 1
 NO_SNAPSHOT = "restore(state): this is not a snapshot of an operator. Pass what snapshot() gave."
 
 
-def form_of(schemas: Sequence[Any] | None) -> dict[str, Any]:
-    """What a snapshot with arrays has beside the others: its format, and what batches look like."""
-    return {} if schemas is None else {"arrays": ARRAYS, "schemas": list(schemas)}
+def form_of(schemas: Sequence[Any], windows: Sequence[Window[Any, Any]]) -> dict[str, Any]:
+    """What a snapshot with arrays has beside the others: its format, and how batches are taken."""
+    hosts = [window._batches for window in windows]
+    batches = [None if host is None else host.manner() for host in hosts]
+    return {"arrays": ARRAYS, "schemas": list(schemas), "batches": batches}
+
+
+def put_form(state: Mapping[str, Any], windows: Sequence[Window[Any, Any]]) -> list[Any]:
+    """Let windows take batches as they did in a snapshot with arrays; the schemas of the ports."""
+    for window, manner in zip(windows, state["batches"], strict=True):
+        if manner is not None or window._batches is not None:
+            window._host().put_manner(manner)
+    return list(state["schemas"])
 
 
 def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:

@@ -93,7 +93,8 @@ def numbers(array: Any, size: int, below: int, lowest: int = 0) -> Places:
 def dumped(column: Column) -> dict[str, Any]:
     """A column whose values are its own, without its type."""
     data = packed(column.data) if column.physical else column.data
-    return {"size": len(column), "data": data, "valid": column.valid}
+    valid = column.valid if column.nulls else None
+    return {"size": len(column), "data": data, "valid": valid}
 
 
 def column_of(state: Mapping[str, Any], kind: pa.DataType, size: int) -> Column:

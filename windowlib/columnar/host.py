@@ -16,7 +16,7 @@ import pyarrow as pa
 from windowlib import snapshot
 from windowlib.arrivals import Times
 from windowlib.columnar.decline import Decline
-from windowlib.columnar.dumps import need
+from windowlib.columnar.dumps import need, whole
 from windowlib.columnar.engine import Engine
 from windowlib.columnar.failed import failure_of
 from windowlib.columnar.firings import Firings
@@ -180,11 +180,11 @@ class Batches(Ticks):
             self._clear(engine)
 
     def _clear(self, engine: Engine) -> None:
-        """Forget keys whose partitions are gone, by handing over the others, if most are."""
-        keys, alive = len(engine.keys or ()), int(engine.ledger.alive.sum())
-        self._crowd = 2 * max(alive, CROWD)
-        if keys > 2 * alive + CROWD:
-            self.settle()
+        """Forget keys whose partitions are gone, by taking over the others, if most are."""
+        keys, known = len(engine.keys or ()), len(engine.remembered())
+        self._crowd = 2 * max(known, CROWD)
+        if keys > 2 * known + CROWD:
+            self.engine = self._made(engine.schema, engine.dump())
         else:
             self._crowd = 2 * keys
 
@@ -280,20 +280,34 @@ class Batches(Ticks):
 
     def loaded(self, state: Mapping[str, Any]) -> Engine:
         """A new engine with the arrays of a window's snapshot; nothing changes yet."""
-        from windowlib.columnar.choice import engine_for
-
         dump, times = state["arrays"], (state["start"], state["now"], state["tick"] or 0)
         need(all(type(time) is int for time in times), "the clock")
         need(isinstance(dump["schema"], pa.Schema), "no schema")
         try:
-            engine = engine_for(self.window, dump["schema"])
-            engine.load_dump(dump)
+            return self._made(dump["schema"], dump)
         except Decline as reason:
             msg = (
                 f"restore(state): arrays are not for this window ({reason}). Build the window as "
                 f"it was, or restore a snapshot that was taken without arrays=True."
             )
             raise StateVersionError(msg) from reason
+
+    def manner(self) -> dict[str, Any] | None:
+        """What batches look like, and how many are left to the event engine."""
+        return {"schema": self.schema, "pause": self._pause, "wait": self._wait}
+
+    def put_manner(self, manner: Mapping[str, Any] | None) -> None:
+        """Take batches as `manner` said; None: as at first."""
+        found = {"schema": None, "pause": 0, "wait": 0} if manner is None else manner
+        pause, wait = (whole(found[name], name) for name in ("pause", "wait"))
+        need(isinstance(found["schema"], pa.Schema | None), "no schema")
+        self.schema, self._pause, self._wait = found["schema"], pause, wait
+
+    def _made(self, schema: pa.Schema, dump: Mapping[str, Any]) -> Engine:
+        from windowlib.columnar.choice import engine_for
+
+        engine = engine_for(self.window, schema)
+        engine.load_dump(dump)
         return engine
 
     def resume(self, engine: Engine) -> None:

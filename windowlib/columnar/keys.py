@@ -108,15 +108,14 @@ class Keys:
 
     def dump(self, ids: Some | Sequence[int]) -> list[Any]:
         """The keys with these numbers, as Arrow arrays: one for each column."""
-        return self.arrow(ids) if len(self) else []
+        return self.arrow(ids) if len(ids) else []
 
     def load_dump(self, columns: Sequence[Any], types: Sequence[Any], size: int) -> None:
         """Number so many keys of a dump in their order from 0; there are no others yet."""
         if not columns and not size:
             return
-        need(
-            [getattr(each, "type", None) for each in columns] == list(types), "keys of other types"
-        )
+        kinds = [getattr(each, "type", None) for each in columns]
+        need(kinds == list(types), "keys of other types")
         need(all(len(each) == size for each in columns), f"there are {size} partitions, not keys")
         need(np.array_equal(self.encode(columns), np.arange(size)), "a key is there twice")
 

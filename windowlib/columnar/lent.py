@@ -41,6 +41,9 @@ class Lent(Batches):
     def dump(self) -> None:
         """The arrays are those of the operator."""
 
+    def manner(self) -> None:
+        """It is the operator that takes batches."""
+
     def settle(self) -> None:
         """Give the state back to the event engine."""
         self._give_back()

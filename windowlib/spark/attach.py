@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
-from windowlib.errors import HostError
 from windowlib.operator import Operator
 from windowlib.spark import checks, types
 from windowlib.spark.batch import batch_plan
@@ -128,7 +127,7 @@ class Plan:
         wanted: set[Any] = {*needed, *(self.key[port] if self.key else ())}
         wanted |= {*(order if isinstance(order, tuple) else (order,)), self.attached.times}
         names = [name for name in frame.columns if name in wanted] or frame.columns[:1]
-        return frame.select([fn.col(f"`{name}`") for name in names])
+        return frame.select([f"`{name}`" for name in names])
 
     def _buckets(self) -> list[int]:
         wanted = self.attached.buckets or self.partitions
@@ -183,6 +182,7 @@ class Plan:
             found[f"columns of {port.name}"] = ", ".join(columns)
         found["key"] = "; ".join(", ".join(columns) for columns in self.key or ())
         found["buckets"] = str(len(self.buckets))
+        found["spark.sql.shuffle.partitions"] = str(self.partitions)  # the buckets' numbers
         return found
 
     def kinds(self) -> list[Any]:
@@ -206,8 +206,7 @@ class Plan:
         for side, frame in enumerate(self.bucketed()):
             packed = frame.mapInArrow(Pack(side, self.buckets, self.nonce), CHUNK_DDL)
             chunks = packed if chunks is None else chunks.union(packed)
-        if chunks is None:
-            raise HostError(f"{self.operator.name}(): no DataFrame. Pass one for each input.")
+        assert chunks is not None  # every operator has an input
         job = self.job()
         mode = "ProcessingTime" if job.timed else "None"
         made = chunks.groupBy(BUCKET).transformWithState(Processor(job), OUTPUT_DDL, "Append", mode)

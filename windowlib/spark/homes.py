@@ -17,6 +17,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from typing import Any
 
@@ -101,7 +102,7 @@ class Homes:
                 home.send((nonce, request))
                 outcome: Outcome | None = home.recv()
                 return outcome
-        except (OSError, EOFError, ValueError):  # it has ended, or failed
+        except (OSError, EOFError, ValueError, AuthenticationError):  # it has ended, or failed
             return None
 
 

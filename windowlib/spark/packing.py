@@ -26,6 +26,9 @@ BYTES = 1 << 25
 """Bytes that are packed at once, where rows are large."""
 HELLO = -1
 """The side of a chunk without rows: it only asks a bucket to show itself."""
+REGISTER = -1
+"""The bucket that never gets rows. It has state from the first micro-batch on, so a query that has
+other buckets than before, none of which has state, still meets what the checkpoint was for."""
 OUT_ROWS = 1 << 16
 """Rows that go back to Spark at once."""
 
@@ -55,7 +58,8 @@ class Pack:
         context = TaskContext.get()
         self.place = (context.partitionId() if context is not None else 0) << 32
         if self._is_first(context):
-            yield self._rows([(bucket, HELLO, b"") for bucket in self.buckets])
+            everyone = (REGISTER, *self.buckets)
+            yield self._rows([(bucket, HELLO, b"") for bucket in everyone])
         for part in gathered(batches):
             yield self._rows([(b, self.side, packed(rows)) for b, rows in self._split(part)])
 

@@ -13,10 +13,10 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from windowlib.spark.homes import taken
-from windowlib.spark.packing import Chunk
+from windowlib.spark.homes import HOMES, taken
+from windowlib.spark.packing import REGISTER, Chunk
 from windowlib.spark.store import Store
-from windowlib.spark.unit import COUNTS, GAUGES, Job, Request
+from windowlib.spark.unit import COUNTS, GAUGES, Job, Outcome, Request, Unit
 
 METRICS = (*COUNTS, *GAUGES)
 OUTPUT_DDL = ", ".join(["port int", "data binary", *(f"{name} long" for name in METRICS)])
@@ -40,6 +40,8 @@ class Processor(StatefulProcessor):
     ) -> Iterator[Row]:
         """Rows have come for a bucket, or a greeting."""
         chunks = tuple(Chunk(row.side, row.place, bytes(row.data)) for row in rows)
+        if key[0] == REGISTER:
+            return self._register()
         return self._serve(chunks, timerValues, None)
 
     def handleExpiredTimer(
@@ -50,6 +52,17 @@ class Processor(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is open."""
+
+    def _register(self) -> Iterator[Row]:
+        """Check the state of the bucket without rows, or make it."""
+        head = self.store.read()
+        if head is not None:
+            head.check(self.job)
+            return iter(())
+        unit = Unit(self.job, 0)
+        outcome = Outcome(unit.nonce, (), {}, None, unit.snapshot(), None)
+        self.store.write(None, self.job, outcome, self.job.nonce, HOMES.address, 0)
+        return iter(())
 
     def _serve(
         self, chunks: tuple[Chunk, ...], timers: TimerValues, expired: int | None

@@ -21,12 +21,10 @@ def ship(spark: Any) -> None:
 
 def is_local(spark: Any) -> bool:
     """Whether executors are threads of the driver, whose Python imports what this one does."""
-    try:
-        return str(spark.conf.get("spark.master", "")).startswith("local[") or (
-            spark.conf.get("spark.master", "") == "local"
-        )
-    except Exception:  # a remote session may not tell
-        return False
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return False  # `local` there is the machine of the server, whose Python is its own
+    master = str(spark.conf.get("spark.master", ""))
+    return master == "local" or master.startswith("local[")
 
 
 def archive() -> Path:

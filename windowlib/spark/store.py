@@ -8,6 +8,7 @@ most one entry, as long as the running operator itself is still in memory somewh
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,13 +48,18 @@ class Head:
 
     def check(self, job: Job) -> None:
         """Refuse state that this query cannot go on with."""
-        if self.format != FORMAT:
-            msg = (
-                f"the checkpoint has state of format {self.format}, this version of windowlib "
-                f"reads {FORMAT}. Use the version that wrote it, or a new checkpoint."
-            )
-            raise StateVersionError(msg)
+        check_format(self.format)
         check_about(json.loads(self.about), job.about)
+
+
+def check_format(found: int) -> None:
+    """Refuse state in another form than this version's."""
+    if found != FORMAT:
+        msg = (
+            f"the checkpoint has state of format {found}, this version of windowlib reads "
+            f"{FORMAT}. Use the version that wrote it, or a new checkpoint."
+        )
+        raise StateVersionError(msg)
 
 
 def as_tuple(head: Head) -> tuple[Any, ...]:
@@ -64,6 +70,26 @@ def as_tuple(head: Head) -> tuple[Any, ...]:
 def first_key(number: int, *, entry: bool) -> tuple[int]:
     """The key of a page of the snapshot, or of an entry of the log."""
     return (-1 - number if entry else number,)
+
+
+def assembled(
+    head: Head, page: Callable[[tuple[int]], bytes | None]
+) -> tuple[bytes, list[bytes]]:  # fmt: skip
+    """The last snapshot and the log since then, from a function that gives pages by their key."""
+
+    def there(key: tuple[int]) -> bytes:
+        found = page(key)
+        if found is None:
+            msg = (
+                f"the state in the checkpoint lacks page {key[0]}. Restore the checkpoint from a "
+                f"copy, or use a new one."
+            )
+            raise StateVersionError(msg)
+        return found
+
+    pages = [there(first_key(n, entry=False)) for n in range(head.pages)]
+    log = [there(first_key(n, entry=True)) for n in range(head.entries)]
+    return head.data if head.data is not None else b"".join(pages), log
 
 
 class Store:
@@ -80,19 +106,11 @@ class Store:
 
     def load(self, head: Head) -> tuple[bytes, list[bytes]]:
         """The last snapshot, and the log since then."""
-        pages = [self._page(first_key(n, entry=False)) for n in range(head.pages)]
-        log = [self._page(first_key(n, entry=True)) for n in range(head.entries)]
-        return head.data if head.data is not None else b"".join(pages), log
+        return assembled(head, self._page)
 
-    def _page(self, key: tuple[int]) -> bytes:
+    def _page(self, key: tuple[int]) -> bytes | None:
         found = self._pages.getValue(key)
-        if found is None:
-            msg = (
-                f"the state in the checkpoint lacks page {key[0]}. Restore the checkpoint from a "
-                f"copy, or use a new one."
-            )
-            raise StateVersionError(msg)
-        return bytes(found[0])
+        return None if found is None else bytes(found[0])
 
     def write(
         self, before: Head | None, job: Job, outcome: Outcome, run: str, home: str, timer: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from windowlib.errors import SchemaError
 
 PORT = "_port"
 """The column that says which output a row comes from, where there are several."""
+PORTS = "windowlib.ports"
+"""Where that column itself says, beside its type, which columns each output has."""
 
 WIDER = {
     pa.uint8(): pa.int16(),
@@ -93,7 +96,9 @@ def declared(schema: str | StructType, argument: str) -> pa.Schema:
 
 def together(names: Sequence[str], schemas: Sequence[StructType], owner: str) -> StructType:
     """The columns of all outputs in one DataFrame, and the one that tells them apart."""
-    fields: dict[str, StructField] = {PORT: StructField(PORT, StringType(), True)}
+    columns = {name: schema.names for name, schema in zip(names, schemas, strict=True)}
+    said = {PORTS: json.dumps(columns)}
+    fields: dict[str, StructField] = {PORT: StructField(PORT, StringType(), True, said)}
     for name, schema in zip(names, schemas, strict=True):
         for field in schema:
             known = fields.setdefault(field.name, field)

@@ -259,6 +259,7 @@ class Holistic(Function):
         sizes, columns, weights = lengths(state["lengths"], len(ids)), state["columns"], None
         total = int(sizes.sum())
         need(len(columns) == len(self.types), f"{len(columns)} columns")
+        need(self.weighted or state["weights"] is None, "weights")
         if self.weighted:
             weights = unpacked(state["weights"], np.int64, total)
         pairs = zip(columns, self.types, strict=True)

@@ -1,0 +1,31 @@
+"""One Spark session for all tests of this folder."""
+
+import pytest
+
+from windowlib.spark import session
+
+# What Spark and its libraries do themselves, which no user of ours can change.
+THEIRS = ("ResourceWarning", "DeprecationWarning", "FutureWarning")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            for kind in THEIRS:
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{kind}"))
+
+
+@pytest.fixture(scope="session")
+def spark():
+    found = session(
+        master="local[2]",
+        spark__sql__shuffle__partitions=2,
+        spark__driver__memory="1g",
+        spark__driver__host="127.0.0.1",
+        spark__sql__streaming__metricsEnabled="false",
+        spark__sql__adaptive__enabled="false",
+        spark__sql__files__minPartitionNum=1,
+    )
+    found.sparkContext.setLogLevel("OFF")
+    yield found
+    found.stop()

@@ -1,0 +1,197 @@
+"""A program with three queries, which tests kill and start again: `python -m tests.spark.job DIR`.
+
+The queries read files, a few a micro-batch, and write one file for each micro-batch, whole or not at
+all. A micro-batch that runs once more must bring the same rows as before; if not, it is noted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from operators import Aggregate, Join, agg
+from windowlib import Count, Operator, OperatorModel, Sliding, Tumbling
+
+KEYS = "abcdefg"
+FILES = 6
+ROWS = 60
+SCHEMA = "ts long, k string, v long"
+STAGES = ("before", "made", "written")
+"""Where a program can be told to die: before the rows of a micro-batch are made, when they are made
+(and so the state is written), and when they are written (and Spark has yet to commit)."""
+
+
+class Peaks(Operator):
+    """For each window, its largest value, and how often its key has had a new record."""
+
+    model = OperatorModel(windows=[Tumbling])
+    output = "k string, first long, peak long, records long, seen long"
+
+    def __init__(self, window, fail: str | None = None):
+        super().__init__(window)
+        self.fail = fail
+        self.records: dict[str, list[int]] = {}
+        self.seen: dict[str, int] = {}
+
+    def describe(self):
+        """How it fails is not what it means."""
+        return {name: text for name, text in super().describe().items() if name != "fail"}
+
+    def splits_by(self, port):
+        return ("k",)
+
+    def after_insert(self, window, tuple_, key):
+        if self.fail is not None and tuple_["v"] == 9 and not os.path.exists(self.fail):
+            Path(self.fail).touch()
+            raise RuntimeError("it fails once")
+        self.seen[key] = self.seen.get(key, 0) + 1
+        best = self.records.setdefault(key, [])
+        if not best or tuple_["v"] > best[-1]:
+            best.append(tuple_["v"])
+
+    def before_flush(self, window, key):
+        rows = list(window[key])
+        peak = max(row["v"] for row in rows)
+        records, seen = len(self.records[key]), self.seen[key]
+        self.emit(k=key, first=rows[0]["ts"], peak=peak, records=records, seen=seen)
+
+    def snapshot(self):
+        return {"records": self.records, "seen": self.seen}
+
+    def restore(self, state):
+        self.records, self.seen = state["records"], state["seen"]
+
+
+def operators(fail: str | None = None) -> dict[str, Operator]:
+    """What the queries run, by name; `fail` names a file, without which one of them fails."""
+    slide = Sliding(Count(10), every=Count(3), by="k", order_by="ts")
+    recent = Sliding(Count(3), order_by="ts")
+    return {
+        "means": Aggregate(slide, at=agg.last("ts"), mean=agg.mean("v"), n=agg.count()),
+        "peaks": Peaks(Tumbling(Count(4), by="k", order_by="ts"), fail=fail),
+        "pairs": Join(left=recent, right=recent, on="k", partition_by="k"),
+    }
+
+
+def rows(side: int, seed: int = 1) -> list[dict[str, Any]]:
+    """The rows of an input, in order; the two inputs never have the same `ts`."""
+    rng = random.Random(f"{seed} {side}")
+    return [
+        {"ts": 2 * at + side, "k": rng.choice(KEYS), "v": rng.randrange(1000)}
+        for at in range(FILES * ROWS)
+    ]
+
+
+def write_input(directory: Path, seed: int = 1) -> None:
+    """The rows of both inputs as files, of which Spark takes the oldest first."""
+    for side in range(2):
+        folder = directory / f"in{side}"
+        folder.mkdir(parents=True)
+        mine = rows(side, seed)
+        for number in range(FILES):
+            path = folder / f"{number}.parquet"
+            pq.write_table(pa.Table.from_pylist(mine[number * ROWS : (number + 1) * ROWS]), path)
+            os.utime(path, (number + 1, number + 1))
+
+
+def expected(name: str, seed: int = 1) -> dict[str, list[dict[str, Any]]]:
+    """What a query writes if nothing happens, by key: the operator without Spark."""
+    operator, made = operators()[name], list[Any]()
+    running = operator.open()
+    running.connect(0, made.append)
+    sides = range(len(operator.model.inputs))
+    both = [(row["ts"], side, row) for side in sides for row in rows(side, seed)]
+    for _, side, row in sorted(both, key=lambda each: each[:2]):
+        running.insert(row, side)
+    return by_key(made)
+
+
+def by_key(found: list[Any]) -> dict[str, list[dict[str, Any]]]:
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for row in found:
+        parts.setdefault(row["k"], []).append(dict(row))
+    return parts
+
+
+def written(directory: Path, name: str) -> dict[str, list[dict[str, Any]]]:
+    """What a query has written, by key, in the order of its micro-batches."""
+    files = sorted((directory / "out" / name).glob("*.json"), key=lambda path: int(path.stem))
+    assert [int(path.stem) for path in files] == list(range(len(files)))
+    return by_key([row for path in files for row in json.loads(path.read_text())])
+
+
+class Sink:
+    """Writes a micro-batch: its file is there whole, or not at all."""
+
+    def __init__(self, directory: Path, name: str, die: str) -> None:
+        self.folder, self.name, self.die = directory / "out" / name, name, die
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.differs = directory / "differs"
+
+    def __call__(self, frame: Any, batch: int) -> None:
+        self._stage("before", batch)
+        text = json.dumps([row.asDict() for row in frame.collect()])
+        self._stage("made", batch)
+        path = self.folder / f"{batch}.json"
+        if path.exists() and by_key(json.loads(path.read_text())) != by_key(json.loads(text)):
+            with self.differs.open("a") as out:
+                out.write(f"{self.name} {batch}: {path.read_text()} became {text}\n")
+        part = path.with_suffix(".part")
+        part.write_text(text)
+        os.replace(part, path)
+        self._stage("written", batch)
+
+    def _stage(self, stage: str, batch: int) -> None:
+        if self.die == f"{self.name}:{batch}:{stage}":
+            os.killpg(0, signal.SIGKILL)
+
+
+def main() -> None:
+    """Run the queries until there is no more input."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--only", help="the one query to run")
+    parser.add_argument("--die", default="", metavar="QUERY:BATCH:STAGE")
+    parser.add_argument("--fail", help="a file without which an operator fails")
+    args = parser.parse_args()
+
+    from windowlib.spark import session
+
+    conf = dict(pair.split("=", 1) for pair in args.conf)
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.local.dir": str(args.directory / "tmp"),
+        "spark.sql.warehouse.dir": str(args.directory / "tmp"),
+    } | conf
+    spark = session(args.master, **{name.replace(".", "__"): v for name, v in conf.items()})
+    queries = []
+    for name, operator in operators(args.fail).items():
+        if args.only not in (None, name):
+            continue
+        inputs = [
+            spark.readStream.schema(SCHEMA)
+            .option("maxFilesPerTrigger", 1)
+            .parquet(str(args.directory / f"in{side}"))
+            for side in range(len(operator.model.inputs))
+        ]
+        writer = operator(*inputs).writeStream.foreachBatch(Sink(args.directory, name, args.die))
+        checkpoint = str(args.directory / "checkpoints" / name)
+        writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+        queries.append(writer.start())
+    for query in queries:
+        query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

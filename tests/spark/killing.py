@@ -1,0 +1,111 @@
+"""Starts the program of `tests.spark.job`, looks at its processes, and kills them."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.spark import job
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = (
+    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage=false",
+)
+"""Settings with which a program that lives for seconds is faster."""
+PATIENCE = 300
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """The parent and the command line of every process."""
+    told = subprocess.run(["ps", "-Ao", "pid=,ppid=,args="], capture_output=True, text=True)
+    found = [line.split(None, 2) for line in told.stdout.splitlines()]
+    return {int(pid): (int(parent), "".join(rest)) for pid, parent, *rest in found}
+
+
+def below(root: int, having: str = "") -> list[int]:
+    """The processes that a process has started, and those that these have started, and so on."""
+    every, found = processes(), [root]
+    for pid in found:
+        found += [child for child, (parent, _) in every.items() if parent == pid]
+    return [pid for pid in found[1:] if having in every[pid][1]]
+
+
+def kill(*pids: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def started(directory: Path, *args: str, **env: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The program, as a process with a group of its own; nothing of it is left at the end."""
+    command = [sys.executable, "-m", "tests.spark.job", str(directory), *args]
+    for setting in QUICK:
+        command += ["--conf", setting]
+    with (directory / "log").open("ab") as log:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True, env=os.environ | env
+        )
+        try:
+            yield process
+        finally:
+            wholly = below(process.pid)  # the workers are a group of their own
+            kill(process.pid, *wholly)
+            process.wait()
+
+
+def ends(process: subprocess.Popen[bytes]) -> int:
+    """How a program ends by itself."""
+    return process.wait(timeout=PATIENCE)
+
+
+def until(process: subprocess.Popen[bytes], happened: Callable[[], object]) -> bool:
+    """Wait until something has happened; whether it did, before the program ended."""
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        if process.poll() is not None:
+            return False
+        assert time.monotonic() < deadline, "the program neither goes on nor ends"
+        time.sleep(0.01)
+    return True
+
+
+def steps(directory: Path) -> int:
+    """How far the queries are: micro-batches planned, written and committed."""
+    kinds = ("checkpoints/*/offsets/*", "checkpoints/*/commits/*", "out/*/*.json")
+    return sum(len(list(directory.glob(kind))) for kind in kinds)
+
+
+def killed_somewhere(directory: Path, rng: random.Random, *args: str) -> bool:
+    """Start the program, and kill all of it after some steps; whether there was something to kill.
+
+    Where in a step it is hit depends on the machine; after which one, on the seed.
+    """
+    goal, wait = steps(directory) + rng.randrange(1, 12), rng.random() * 0.3
+    with started(directory, *args) as process:
+        if not until(process, lambda: steps(directory) >= goal):
+            assert process.returncode == 0, log_of(directory)
+            return False
+        time.sleep(wait)
+        return process.poll() is None
+
+
+def log_of(directory: Path) -> str:
+    return (directory / "log").read_text(errors="replace")[-5000:]
+
+
+def check(directory: Path, seed: int = 1, only: str | None = None) -> None:
+    """Refuse any difference to what the queries write if nothing happens."""
+    differs = directory / "differs"
+    assert not differs.exists(), differs.read_text()
+    for name in job.operators():
+        if only in (None, name):
+            assert job.written(directory, name) == job.expected(name, seed)

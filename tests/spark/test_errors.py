@@ -1,0 +1,241 @@
+"""Every mistake on Spark gets a message, and the page of errors shows it."""
+# ruff: noqa: SIM300 - asserts read expected first
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import windowlib
+import windowlib.spark
+from operators import Aggregate, agg
+from tests.test_docs import blocks
+from tests.test_errors import lines_of
+from tests.test_operator_errors import raised, unseen
+from windowlib import Count, Sliding, WindowlibError
+from windowlib.errors import HostError, SchemaError, StateVersionError
+from windowlib.spark import merging, session, types
+from windowlib.spark.session import check_java, java_version
+from windowlib.spark.store import FORMAT, Head, Store
+from windowlib.spark.unit import check_about
+
+PACKAGE = Path(windowlib.__file__).parent
+PAGE = PACKAGE.parent / "docs" / "spark-errors.md"
+SOURCES = sorted((PACKAGE / "spark").rglob("*.py"))
+ROW = re.compile(r"^\|.*?\| `([^`]+)` \|", re.MULTILINE)
+
+
+# -- messages that Spark or the machine causes --
+
+
+class Lacking:
+    """A state store that has lost its pages."""
+
+    def getValueState(self, name, schema):  # noqa: N802
+        return self
+
+    def getMapState(self, name, key, value):  # noqa: N802
+        return self
+
+    def getValue(self, key):  # noqa: N802
+        return None
+
+
+def head(**changes):
+    names = Head.__dataclass_fields__
+    plain: dict[str, Any] = {**dict.fromkeys(names, 0), "format": FORMAT, "about": "{}"}
+    return Head(**{**plain, "data": None, **changes})
+
+
+class SomeJob:
+    about: dict[str, str] = {}  # noqa: RUF012
+
+
+def other_buckets():
+    check_about({"key": "k", "buckets": "2"}, {"key": "k", "buckets": "4"})
+
+
+def other_format():
+    head(format=FORMAT + 1).check(SomeJob())  # type: ignore[arg-type]
+
+
+def lost_page():
+    Store(Lacking()).load(head(pages=1))
+
+
+def too_narrow():
+    types.fitted(pa.record_batch({"n": [1, 300]}), pa.schema({"n": pa.int8()}))
+
+
+def no_common_order():
+    tables = [pa.table({"ts": ["a"]}), pa.table({"ts": [1]})]
+    list(merging.in_turn(tables, ["ts", "ts"]))
+
+
+def no_such_type():
+    types.spark_of(pa.schema({"m": pa.month_day_nano_interval()}), "Functor")
+
+
+HERE = [
+    (other_buckets, StateVersionError),
+    (other_format, StateVersionError),
+    (lost_page, StateVersionError),
+    (too_narrow, SchemaError),
+    (no_common_order, SchemaError),
+    (no_such_type, SchemaError),
+]
+
+
+def error_of(call):
+    try:
+        call()
+    except Exception as error:
+        return error
+    return None
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """The messages in the tables of the page."""
+    return ROW.findall(PAGE.read_text())
+
+
+@pytest.mark.parametrize(("call", "kind"), HERE, ids=[call.__name__ for call, _ in HERE])
+def test_a_mistake_that_shows_while_a_query_runs(texts, call, kind):
+    error = error_of(call)
+    assert kind is type(error)
+    assert str(error) in texts
+
+
+def without_java(monkeypatch):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+
+
+def with_java(monkeypatch, folder, says):
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\n/bin/echo '{says}' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(folder))
+    return java
+
+
+OLD = 'openjdk version "11.0.2" 2019-01-15'
+
+
+def test_a_machine_without_java(texts, monkeypatch):
+    without_java(monkeypatch)
+    with pytest.raises(HostError) as caught:
+        session()
+    assert str(caught.value) in texts
+
+
+def test_a_java_that_is_too_old(texts, monkeypatch, tmp_path):
+    java = with_java(monkeypatch, tmp_path, OLD)
+    with pytest.raises(HostError) as caught:
+        session()
+    assert str(caught.value).replace(str(java), "/usr/bin/java") in texts
+
+
+@pytest.mark.parametrize("says", ['openjdk version "17.0.15"', 'java version "21"', "no idea"])
+def test_a_java_that_is_new_enough_or_does_not_tell(monkeypatch, tmp_path, says):
+    with_java(monkeypatch, tmp_path, says)
+    check_java()
+
+
+def test_the_version_of_an_old_java():
+    assert 8 == java_version('java version "1.8.0_292"')
+
+
+BLOCKED = """
+import sys
+sys.modules["pyspark"] = None
+from windowlib import Count, Sliding
+from windowlib.errors import HostError
+from windowlib.operators import Aggregate, agg
+
+class Frame:
+    isStreaming = False
+
+try:
+    Aggregate(Sliding(Count(3)), n=agg.count())(Frame())
+except HostError as error:
+    print(error)
+"""
+
+
+def test_without_pyspark_the_message_says_what_to_install(texts):
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED],
+        cwd=PACKAGE.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() in texts
+
+
+def test_everything_in_the_tables_was_raised(texts):
+    assert len(HERE) + 3 == len(texts)  # with Java twice, and PySpark
+
+
+# -- the page --
+
+
+@pytest.fixture(scope="module")
+def page(spark):
+    names: dict[str, Any] = {"__name__": "__main__"}
+    errors = []
+    for block in blocks(PAGE.read_text()):
+        if ">>>" not in block.text:
+            if block.language == "python":
+                exec(block.text, names)
+            continue
+        for example in doctest.DocTestParser().get_examples(block.text):
+            if (error := raised(example.source, names)) is not None:
+                errors.append((example.source, error))
+    return errors
+
+
+@pytest.mark.parametrize(
+    "buckets", [0, -1, True, 2.0, "4"], ids=repr
+)
+def test_a_number_of_buckets_is_a_whole_number_from_1_on(buckets):
+    op = Aggregate(Sliding(Count(3), by="k"), n=agg.count())
+    with pytest.raises(windowlib.ModelError, match="not a number of buckets"):
+        windowlib.spark.attach(op, buckets=buckets)
+
+
+def test_an_exception_is_ours_and_ends_well(page):
+    assert page
+    for source, error in page:
+        assert isinstance(error, WindowlibError), source
+        text = str(error)
+        assert text.endswith((".", "?", ")")), text
+        assert " at 0x" not in text
+
+
+def test_a_message_is_shown_once(page, texts):
+    messages = [*(str(error) for _, error in page), *texts]
+    assert [] == sorted({each for each in messages if messages.count(each) > 1})
+
+
+def test_every_raise_has_an_example(page, monkeypatch, tmp_path):
+    seen = set()
+    for error in [*(error for _, error in page), *(error_of(call) for call, _ in HERE)]:
+        seen |= lines_of(error)
+    with monkeypatch.context() as changed:
+        without_java(changed)
+        seen |= lines_of(error_of(check_java))
+    with monkeypatch.context() as changed:
+        with_java(changed, tmp_path, OLD)
+        seen |= lines_of(error_of(check_java))
+    apart = PACKAGE / "spark" / "__init__.py"  # raised in a process of its own, above
+    left = [path for path in SOURCES if path != apart]
+    assert [] == [place for path in left for place in unseen(path.read_text(), path, seen)]

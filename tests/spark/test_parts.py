@@ -1,0 +1,405 @@
+"""The parts of the host, each by itself and without Spark: packing, merging, buckets, state."""
+# ruff: noqa: SIM300 - asserts read expected first
+
+import json
+import socket
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.spark import cases
+from tests.spark.test_unit import job_of
+from windowlib.errors import StateVersionError
+from windowlib.spark import homes as homes_module
+from windowlib.spark import packing, store
+from windowlib.spark.buckets import common_kinds, partition_of, spread
+from windowlib.spark.homes import Homes, taken
+from windowlib.spark.merging import in_turn
+from windowlib.spark.packing import HELLO, Chunk, Pack, Unpack, gathered, packed, unpacked
+from windowlib.spark.store import Head, Store
+from windowlib.spark.types import PORT
+from windowlib.spark.unit import Request, Unit
+
+ROOT = Path(__file__).parents[2]
+
+# -- packing --
+
+
+def bucketed(buckets, values):
+    return pa.record_batch({packing.BUCKET: pa.array(buckets, pa.int32()), "x": values})
+
+
+def chunks(pack, batches):
+    return [row for out in pack(iter(batches)) for row in out.to_pylist()]
+
+
+@given(st.lists(st.lists(st.sampled_from([3, 8, 11]), max_size=20), max_size=4))
+def test_packing_keeps_every_row_in_its_bucket_in_order(parts):
+    number, batches, want = 0, [], dict[int, list[int]]()
+    for part in parts:
+        values = list(range(number, number + len(part)))
+        number += len(part)
+        batches.append(bucketed(part, pa.array(values, pa.int64())))
+        for bucket, value in zip(part, values, strict=True):
+            want.setdefault(bucket, []).append(value)
+    pack = Pack(1, [3, 8, 11], "packing")
+    found = [c for c in chunks(pack, batches) if c["side"] != HELLO]
+    assert {1} >= {chunk["side"] for chunk in found}
+    places = [chunk["place"] for chunk in found]
+    assert sorted(set(places)) == places
+    got: dict[int, list[int]] = {}
+    for chunk in found:
+        got.setdefault(chunk["_bucket"], []).extend(unpacked(chunk["data"]).column("x").to_pylist())
+    assert want == got
+
+
+def test_a_process_greets_every_bucket_once_a_query():
+    first = chunks(Pack(0, [3, 8], "greeting"), [])
+    assert [(3, HELLO), (8, HELLO)] == [(c["_bucket"], c["side"]) for c in first]
+    assert [] == chunks(Pack(0, [3, 8], "greeting"), [])
+    assert 2 == len(chunks(Pack(0, [3, 8], "another query"), []))
+
+
+def test_many_small_batches_are_packed_together(monkeypatch):
+    monkeypatch.setattr(packing, "ROWS", 10)
+    batches = [pa.record_batch({"x": [n] * 3}) for n in range(8)]
+    assert [12, 12] == [batch.num_rows for batch in gathered(batches)]
+    monkeypatch.setattr(packing, "BYTES", 1)
+    assert [3] * 8 == [batch.num_rows for batch in gathered(batches)]
+    assert [] == list(gathered([]))
+
+
+def test_unpacking_names_the_output_and_fills_what_it_lacks():
+    schema = pa.schema({PORT: pa.string(), "x": pa.int64(), "y": pa.string()})
+    blobs = [packed(pa.record_batch({"x": [1, 2]})), packed(pa.record_batch({"y": ["a"]})), None]
+    batch = pa.record_batch({"port": [0, 1, None], "data": blobs})
+    rows = [row for out in Unpack(["main", "late"], schema)([batch]) for row in out.to_pylist()]
+    assert [
+        {PORT: "main", "x": 1, "y": None},
+        {PORT: "main", "x": 2, "y": None},
+        {PORT: "late", "x": None, "y": "a"},
+    ] == rows
+
+
+def test_unpacking_gives_large_outputs_in_parts(monkeypatch):
+    monkeypatch.setattr(packing, "OUT_ROWS", 4)
+    table = pa.table({"x": range(10)})
+    parts = list(Unpack([None], table.schema).rows(None, table))
+    assert [4, 4, 2] == [part.num_rows for part in parts]
+    assert list(range(10)) == [row["x"] for part in parts for row in part.to_pylist()]
+
+
+# -- merging --
+
+stamps = st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=8)
+
+
+@given(st.lists(stamps, min_size=2, max_size=3))
+def test_inputs_are_merged_by_their_columns_the_earlier_input_first(sides):
+    tables = [
+        pa.table({"at": pa.array(values, pa.int64()), "n": range(len(values))}) for values in sides
+    ]
+    tagged = [
+        (value is not None, value or 0, port, number)
+        for port, values in enumerate(sides)
+        for number, value in enumerate(values)
+    ]
+    got = [
+        (port, n)
+        for port, run in in_turn(tables, ["at"] * len(tables))
+        for n in run.column("n").to_pylist()
+    ]
+    assert [(port, number) for _, _, port, number in sorted(tagged)] == got
+
+
+@given(st.lists(stamps, min_size=2, max_size=3))
+def test_without_columns_one_input_comes_after_the_other(sides):
+    tables = [pa.table({"at": pa.array(values, pa.int64())}) for values in sides]
+    orders = ["at"] * (len(sides) - 1) + [None]
+    got = [(port, run.column("at").to_pylist()) for port, run in in_turn(tables, orders)]
+    assert [(port, values) for port, values in enumerate(sides) if values] == got
+
+
+def test_one_input_is_left_to_its_operator():
+    table = pa.table({"at": [2, 1]})
+    assert [(0, table)] == list(in_turn([table], ["at"]))
+    assert [] == list(in_turn([None, None], ["at", "at"]))
+    assert [(1, [1, 2])] == [
+        (port, run.column("at").to_pylist()) for port, run in in_turn([None, table], ["at", "at"])
+    ]
+
+
+# -- buckets --
+
+
+@given(st.integers(1, 60), st.integers(1, 40))
+def test_buckets_spread_evenly_over_partitions(buckets, partitions):
+    numbers = spread(buckets, partitions)
+    assert buckets == len(set(numbers))
+    where = [partition_of(number, partitions) for number in numbers]
+    assert [n % partitions for n in range(buckets)] == where
+    counts = Counter(where)
+    assert max(counts.values()) - min(counts.get(n, 0) for n in range(partitions)) <= 1
+
+
+def test_the_partition_of_a_bucket_is_where_spark_sends_it(spark):
+    from pyspark.sql import functions as fn
+
+    numbers = spark.range(50).select(fn.col("id").cast("int").alias("b"))
+    found = numbers.select("b", fn.pmod(fn.hash("b"), fn.lit(7)).alias("p")).collect()
+    assert [(n, partition_of(n, 7)) for n in range(50)] == [(row.b, row.p) for row in found]
+
+
+def test_keys_of_several_inputs_are_hashed_in_one_type():
+    from pyspark.sql.types import IntegerType, LongType, StringType
+
+    one, two, text = IntegerType(), LongType(), StringType()
+    assert [one, "double", text] == common_kinds([[one, one, text], [one, two, text]])
+    assert [text] == common_kinds([[text], [two]])
+
+
+# -- the state store --
+
+
+class Value:
+    def __init__(self) -> None:
+        self.held: Any = None
+
+    def get(self):
+        return self.held
+
+    def update(self, value):
+        self.held = tuple(bytearray(v) if isinstance(v, bytes) else v for v in value)
+
+
+class Pages:
+    def __init__(self) -> None:
+        self.held: dict[Any, Any] = {}
+        self.writes = 0
+
+    def getValue(self, key):  # noqa: N802
+        return self.held.get(key)
+
+    def updateValue(self, key, value):  # noqa: N802
+        self.writes += 1
+        self.held[key] = tuple(map(bytearray, value))
+
+    def clear(self):
+        self.held.clear()
+
+
+class Handle:
+    """What Spark gives a stateful processor, as far as we use it."""
+
+    def __init__(self) -> None:
+        self.value, self.pages = Value(), Pages()
+
+    def getValueState(self, name, schema):  # noqa: N802
+        assert ("window", len(Head.__dataclass_fields__)) == (name, schema.count(",") + 1)
+        return self.value
+
+    def getMapState(self, name, key, value):  # noqa: N802
+        return self.pages
+
+
+CASE = cases.ONE_INPUT["sliding count"]
+JOB = job_of(CASE.operator, cases.SCHEMA)
+
+
+def some(lo, hi):
+    batch = pa.RecordBatch.from_pylist(cases.rows(0)[lo:hi], cases.SCHEMA)
+    return (Chunk(0, 0, packed(batch)),)
+
+
+def written(handle, unit, lo, hi):
+    """A micro-batch, up to what the state store has of it."""
+    found = Store(handle)
+    head = found.read()
+    saved, logged = (0, 0) if head is None else (head.saved, head.logged)
+    outcome = unit.step(Request("run", some(lo, hi), None, saved, logged, False))
+    found.write(head, JOB, outcome, "run", "home", 0)
+    return outcome
+
+
+@pytest.mark.parametrize(("small", "page"), [(1 << 20, 1 << 23), (100, 700)])
+def test_what_is_written_is_what_is_read(monkeypatch, small, page):
+    monkeypatch.setattr(store, "SMALL", small)
+    monkeypatch.setattr(store, "PAGE", page)
+    handle, unit = Handle(), Unit(JOB, 0)
+    assert Store(handle).read() is None
+    for at in range(0, 400, 10):
+        written(handle, unit, at, at + 10)
+        head = Store(handle).read()
+        assert head is not None
+        head.check(JOB)
+        assert unit.nonce == head.nonce
+        assert at // 10 == head.version
+        copy = Unit.restored(JOB, head.nonce, *Store(handle).load(head))
+        assert unit.snapshot() == copy.snapshot()
+        assert head.pages + head.entries == len(handle.pages.held)
+        assert (small == 100) == (head.data is None)
+
+
+def test_a_micro_batch_writes_one_entry_or_a_snapshot():
+    handle, unit = Handle(), Unit(JOB, 0)
+    for at in range(0, 200, 10):
+        before = handle.pages.writes
+        outcome = written(handle, unit, at, at + 10)
+        assert (outcome.entry is not None) == (handle.pages.writes - before)
+
+
+def test_state_of_another_operator_is_refused():
+    handle = Handle()
+    written(handle, Unit(JOB, 0), 0, 10)
+    head = Store(handle).read()
+    assert head is not None
+    other = job_of(cases.ONE_INPUT["tumbling count"].operator, cases.SCHEMA)
+    with pytest.raises(StateVersionError, match="the checkpoint was written with"):
+        head.check(other)
+    assert JOB.about == json.loads(head.about)
+
+
+# -- where buckets live --
+
+OTHER = """
+import sys
+from tests.spark.test_parts import JOB, some
+from windowlib.spark.homes import HOMES
+from windowlib.spark.unit import Request, Unit
+
+unit = Unit(JOB, 0)
+outcome = unit.step(Request("run", some(0, 100), None, 0, 0, True))
+HOMES.keep(unit)
+print(HOMES.address)
+print(outcome.nonce)
+print(outcome.snapshot.hex(), flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def other():
+    """Another process that keeps a bucket which has taken 100 rows; it, and the state."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", OTHER],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    address, nonce, snapshot = (process.stdout.readline().strip() for _ in range(3))
+    yield process, head_at(address, nonce), bytes.fromhex(snapshot)
+    process.stdin.close()
+    process.wait()
+    process.stdout.close()
+
+
+def head_at(address, nonce):
+    return Head(1, 0, nonce, "run", address, "{}", b"", 0, 1 << 20, 0, 0, 0, b"")
+
+
+def request(lo, hi):
+    return Request("run", some(lo, hi), None, 1 << 20, 0, False)
+
+
+@pytest.fixture
+def homes(monkeypatch):
+    fresh = Homes()
+    monkeypatch.setattr(homes_module, "HOMES", fresh)
+    return fresh
+
+
+def never(head):
+    raise AssertionError("the state was loaded")
+
+
+def expected(lo, hi):
+    """What a bucket makes of rows after the first 100."""
+    unit = Unit(JOB, 0)
+    unit.step(Request("run", some(0, 100), None, 0, 0, True))
+    return unit.step(request(lo, hi)).rows
+
+
+def test_a_bucket_that_another_process_keeps_is_used_there(homes, other):
+    _, head, _ = other
+    outcome, home = taken(JOB, head, request(100, 130), never)
+    assert expected(100, 130) == outcome.rows
+    assert head.home == home
+    again, home = taken(JOB, head_at(home, outcome.nonce), request(130, 160), never)
+    assert outcome.nonce != again.nonce
+
+
+def test_a_bucket_that_is_ahead_of_the_state_store_is_not_used(homes, other):
+    _, head, snapshot = other
+    taken(JOB, head, request(100, 130), never)  # of a task that then failed elsewhere
+    loads = []
+
+    def load(found):
+        loads.append(found)
+        return snapshot, []
+
+    outcome, home = taken(JOB, head, request(100, 130), load)
+    assert [head] == loads
+    assert expected(100, 130) == outcome.rows
+    assert homes.address == home
+
+
+def test_a_bucket_whose_process_has_ended_comes_from_the_state_store(homes, other):
+    process, head, snapshot = other
+    process.kill()
+    process.wait()
+    outcome, home = taken(JOB, head, request(100, 130), lambda _: (snapshot, []))
+    assert expected(100, 130) == outcome.rows
+    assert homes.address == home
+
+
+def test_a_bucket_of_another_machine_comes_from_the_state_store(homes, other):
+    _, head, snapshot = other
+    machine, name, key = head.home.split(" ")
+    far = head_at(f"not-{machine} {name} {key}", head.nonce)
+    outcome, _ = taken(JOB, far, request(100, 130), lambda _: (snapshot, []))
+    assert expected(100, 130) == outcome.rows
+
+
+def test_a_stranger_is_not_served(homes, other):
+    _, head, snapshot = other
+    machine, name, key = head.home.split(" ")
+    wrong = head_at(f"{machine} {name} {'00' * (len(key) // 2)}", head.nonce)
+    assert homes.ask(wrong.home, head.nonce, request(100, 130)) is None
+    outcome, _ = taken(JOB, head, request(100, 130), never)  # the bucket is still there
+    assert expected(100, 130) == outcome.rows
+
+
+def test_a_bucket_that_this_process_keeps_is_used(homes):
+    first, home = taken(JOB, None, Request("run", some(0, 100), None, 0, 0, True), never)
+    assert homes.address == home
+    assert socket.gethostname() == home.split(" ")[0]
+    second, again = taken(JOB, head_at(home, first.nonce), request(100, 130), never)
+    assert (home, expected(100, 130)) == (again, second.rows)
+
+
+def test_of_too_many_buckets_the_least_recently_used_go(homes, monkeypatch):
+    monkeypatch.setattr(homes_module, "ROOM", 2)
+    heads = []
+    for _ in range(3):
+        outcome, home = taken(JOB, None, Request("run", some(0, 100), None, 0, 0, True), never)
+        heads.append(head_at(home, outcome.nonce))
+    assert homes.step(heads[0].nonce, request(100, 130)) is None
+    assert homes.step(heads[1].nonce, request(100, 130)) is not None
+
+
+def test_a_bucket_that_failed_is_no_longer_kept(homes):
+    outcome, _ = taken(JOB, None, Request("run", some(0, 100), None, 0, 0, True), never)
+    broken = Request("run", (Chunk(0, 0, b"no Arrow"),), None, 1 << 20, 0, False)
+    with pytest.raises(pa.ArrowInvalid):
+        homes.step(outcome.nonce, broken)
+    assert homes.step(outcome.nonce, request(100, 130)) is None

@@ -1,0 +1,201 @@
+"""A bucket without Spark: however its input is cut, and wherever it is restored, it goes on."""
+# ruff: noqa: SIM300 - asserts read expected first
+
+import warnings
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.spark import cases
+from tests.spark.running import unended
+from tests.spark.test_same_answers import close
+from windowlib.errors import StateVersionError
+from windowlib.spark import checks
+from windowlib.spark.packing import HELLO, Chunk, packed, unpacked
+from windowlib.spark.unit import Job, Request, Unit, check_about
+
+CASES = {**cases.ONE_INPUT, **cases.TWO_INPUTS, **cases.LATE, **cases.TIMED}
+
+
+def job_of(operator, *inputs):
+    made = operator.schemas(*inputs)
+    return Job(
+        operator=operator,
+        inputs=tuple(inputs),
+        outputs=made,
+        made=made,
+        orders=checks.orders(operator),
+        about=operator.describe(),
+        nonce="run",
+        timed=checks.timed(operator),
+        aged=checks.aged(operator),
+    )
+
+
+def schemas_of(case):
+    return [cases.SCHEMA, cases.RIGHT][: case.sides]
+
+
+def chunks_of(sides, schemas, cuts):
+    """The rows of each input in chunks; Spark may hand them over in any order."""
+    found = []
+    for side, (rows, schema) in enumerate(zip(sides, schemas, strict=True)):
+        edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+        for place, (lo, hi) in enumerate(zip(edges, edges[1:], strict=False)):
+            batch = pa.RecordBatch.from_pylist(rows[lo:hi], schema)
+            found.append(Chunk(side, place, packed(batch)))
+    return tuple(reversed(found))
+
+
+class Kept:
+    """A bucket with what the state store has of it."""
+
+    def __init__(self, job):
+        self.job, self.unit = job, None
+        self.snapshot: bytes | None = None
+        self.log: list[bytes] = []
+        self.rows: list[tuple[str, Any]] = []
+
+    def step(self, chunks, now, restore):
+        request = Request(
+            "run", chunks, now, len(self.snapshot or b""), sum(map(len, self.log)), restore
+        )
+        if self.unit is None:
+            self.unit = Unit(self.job, now or 0)
+        elif restore:
+            assert self.snapshot is not None
+            self.unit = Unit.restored(self.job, self.unit.nonce, self.snapshot, self.log)
+        outcome = self.unit.step(request)
+        if outcome.snapshot is not None:
+            self.snapshot, self.log = outcome.snapshot, []
+        elif outcome.entry is not None:
+            self.log.append(outcome.entry)
+        for port, data in outcome.rows:
+            self.rows += [(self.unit.names[port], row) for row in unpacked(data).to_pylist()]
+        return outcome
+
+
+def by_port(rows, columns):
+    found: dict[str, list[Any]] = {}
+    for port, row in rows:
+        if isinstance(row, dict):
+            found.setdefault(port, []).append({name: row.get(name) for name in columns[port]})
+    return found
+
+
+batches = st.lists(
+    st.tuples(
+        st.integers(0, 60),  # rows of the first input
+        st.integers(0, 20),  # rows of the second
+        st.sampled_from([0, 0, 1, 4, 30]),  # seconds that pass before
+        st.lists(st.integers(0, 60), max_size=3),  # where the rows are cut into chunks
+        st.booleans(),  # restored before
+    ),
+    min_size=2,
+    max_size=6,
+)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(name=st.sampled_from(sorted(CASES)), steps=batches)
+def test_a_bucket_that_is_restored_anywhere_goes_on_as_if_nothing_had_happened(name, steps):
+    case = CASES[name]
+    schemas = schemas_of(case)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        job = job_of(case.operator, *schemas)
+    restored, left_alone = Kept(job), Kept(job)
+    timed = job.timed or job.aged
+    left = cases.rows(7, back=True) if name in cases.LATE else cases.rows(0)
+    right = cases.rows(1)
+    right = [{"ts": r["ts"], "k": r["k"], "j": r["j"], "y": r["n"] * 0.5} for r in right]
+    at, now, taken = [0, 0], 100.0, []
+    for first, second, passed, cuts, restore in steps:
+        now += passed
+        sides = [left[at[0] : at[0] + first], right[at[1] : at[1] + second]][: case.sides]
+        at = [at[0] + first, at[1] + second]
+        taken.append((now if timed else None, sides))
+        chunks = chunks_of(sides, schemas, cuts)
+        micros = round(now * 1e6) if timed else None
+        restored.step(chunks, micros, restore)
+        left_alone.step(chunks, micros, False)
+    columns = {
+        port.name: schema.names
+        for port, schema in zip(case.operator.model.outputs, job.made, strict=True)
+    }
+    want = by_port(unended(case.operator, taken, case.orders), columns)
+    assert close(want, by_port(left_alone.rows, columns))
+    assert close(want, by_port(restored.rows, columns))
+
+
+def one(name="sliding count"):
+    case = CASES[name]
+    return Kept(job_of(case.operator, *schemas_of(case)))
+
+
+def some(lo, hi, schema=cases.SCHEMA):
+    return (Chunk(0, 0, packed(pa.RecordBatch.from_pylist(cases.rows(0)[lo:hi], schema))),)
+
+
+def test_the_log_is_replaced_by_a_snapshot_when_it_has_become_larger():
+    kept, written = one(), []
+    for at in range(0, 200, 5):
+        outcome = kept.step(some(at, at + 5), None, False)
+        written.append("snapshot" if outcome.snapshot is not None else "entry")
+        assert (outcome.snapshot is None) != (outcome.entry is None)
+    assert "snapshot" == written[0]
+    assert {"snapshot", "entry"} == set(written[1:])
+    assert written.count("entry") > written.count("snapshot")
+
+
+def test_a_greeting_changes_nothing_and_writes_nothing():
+    kept = one()
+    kept.step(some(0, 50), None, False)
+    nonce = kept.unit.nonce
+    outcome = kept.step((Chunk(HELLO, 0, b""),), None, False)
+    assert (None, None, (), nonce) == (
+        outcome.snapshot, outcome.entry, outcome.rows, outcome.nonce,
+    )  # fmt: skip
+
+
+def test_whatever_changes_a_bucket_changes_its_nonce():
+    kept = one()
+    seen = {kept.step(some(at, at + 9), None, False).nonce for at in range(0, 90, 9)}
+    assert 10 == len(seen)
+
+
+def test_counts_of_micro_batches_add_up():
+    kept, total = one(), dict[str, int]()
+    for at in range(0, 200, 20):
+        counts = kept.step(some(at, at + 20), None, at == 100).counts
+        total = {name: total.get(name, 0) + counts[name] for name in counts}
+    assert 200 == total["rows_in"]
+    assert len(kept.rows) == total["rows_out"]
+    assert total["fired"] >= total["rows_out"] > 0
+
+
+def test_gauges_are_told_whole_to_a_run_that_has_not_heard_of_the_bucket():
+    kept = one()
+    first = kept.step(some(0, 100), None, False).counts
+    second = kept.step(some(100, 200), None, False).counts
+    again = kept.step(some(200, 300), None, True).counts
+    assert 5 == first["partitions"]
+    assert 0 == second["partitions"]
+    assert 5 == again["partitions"]
+    assert again["state_bytes"] >= len(kept.snapshot or b"")
+
+
+def test_the_clock_of_a_bucket_never_goes_back():
+    kept = one("sliding time")
+    kept.step(some(0, 50), 100_000_000, False)
+    kept.step(some(50, 60), 90_000_000, False)  # another machine, whose clock is behind
+    assert 100.0 == kept.unit.running.now
+
+
+def test_other_settings_are_refused_by_name():
+    with pytest.raises(StateVersionError, match="written with key=k; this query says key=None"):
+        check_about({"key": "k"}, {})
+    check_about({"key": "k"}, {"key": "k"})
