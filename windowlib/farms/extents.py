@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def steps(values: Array, threshold: Any) -> list[int]:
     [0, 3, 4]
     """
     found: list[int] = []
-    at = 0
+    threshold, at = fitting(threshold, values), 0
     while at < len(values):
         found.append(at)
         reference = values[at]
@@ -107,12 +108,19 @@ def kept_from(values: Array, newest: Array, hi: Array, size: Any, *, closed: boo
     Recent is less than `size` behind, or at most that if `closed`.
     """
     lo: Array
+    size = fitting(size, values)
     lo = np.minimum(np.searchsorted(values, newest - size, "left" if closed else "right"), hi)
     while bool((more := _recent(values, newest, lo - 1, size, closed) & (lo > 0)).any()):
         lo = lo - more
     while bool((fewer := ~_recent(values, newest, lo, size, closed) & (lo < hi)).any()):
         lo = lo + fewer
     return lo
+
+
+def fitting(distance: Any, values: Array) -> Any:
+    """A distance that can be compared with those of the values: of instants, as numpy's."""
+    instants = values.dtype.kind == "M" and isinstance(distance, timedelta)
+    return np.timedelta64(distance) if instants else distance
 
 
 def _recent(values: Array, newest: Array, at: Array, size: Any, closed: bool) -> Array:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from windowlib.farms.axis import Array, exact, floors, length, whole
-from windowlib.farms.extents import Extents, in_order, kept_from, steps
+from windowlib.farms.extents import Extents, fitting, in_order, kept_from, steps
 from windowlib.farms.regular import Context, WindowModel
 
 By = Literal["count", "delta", "time"]
@@ -211,7 +211,7 @@ def by_time(times: Array, slide: Any, phase: Any, until: Any) -> tuple[Array, Ar
 
 def first_out(values: Array, size: Any) -> int:
     """The first tuple that makes another too old; beyond the last if there is none."""
-    out = np.flatnonzero(values - values[:1] > size)
+    out = np.flatnonzero(values - values[:1] > fitting(size, values))
     return int(out[0]) if len(out) else len(values) + 1
 
 
