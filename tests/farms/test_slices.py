@@ -3,6 +3,7 @@
 
 import random
 from fractions import Fraction
+from itertools import pairwise
 from math import gcd
 
 import numpy as np
@@ -21,7 +22,7 @@ def test_the_slices_of_a_window_are_its_extent(cut):
         for w in (-2, 0, 3):
             edges = [slices.extent(p) for p in slices.panes_of(w)]
             assert model.extent(w) == (edges[0][0], edges[-1][1])
-            assert all(a[1] == b[0] for a, b in zip(edges, edges[1:], strict=False))
+            assert all(a[1] == b[0] for a, b in pairwise(edges))
 
 
 @CUTS
