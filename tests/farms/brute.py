@@ -1,6 +1,9 @@
 """Windows from their definitions: every window is looked at for every tuple."""
 
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 WINDOWS = range(-60, 90)
 """Enough of them for the points of the tests."""
@@ -19,6 +22,13 @@ def windows(x, size, slide, phase=0, lowest=None):
     ]
 
 
+def table(points, size, slide, phase):
+    """For each point and each of `WINDOWS` whether the window holds it; of whole numbers."""
+    begins = phase + np.array(WINDOWS) * slide
+    x = np.array(points)[:, None]
+    return (begins <= x) & (x < begins + size)
+
+
 def members(extents):
     """Windows with the tuples in them."""
     return [(w, list(range(lo, hi))) for w, lo, hi in extents]
@@ -26,7 +36,7 @@ def members(extents):
 
 def by_tuple(times, size, slide, closed=False):
     """Every `slide` tuples those that came and are not too old for the trigger."""
-    found = []
+    found: list[Any] = []
     for r in range(slide - 1, len(times), slide):
         ages = [(i, times[r] - times[i]) for i in range(r + 1)]
         kept = [i for i, age in ages if age < size or (closed and age == size)]
@@ -47,7 +57,9 @@ def by_time(times, size, slide, phase, until):
 
 def by_delta(values, size, slide):
     """The buffer at each trigger, in the order trigger, evict, insert."""
-    found, buffer, reference = [], [], None
+    found: list[Any] = []
+    buffer: list[int] = []
+    reference = None
     for i, value in enumerate(values):
         if reference is None:
             reference = value
@@ -61,7 +73,7 @@ def by_delta(values, size, slide):
 
 def tumbling_delta(values, threshold):
     """Runs that end before the value too far from the first."""
-    found = []
+    found: list[list[int]] = []
     for i, value in enumerate(values):
         if not found or value - values[found[-1][0]] > threshold:
             found.append([])
@@ -71,7 +83,7 @@ def tumbling_delta(values, threshold):
 
 def sessions(times, gap):
     """Runs without a longer gap."""
-    found = []
+    found: list[list[int]] = []
     for i, ts in enumerate(times):
         if not i or ts - times[i - 1] > gap:
             found.append([])

@@ -16,7 +16,7 @@ from windowlib import (
     Tumbling,
 )
 from windowlib.farms.choice import PATTERNS, best, choose, unsafe
-from windowlib.farms.functions import Function
+from windowlib.farms.functions import KINDS, Function
 from windowlib.farms.models import (
     CountOrTime,
     CountWindows,
@@ -29,17 +29,18 @@ from windowlib.farms.models import (
     SlideByTuple,
     TimeWindows,
     Triggered,
+    WindowModel,
 )
 
-ASSOCIATIVE, INCREMENTAL, NEITHER = map(Function, ("associative", "incremental", "neither"))
-OVERLAPPING = [CountWindows(18, 5), TimeWindows(4, 2)]
-ONE_TUPLE = [CountWindows(18, 1)]
-APART = [
+ASSOCIATIVE, INCREMENTAL, NEITHER = map(Function, KINDS)
+OVERLAPPING: list[WindowModel] = [CountWindows(18, 5), TimeWindows(4, 2)]
+ONE_TUPLE: list[WindowModel] = [CountWindows(18, 1)]
+APART: list[WindowModel] = [
     *(CountWindows(4, 4), TimeWindows(4, 4), TimeWindows(2, 5), SessionWindows(3)),
     *(DeltaTumbling(3), CountOrTime(3, 5), PunctuationWindows()),
 ]
-LANDMARK = [LandmarkWindows(5)]
-FORWARD = [
+LANDMARK: list[WindowModel] = [LandmarkWindows(5)]
+FORWARD: list[WindowModel] = [
     *(SlideByTuple(5, 2), SlideByTime(5, 2), DeltaWindows(5, 2)),
     Triggered("count", 5, "delta", 2),
 ]

@@ -65,6 +65,7 @@ def test_there_are_functions_to_look_at():
 def test_what_is_called_associative_has_a_merge_that_takes_parts_in_any_grouping(name):
     recipe = made(name).recipe
     assert recipe is not None
+    assert recipe.make is not None
     fold = recipe.make(**dict(recipe.options))
     assert fold.mergeable
     wide = name in ("weighted_mean", "cov", "corr") or "by" in OPTIONS.get(name, {})
@@ -111,6 +112,7 @@ def test_a_function_says_whether_parts_may_be_merged_in_any_order():
 def test_a_fold_knows_its_kind():
     recipe = agg.collect("x").recipe
     assert recipe is not None
+    assert recipe.make is not None
     assert "neither" == fold_kind(recipe.make())
     assert isinstance(agg.collect("x"), Agg)
 

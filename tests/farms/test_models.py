@@ -5,6 +5,7 @@ import pickle
 import random
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,14 +38,27 @@ def test_count_windows_are_those_of_the_definition(size):
     assert 0 == sum(checked(CountWindows(size, slide), POINTS) for slide in SLIDES)
 
 
+@pytest.mark.parametrize("lowest", [None, 0], ids=["no lowest", "from 0"])
 @pytest.mark.parametrize("size", SIZES)
-def test_every_phase_gives_the_windows_of_the_definition(size):
-    rng = random.Random(size)
+def test_every_phase_gives_the_windows_of_the_definition(size, lowest):
+    # Points from -24 to 59 in all windows that may hold one; counts of tuples from 0 on.
+    points = np.arange(-24, 60)
+    known = np.array(brute.WINDOWS)
     for slide in SLIDES:
         for phase in range(slide):
-            points = rng.sample(POINTS, 6)
-            assert 0 == checked(CountWindows(size, slide, phase), points)
-            assert 0 == checked(TimeWindows(size, slide, phase, lowest=0), points)
+            truth = brute.table(points, size, slide, phase)
+            truth = truth if lowest is None else truth & (known >= lowest)
+            model = TimeWindows(size, slide, phase, lowest)
+            rows, windows = model.windows(points)
+            found = np.zeros_like(truth)
+            found[rows, windows - known[0]] = True
+            assert 0 == np.count_nonzero(truth != found)
+            assert len(rows) == np.count_nonzero(truth)
+            one_by_one = [(model.first(x), model.last(x)) for x in points.tolist()]
+            at_once = zip(model.first(points).tolist(), model.last(points).tolist(), strict=True)
+            assert list(at_once) == one_by_one
+            counted = CountWindows(size, slide, phase, lowest)
+            assert (points >= 0) @ truth.sum(1) == len(counted.windows(points[points >= 0])[0])
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -71,7 +85,7 @@ def test_real_timestamps_have_the_windows_of_the_definition(seed):
 def test_sizes_slides_and_phases_may_be_real(seed):
     rng = random.Random(seed)
     for _ in range(12):
-        make = rng.choice([float, Fraction, lambda x: Decimal(str(round(x, 2)))])
+        make: Any = rng.choice([float, Fraction, lambda x: Decimal(str(round(x, 2)))])
         size, slide = make(rng.uniform(0.1, 5)), make(rng.uniform(0.3, 5))
         model = TimeWindows(size, slide, make(rng.uniform(-1, 1)))
         begins = [float(model.extent(w)[0]) for w in range(-2, 3)]
@@ -243,6 +257,7 @@ def test_models_are_values():
     model = CountWindows(5, 2, phase=1)
     assert model == pickle.loads(pickle.dumps(model))
     assert {model: 1}[CountWindows(5, 2, 1, 0)] == 1
-    assert model != TimeWindows(5, 2, 1, 0)
+    others: list[Any] = [TimeWindows(5, 2, 1, 0), CountWindows(5, 2)]
+    assert model not in others
     assert isinstance(model, Regular)
     assert "free" == model.context

@@ -52,8 +52,8 @@ def test_windows_and_slices_know_each_other(cut):
             truth = [w for w in range(40) if p in slices.panes_of(w)]
             assert truth == list(slices.windows_of_pane(p))
         rows, windows = slices.windows_of_pane(np.arange(9))
-        truth = [(p, w) for p in range(9) for w in slices.windows_of_pane(p)]
-        assert truth == list(zip(rows.tolist(), windows.tolist(), strict=True))
+        pairs = [(p, w) for p in range(9) for w in slices.windows_of_pane(p)]
+        assert pairs == list(zip(rows.tolist(), windows.tolist(), strict=True))
 
 
 @CUTS

@@ -95,7 +95,10 @@ class Regular(WindowModel):
         return begin, begin + self.size
 
     def complete(self, mark: Any) -> Any:
-        """The last window that ends at or before `mark`: all of it is there once time is there."""
+        """The last window that ends at or before `mark`, which may be none that there is.
+
+        Nothing is added to it once time has come to `mark`, or so many tuples have come.
+        """
         return floors(mark, self.phase + self.size, self.slide)
 
     def panes(self) -> Slices:
