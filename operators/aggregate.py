@@ -22,7 +22,13 @@ from operators.groups import GroupedPlan, GroupValues
 from operators.late import Latest
 from operators.making import Agg
 from operators.passing import passed_on
-from operators.splitting import Partitioned, aggregate_needs, unchanged
+from operators.splitting import (
+    Partitioned,
+    aggregate_beyond,
+    aggregate_functions,
+    aggregate_needs,
+    unchanged,
+)
 from operators.windows import each_partition, window_of
 from windowlib.attributes import one_key
 from windowlib.incremental import describe
@@ -37,6 +43,7 @@ from windowlib.window import Window
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
+    from windowlib.folds import Fold
 
 LATE_MODEL = OperatorModel(
     ports_out=["out", "late"],
@@ -315,6 +322,14 @@ class Aggregate(Partitioned):
         (spec,) = self.windows
         assert spec is not None
         return unchanged(self) and (port == 1 or column in (names_in(spec.by) or ()))
+
+    def functions(self) -> Iterable[tuple[str, Fold]] | None:
+        """The functions of its outputs."""
+        return aggregate_functions(self)
+
+    def beyond_window(self) -> str:
+        """The row before, or which rows are late, if it was told to look at them."""
+        return aggregate_beyond(self)
 
     def schema(self, *columns: Any) -> Any:
         """The columns of the output, from those of the input."""

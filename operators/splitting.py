@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from operators.aggregate import Aggregate
     from operators.dedup import Dedup
     from operators.join import Join
+    from windowlib.folds import Fold
 
 
 def unchanged(operator: Operator) -> bool:
@@ -79,7 +80,9 @@ def aggregate_needs(operator: Aggregate) -> Names | None:
     window = (attribute for attribute, _ in Operator.reads(operator, 0))
     recipes = operator.outputs.recipes.values()
     functions = (recipe.attribute for recipe in recipes)
-    return read_names([*window, operator.group_by, *functions, spec.order_by])
+    return read_names(
+        [*window, operator.group_by, *functions, None if spec.order_by is ... else spec.order_by]
+    )
 
 
 def join_needs(operator: Join, port: int) -> Names | None:
@@ -88,6 +91,29 @@ def join_needs(operator: Join, port: int) -> Names | None:
     if not asked or not unchanged(operator):
         return None
     return read_names(attribute for attribute, _ in operator.reads(port))
+
+
+# -- farms ----------------------------------------------------------------------------------------
+
+
+def aggregate_functions(operator: Aggregate) -> list[tuple[str, Fold]] | None:
+    """The functions of the outputs and of the condition; None if a subclass changes the work."""
+    if not unchanged(operator):
+        return None
+    folds = zip(operator.outputs.recipes, operator._plan.folds, strict=True)
+    return [(operator.outputs.aggregates[which].shown, fold) for which, fold in folds]
+
+
+def aggregate_beyond(operator: Aggregate) -> str:
+    """What the rows of a firing depend on beside its window."""
+    if not unchanged(operator):
+        return Operator.beyond_window(operator)
+    (spec,) = operator.windows
+    if spec is not None and spec.forget is not None:
+        return "which partitions are evicted"
+    if operator._only_changes:
+        return 'the row before (emit="changed")'
+    return "" if operator.late == "keep" else f"which rows are late (late={operator.late!r})"
 
 
 # -- keys -----------------------------------------------------------------------------------------

@@ -232,7 +232,8 @@ def wrong_notes(spec, engine, handlers):
         found = run(opened(spec, engine, Events(event, nth)), check=False)
         assert BoomError is type(found.error)
         assert (event,) == found.error.args
-        expected, notes = [expected_note(spec, event, found)], getattr(found.error, "__notes__", [])
+        notes = [n for n in getattr(found.error, "__notes__", []) if not n.startswith("the tuple")]
+        expected = [expected_note(spec, event, found)]
         if expected != notes:
             yield expected, notes
 
@@ -846,7 +847,7 @@ def test_a_summarizer_that_fails_costs_its_tuple_or_its_flush(engine, method, ev
 @tumbling_specs
 def test_a_summarizer_that_fails_says_where_it_was(engine, method, spec):
     found = run(summarised(spec, engine, method, 2, Flushed))
-    (note,) = found.error.__notes__
+    note = found.error.__notes__[0]
     assert note.startswith(f"in {method} of Letters, partition "), note
     if (number := found.tuple_number(spec)) is not None:
         assert f", tuple {number}, in TumblingWindow" in note

@@ -16,6 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 OPERATORS = sorted((ROOT / "operators").rglob("*.py"))
 COLUMNAR = PACKAGE / "columnar"
 SPARK = PACKAGE / "spark"
+FARMS = PACKAGE / "farms"
 COMPILED = {"compiled", "speed"}  # need numba, and are loaded where it is installed
 # What is built on the library, and what the command line is made of.
 TOOLS = {"cli", "conformance", "demo", "samples", "svg", "timeline", "trace"}
@@ -121,7 +122,7 @@ other.restore(pickle.loads(pickle.dumps(window.snapshot())))
 
 def columnar(path):
     """Whether a module works on arrays, and may need what the library does not."""
-    return COLUMNAR in path.parents or on_spark(path)
+    return COLUMNAR in path.parents or FARMS in path.parents or on_spark(path)
 
 
 def on_spark(path):

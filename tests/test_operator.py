@@ -518,7 +518,8 @@ def test_a_failing_handler_is_named():
     with pytest.raises(ZeroDivisionError) as caught:
         running.insert(2)
     assert [
-        "in before_flush of Fails, partition None, tuple 2, in TumblingWindow 'tumbling, count(2)'"
+        "in before_flush of Fails, partition None, tuple 2, in TumblingWindow 'tumbling, count(2)'",
+        "the tuple: 2",
     ] == caught.value.__notes__
 
 

@@ -62,6 +62,10 @@ class HostError(WindowlibError, RuntimeError):
     """A host that lacks something it takes to run operators."""
 
 
+class FarmError(WindowlibError, ValueError):
+    """Work that cannot be spread over workers in the way that was asked for."""
+
+
 class WindowlibWarning(UserWarning):
     """A configuration that is legal and probably not what was meant."""
 

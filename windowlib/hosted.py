@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from windowlib.errors import ModelError, OperatorError, suggestion
 
 if TYPE_CHECKING:
+    from windowlib.folds import Fold
     from windowlib.model import OperatorModel
     from windowlib.operator import Operator
+
+FunctionKind = Literal["associative", "incremental", "neither"]
 
 
 class Hosted:
@@ -20,6 +23,12 @@ class Hosted:
 
     Names and types as in Spark's DDL; a column that a row lacks is null. One text is of the first
     output; with several, give a dict from the names of outputs to texts.
+    """
+    function_kind: ClassVar[FunctionKind] = "neither"
+    """How the rows of a firing are made of its tuples, for farms.
+
+    "associative": from the results of parts, merged in order; "incremental": tuple by tuple;
+    "neither": from all tuples together. An operator that answers `functions` need not say it.
     """
     model: OperatorModel
 
@@ -65,6 +74,23 @@ class Hosted:
         from windowlib.splitting import by_default
 
         return by_default(self)
+
+    def functions(self) -> Iterable[tuple[str, Fold]] | None:
+        """The functions of a window that its rows are made of, with their texts, for farms.
+
+        None: nothing is known of them, and `function_kind` says what the author says.
+        """
+        return None
+
+    def beyond_window(self: Operator) -> str:  # type: ignore[misc]
+        """What its rows depend on beside the tuples of the window that fires; "" if nothing.
+
+        Only then may another worker process each window. By default it is what the class overrides
+        that says so; override this if that is too careful.
+        """
+        from windowlib.splitting import beyond_window
+
+        return beyond_window(self)
 
     def passes(self, column: str, port: int) -> bool:
         """Whether rows of an output have a column as all the rows had it that they are made of.

@@ -64,6 +64,21 @@ def by_default(operator: Operator) -> Names:
     return by_window(operator) if operator._plain and plain else ()
 
 
+FIRINGS = ("before_flush", "on_trigger", "on_empty_punctuation")
+"""What a class may do and still depend on the window that fires alone."""
+
+
+def beyond_window(operator: Operator) -> str:
+    """What the rows of a class of which nothing is known depend on beside the window that fires."""
+    from windowlib.operator import Operator
+
+    for name in (*WORK, "snapshot", "container"):
+        if name not in FIRINGS and getattr(type(operator), name) is not getattr(Operator, name):
+            return f"what {name} does"
+    evicts = any(spec is not None and spec.forget is not None for spec in operator.windows)
+    return "which partitions are evicted" if evicts else ""
+
+
 # -- graphs ---------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ class Distinct(Fold):
 
     empty = (None,)
     mergeable = pure = False
+    holistic = True
     compute = "_0 = F.ready({0}, x)"
     store = "{0} = _0; F.put(_0, x)"
 

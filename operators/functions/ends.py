@@ -116,6 +116,7 @@ class Listed(Fold):
 
     empty = (None,)
     mergeable = pure = False
+    holistic = True
     compute = "_0 = [] if {0} is None else {0}"
     store = "{0} = _0; x is None or _0.append(x)"
 

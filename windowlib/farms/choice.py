@@ -1,0 +1,244 @@
+"""Which farm an operator gets, and why; and which ones would be wrong.
+
+A keyed operator is split by its keys. Otherwise the windows decide, and the function:
+
+| windows | associative | incremental | neither |
+| --- | --- | --- | --- |
+| overlapping, context free | pane | window active | window agnostic |
+| overlapping, a slide of one tuple | window active | window active | window agnostic |
+| apart (tumbling, hopping, sessions, …) | window partition | window active | window agnostic |
+| landmark | pane | window active | refused |
+| forward context | window agnostic, on partial results | refused | window agnostic |
+
+Active workers get tuples and keep windows of their own; agnostic workers get whole windows, from
+whoever keeps the tuples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NoReturn, get_args
+
+from windowlib.errors import FarmError, suggestion
+from windowlib.farms.functions import Function, function_of
+from windowlib.farms.models import (
+    CountWindows,
+    LandmarkWindows,
+    Regular,
+    WindowModel,
+    model_of,
+)
+
+if TYPE_CHECKING:
+    from windowlib.operator import Operator
+
+Pattern = Literal["key", "window agnostic", "window active", "pane", "window partition"]
+PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
+FARMS = {
+    "key": "KeyFarm",
+    "window agnostic": "WindowFarm",
+    "window active": "WindowFarm",
+    "pane": "PaneFarm",
+    "window partition": "WindowPartition",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The farm for an operator.
+
+    Args:
+        pattern: how the work is spread.
+        workers: over how many workers.
+        reason: why, in a sentence or two.
+        columns: for "key", the columns by which rows are kept apart; none if rows never meet.
+        partials: for "window agnostic", whether workers merge results of slices over the window,
+            in place of going through its tuples.
+    """
+
+    pattern: Pattern
+    workers: int
+    reason: str
+    columns: tuple[str, ...] = ()
+    partials: bool = False
+
+    def __str__(self) -> str:
+        many = "1 worker" if self.workers == 1 else f"{self.workers} workers"
+        return f"{self.pattern}, {many}: {self.reason}"
+
+
+def choose(
+    operator: Operator, workers: int, *, pattern: Pattern | None = None, heaviest: float = 0.0
+) -> Choice:
+    """The farm for an operator, with the reason.
+
+    Args:
+        operator: any operator.
+        workers: how many workers there are.
+        pattern: the one that is wanted; refused if it could give other rows.
+        heaviest: the share of the rows that have the most frequent key, if that is known. A farm
+            by key is at most 1 / heaviest times as fast as one worker, so if that is less than
+            the number of workers another is taken, where one is possible.
+
+    >>> from operators import Aggregate, agg
+    >>> from windowlib import Count, Sliding
+    >>> print(choose(Aggregate(Sliding(Count(18), every=Count(5)), high=agg.max("x")), 4))
+    pane, 4 workers: its function is associative and windows overlap, so 7 slices make up a \
+window and each is computed once.
+    """
+    _check(operator, workers, pattern, heaviest)
+    keyed = _by_key(operator, workers)
+    skewed = heaviest * workers > 1
+    if pattern == "key" or (pattern is None and keyed is not None and not skewed):
+        return keyed or _refuse(operator, "key", *_no_key(operator))
+    try:
+        return _by_window(operator, workers, pattern)
+    except FarmError:
+        if pattern is None and keyed is not None:
+            return keyed  # the skew costs speed, and nothing else would be right
+        raise
+
+
+def _check(operator: Operator, workers: int, pattern: str | None, heaviest: float) -> None:
+    owner = f"choose({operator.name}"
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise FarmError(f"{owner}, workers={workers!r}): not a number of workers. Use 1 or more.")
+    if pattern is not None and pattern not in PATTERNS:
+        near = suggestion(pattern, PATTERNS)
+        msg = f"{owner}, pattern={pattern!r}): no such farm. Use {', '.join(PATTERNS)}.{near}"
+        raise FarmError(msg)
+    if not 0 <= heaviest <= 1:
+        msg = f"{owner}, heaviest={heaviest!r}): not a share of the rows. Use 0 to 1, such as 0.16."
+        raise FarmError(msg)
+
+
+def _refuse(operator: Operator, pattern: Pattern, why: str, fix: str) -> NoReturn:
+    raise FarmError(f"{FARMS[pattern]}({operator.name}): {why}. {fix}")
+
+
+# -- by key ---------------------------------------------------------------------------------------
+
+
+def _by_key(operator: Operator, workers: int) -> Choice | None:
+    splits = [operator.splits_by(port) for port in range(len(operator.model.inputs))]
+    if all(each is None for each in splits):
+        return Choice("key", workers, "rows never meet, so any worker may take any of them.")
+    if any(each == () for each in splits):
+        return None
+    columns = next(each for each in splits if each)
+    reason = (
+        f"rows that differ in {', '.join(columns)} never meet, so no row is copied and any "
+        f"function will do."
+    )
+    return Choice("key", workers, reason, columns)
+
+
+def _no_key(operator: Operator) -> tuple[str, str]:
+    why = "no column keeps its rows apart, so one worker must see them all"
+    return why, 'Partition its window, by="symbol", or say the columns in splits_by.'
+
+
+# -- by window ------------------------------------------------------------------------------------
+
+
+def _by_window(operator: Operator, workers: int, wanted: Pattern | None) -> Choice:
+    shown = wanted or "window agnostic"
+    spec = operator.windows[0] if len(operator.windows) == 1 else None
+    if spec is None:
+        many = len(operator.windows)
+        why = "it has no window" if many == 1 else f"its rows depend on {many} windows at once"
+        _refuse(operator, shown, f"{why}, so there are no windows to give away", _KEY_ONLY)
+    beyond = operator.beyond_window()
+    if beyond:
+        why = f"its rows depend on {beyond}, and not on the tuples of a window alone"
+        _refuse(operator, shown, why, _KEY_ONLY)
+    model, function = model_of(spec), function_of(operator)
+    pattern = wanted or best(model, function)
+    reason = unsafe(model, function, pattern)
+    if reason:
+        _refuse(operator, pattern, *reason)
+    partials = model.context == "forward" and function.kind == "associative"
+    return Choice(
+        pattern,
+        workers,
+        _why(model, function, pattern),
+        partials=partials and pattern == "window agnostic",
+    )
+
+
+_KEY_ONLY = "Use KeyFarm, with a window partitioned by a column."
+
+
+def best(model: WindowModel, function: Function) -> Pattern:
+    """The farm for windows and a function without keys: a cell of the table above.
+
+    It may still be unsafe, if there is none.
+    """
+    if model.context == "forward" or function.kind == "neither":
+        return "window agnostic"
+    if function.kind == "incremental":
+        return "window active"
+    if not model.overlapping:
+        return "window partition"
+    return "window active" if _tuple_by_tuple(model) else "pane"
+
+
+def _tuple_by_tuple(model: WindowModel) -> bool:
+    """Whether each tuple ends a slice, so that slices save nothing."""
+    return isinstance(model, CountWindows) and model.slide == 1
+
+
+def unsafe(model: WindowModel, function: Function, pattern: Pattern) -> tuple[str, str] | None:
+    """Why a farm would not do for windows and a function, and what would; None if it is right."""
+    kind, forward = function.kind, model.context == "forward"
+    if pattern in ("pane", "window partition") and kind != "associative":
+        parts = "panes" if pattern == "pane" else "parts of a window"
+        why = f"{function.shown} is not associative, so {parts} cannot be combined"
+        return why, "Use KeyFarm or WindowFarm."
+    if isinstance(model, LandmarkWindows) and kind == "neither":
+        why = f"{function.shown} needs all tuples, and a landmark window never lets one go"
+        return why, "Use a function that is incremental or associative, or a window that slides."
+    if forward and pattern == "window active":
+        why = (
+            "which windows hold a tuple is known only when they are triggered, so it cannot be "
+            "sent to their workers when it comes"
+        )
+        return why, 'Use agnostic workers, pattern="window agnostic".'
+    if forward and pattern == "window agnostic" and kind == "incremental":
+        why = (
+            f"{function.shown} is computed tuple by tuple, and which windows hold a tuple is known "
+            f"only when they are triggered"
+        )
+        fix = (
+            "Make it associative with a merge, say that it needs all tuples "
+            '(function_kind = "neither"), or use KeyFarm.'
+        )
+        return why, fix
+    if pattern == "pane" and not isinstance(model, Regular | LandmarkWindows):
+        why = "nobody knows where its windows will start and end, so no panes make them up"
+        return why, "Use WindowPartition or WindowFarm."
+    return None
+
+
+def _why(model: WindowModel, function: Function, pattern: Pattern) -> str:
+    """The reason for a farm that is right."""
+    shown = function.shown
+    if pattern == "pane":
+        if isinstance(model, Regular):
+            many = f"{model.pairs().per_window} slices make up a window"
+            many = f"windows overlap, so {many}" if model.overlapping else many
+            return f"{shown} is associative and {many} and each is computed once."
+        return f"{shown} is associative, and each window is the one before and one slice more."
+    if pattern == "window partition":
+        apart = "" if model.overlapping else " and windows share no tuples"
+        return f"{shown} is associative{apart}, so each worker takes a part of every window."
+    if pattern == "window active":
+        return (
+            "a tuple can be sent to the workers of its windows when it comes, and each worker "
+            "keeps its own windows up to date."
+        )
+    if model.context != "forward":
+        whole = f"{shown} needs whole windows, and " if function.kind == "neither" else ""
+        return f"{whole}any free worker may take the next window."
+    way = "merges the results of its slices" if function.kind == "associative" else "computes it"
+    return f"a window is known only when it is triggered; then any free worker {way}."
