@@ -29,6 +29,8 @@ class Totals:
     late: int = 0
     """Rows that went to an output called "late"."""
     partitions_evicted: int = 0
+    loads: int = 0
+    """How often the state of a bucket was read from the state store."""
     partitions: int = 0
     """Partitions that there are now."""
     state_bytes: int = 0
