@@ -19,6 +19,7 @@ from windowlib.errors import (
     PartitionError,
     PolicyError,
     PunctuationError,
+    WindowlibError,
     WindowlibWarning,
     suggestion,
 )
@@ -336,7 +337,7 @@ class Window(Access[T, K]):
         failed = find(self, error)
         inside = failed is not None and entered(self, failed.event)
         add_note(self, error, f"tuple {self.seen + (not inside)}")
-        if failed is not None:  # the caller of insert knows it, the reader of a log does not
+        if failed is not None and not isinstance(error, WindowlibError):  # for readers of logs
             error.add_note(f"the tuple: {brief(tuple_)}")
         if failed is not None and inside:
             Reference(self).finish(failed.event, tuple_, key, error)
