@@ -125,7 +125,9 @@ def taken(
     else:
         if (outcome := HOMES.step(head.nonce, request)) is not None:
             return outcome, HOMES.address
-        if (outcome := HOMES.ask(head.home, head.nonce, request)) is not None:
+        # To send rows to another process costs more than to load a state that is smaller.
+        large = head.saved + head.logged > request.size
+        if large and (outcome := HOMES.ask(head.home, head.nonce, request)) is not None:
             return outcome, head.home
         unit = Unit.restored(job, head.nonce, *load(head))
     outcome = unit.step(request)

@@ -25,6 +25,9 @@ COUNTS = ("rows_in", "rows_out", "fired", "evicted", "late", "partitions_evicted
 GAUGES = ("partitions", "state_bytes")
 """What there is, of which a bucket reports the change."""
 
+ENTRY = 128
+"""Bytes of a log entry without rows."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -68,6 +71,11 @@ class Request:
     logged: int
     fresh: bool
     """Whether this run of the query has not heard of the bucket before."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it would take to write it down."""
+        return ENTRY + sum(len(chunk.data) for chunk in self.chunks)
 
     @property
     def changes(self) -> bool:
@@ -119,9 +127,10 @@ class Unit:
         entry = snapshot = None
         size = request.saved + request.logged
         if request.changes:
-            entry = dumped((request.now, self.job.orders, request.chunks))
-            if request.logged + len(entry) > request.saved:
-                snapshot, entry = self.snapshot(), None
+            if request.logged + request.size > request.saved:
+                snapshot = self.snapshot()
+            else:
+                entry = dumped((request.now, self.job.orders, request.chunks))
             size = len(snapshot) if snapshot is not None else size + len(entry or b"")
             self.nonce = uuid.uuid4().hex
         counts = self._counts(before, taken, rows, size, request.fresh)
