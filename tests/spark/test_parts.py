@@ -258,6 +258,21 @@ def test_a_micro_batch_writes_one_entry_or_a_snapshot():
         assert (outcome.entry is not None) == (handle.pages.writes - before)
 
 
+def test_with_a_log_a_snapshot_is_not_written_again_with_every_entry(monkeypatch):
+    monkeypatch.setattr(store, "TINY", 100)
+    handle, unit = Handle(), Unit(JOB, 0)
+    kinds = set()
+    for at in range(0, 200, 10):
+        outcome = written(handle, unit, at, at + 10)
+        head = Store(handle).read()
+        assert head is not None
+        assert (outcome.entry is None) == (head.data is not None)
+        copy = Unit.restored(JOB, head.nonce, *Store(handle).load(head))
+        assert unit.snapshot() == copy.snapshot()
+        kinds.add(outcome.entry is None)
+    assert {True, False} == kinds
+
+
 def test_state_of_another_operator_is_refused():
     handle = Handle()
     written(handle, Unit(JOB, 0), 0, 10)

@@ -26,6 +26,8 @@ PAGE = 1 << 23
 """Bytes in a page."""
 SMALL = 1 << 20
 """Bytes of a snapshot up to which it is kept beside what identifies it."""
+TINY = 1 << 14
+"""The same once there is a log: then it would be written again with every entry."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,8 @@ class Store:
         elif before is not None:
             pages, entries, data = before.pages, before.entries, before.data
             if outcome.entry is not None:
+                if data is not None and len(data) > TINY:
+                    pages, data = self._paged(data), None
                 self._pages.updateValue(first_key(entries, entry=True), (outcome.entry,))
                 entries, logged = entries + 1, logged + len(outcome.entry)
         about = json.dumps(job.about)
@@ -140,10 +144,14 @@ class Store:
             self._pages.clear()
         if len(snapshot) <= SMALL:
             return 0, snapshot
+        return self._paged(snapshot), None
+
+    def _paged(self, snapshot: bytes) -> int:
+        """Write a snapshot as pages; how many."""
         starts = range(0, len(snapshot), PAGE)
         for number, at in enumerate(starts):
             self._pages.updateValue(first_key(number, entry=False), (snapshot[at : at + PAGE],))
-        return len(starts), None
+        return len(starts)
 
 
 def _plain(values: Any) -> list[Any]:
