@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: env test test-core test-spark lint demo bench soak clean
+.PHONY: env test test-core test-columnar test-spark lint demo bench soak clean
 
 env: $(STAMP)
 
@@ -16,10 +16,13 @@ $(STAMP): pyproject.toml
 
 # Side by side, because the one waits for Spark most of the time.
 test: lint
-	$(MAKE) -j2 --output-sync=target test-core test-spark
+	$(MAKE) -j2 --output-sync=target test-spark test-columnar test-core
 
 test-core: env
-	$(BIN)/python -m pytest --ignore=tests/spark
+	$(BIN)/python -m pytest --ignore=tests/spark --ignore=tests/columnar
+
+test-columnar: env
+	$(BIN)/python -m pytest tests/columnar
 
 test-spark: env
 	$(BIN)/python -m pytest tests/spark
