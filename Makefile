@@ -1,10 +1,11 @@
-# Two commands a newcomer needs: `make demo` and `make test`. Both create the environment first.
+# Two commands a newcomer needs: `make demo`, for which Java must be there, and `make test`. Both
+# create the environment first.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: env test test-core test-columnar test-spark lint demo bench soak clean
+.PHONY: env test test-core test-columnar test-others test-spark lint demo bench docs pictures dist soak clean
 
 env: $(STAMP)
 
@@ -14,12 +15,16 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
-# Side by side, because the one waits for Spark most of the time.
+# Side by side, because the one waits for Spark most of the time; the longest first.
+APART  := spark columnar farms preference disorder control workload testing commands
 test: lint
-	$(MAKE) -j2 --output-sync=target test-spark test-columnar test-core
+	$(MAKE) -j2 --output-sync=target test-spark test-core test-columnar test-others
 
 test-core: env
-	$(BIN)/python -m pytest --ignore=tests/spark --ignore=tests/columnar
+	$(BIN)/python -m pytest $(APART:%=--ignore=tests/%)
+
+test-others: env
+	$(BIN)/python -m pytest $(filter-out tests/spark tests/columnar,$(APART:%=tests/%))
 
 test-columnar: env
 	$(BIN)/python -m pytest tests/columnar
@@ -33,7 +38,7 @@ lint: env
 	$(BIN)/mypy
 
 demo: env
-	$(BIN)/python -m windowlib demo
+	$(BIN)/python -m windowlib demo --spark
 
 # The peers are optional: without them, or where they do not install, the rest is measured.
 bench: env
@@ -41,11 +46,26 @@ bench: env
 	$(BIN)/python -m bench core
 	$(BIN)/python -m bench operators
 	$(BIN)/python -m bench columnar
+	$(BIN)/python -m bench preference
 	$(BIN)/python -m bench spark
+	$(BIN)/python -m bench farms
+
+# Broken links and pages that are in no menu fail the build; with --quiet they would not.
+docs: pictures
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+pictures: env
+	$(BIN)/python -m docs.pictures
+
+# A wheel and a source archive in dist/.
+dist: env
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build
 
 soak: env
 	$(BIN)/python -m tests.soak.drift
 	$(BIN)/python -m tests.soak.kills
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info bench/out
+	rm -rf $(VENV) build dist *.egg-info bench/out site

@@ -21,9 +21,9 @@ from operators.expressions import Expr
 from operators.groups import GroupedPlan, GroupValues
 from operators.late import Latest
 from operators.making import Agg
+from operators.parts import Parted
 from operators.passing import passed_on
 from operators.splitting import (
-    Partitioned,
     aggregate_beyond,
     aggregate_functions,
     aggregate_needs,
@@ -53,7 +53,7 @@ LATE_MODEL = OperatorModel(
 )
 
 
-class Aggregate(Partitioned):
+class Aggregate(Parted):
     """Functions of the tuples of a window: one row per firing, or one per group.
 
     Each firing is a batch: its rows, then one window punctuation. A row holds the partition key,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import nsmallest
 from typing import Any, Literal, NamedTuple
 
+from operators.expressions import Col, Expr, RowExpr
 from windowlib.attributes import Getter
 from windowlib.errors import ModelError, SchemaError, suggestion
 from windowlib.policies import Attribute, attribute_text, is_attribute
@@ -36,7 +37,7 @@ class Key(NamedTuple):
         return f"{'desc' if self.descending else 'asc'}({self.attribute!r}{more})"
 
 
-def asc(attribute: Attribute, nulls: Nulls | None = None) -> Key:
+def asc(attribute: Attribute | Expr, nulls: Nulls | None = None) -> Key:
     """A key in ascending order; nulls come first unless you say `nulls="last"`.
 
     >>> asc("ts", nulls="last")
@@ -45,7 +46,7 @@ def asc(attribute: Attribute, nulls: Nulls | None = None) -> Key:
     return _key("asc", attribute, False, nulls)
 
 
-def desc(attribute: Attribute, nulls: Nulls | None = None) -> Key:
+def desc(attribute: Attribute | Expr, nulls: Nulls | None = None) -> Key:
     """A key in descending order; nulls come last unless you say `nulls="first"`.
 
     >>> desc("price")
@@ -55,6 +56,8 @@ def desc(attribute: Attribute, nulls: Nulls | None = None) -> Key:
 
 
 def _key(owner: str, attribute: Any, descending: bool, nulls: Any) -> Key:
+    if isinstance(attribute, Expr):
+        attribute = attribute.name if isinstance(attribute, Col) else RowExpr(attribute)
     if not is_attribute(attribute):
         msg = f'{owner}({attribute!r}): not a key. Name a column, as {owner}("ts"), or a callable.'
         raise ModelError(msg)

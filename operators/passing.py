@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from operators.splitting import unchanged
+from windowlib.dicts import dict_rows
 from windowlib.operator import Operator
 from windowlib.policies import Attribute
+from windowlib.running import nowhere
 
 
 class Passing(Operator):
@@ -88,6 +91,31 @@ def plain(kind: Any) -> Any:
     if isinstance(kind, pa.BaseExtensionType):
         return plain(kind.storage_type)
     return plain(kind.value_type) if encoded else kind
+
+
+def send_firings(operator: Operator, columns: dict[str, Any], lengths: Any, causes: Any) -> None:
+    """Send the rows of all firings of a batch, each firing's with its punctuation.
+
+    Args:
+        operator: who sends them.
+        columns: the rows as Arrow arrays by name, firing after firing.
+        lengths: how many rows each firing has, as a numpy array.
+        causes: the row of the batch that caused each firing.
+    """
+    from windowlib.columnar.failed import Failed
+
+    row, punct = operator._outputs[0], operator._puncts[0]
+    if operator._many is not None and punct is nowhere:
+        operator._many(Columns(columns, int(lengths.sum())))
+        return
+    rows = dict_rows({name: array.to_pylist() for name, array in columns.items()})
+    for length, cause in zip(lengths.tolist(), causes.tolist(), strict=True):
+        try:
+            for found in islice(rows, length):
+                row(found)
+            punct()
+        except Exception as error:
+            raise Failed(cause, error) from error
 
 
 class Columns:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from operators.order import Key, Nulls, Order, sort_keys
-from operators.passing import Columns, Passing
+from operators.passing import Passing, send_firings
 from operators.progressive import OrderedWindow
 from operators.splitting import Partitioned
 from operators.windows import each_partition, window_of
@@ -16,7 +15,6 @@ from windowlib.durations import duration_text
 from windowlib.errors import ModelError
 from windowlib.model import OperatorModel
 from windowlib.policies import Attribute, Count, Delta, Policy, Time
-from windowlib.running import nowhere
 from windowlib.spec import By, Sliding, Spec, Tumbling
 from windowlib.tumbling import TumblingWindow
 from windowlib.window import Window
@@ -155,22 +153,8 @@ class Sort(Partitioned, Passing):
 
     def _fired(self, firings: Firings) -> None:
         """Send what all flushes of a batch give, each with its punctuation."""
-        from windowlib.columnar.failed import Failed
-
-        if self._many is not None and self._puncts[0] is nowhere:
-            self._many(Columns(firings.content.columns(), int(firings.content.lengths.sum())))
-            return
-        row, punct = self._outputs[0], self._puncts[0]
-        rows = firings.content.dicts()
-        for length, cause in zip(
-            firings.content.lengths.tolist(), firings.rows.tolist(), strict=True
-        ):
-            try:
-                for found in islice(rows, length):
-                    row(found)
-                punct()
-            except Exception as error:
-                raise Failed(cause, error) from error
+        content = firings.content
+        send_firings(self, content.columns(), content.lengths, firings.rows)
 
     def _send(self, row: Any) -> None:
         self._outputs[0](row)

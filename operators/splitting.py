@@ -80,9 +80,7 @@ def aggregate_needs(operator: Aggregate) -> Names | None:
     window = (attribute for attribute, _ in Operator.reads(operator, 0))
     recipes = operator.outputs.recipes.values()
     functions = (recipe.attribute for recipe in recipes)
-    return read_names(
-        [*window, operator.group_by, *functions, None if spec.order_by is ... else spec.order_by]
-    )
+    return read_names([*window, operator.group_by, *functions, operator.order_by])
 
 
 def join_needs(operator: Join, port: int) -> Names | None:

@@ -10,9 +10,33 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bench import accuracy, columnar, columnar_data, columnar_peers, harness, operators, peers
+from bench import (
+    __main__ as command,
+)
+from bench import (
+    accuracy,
+    columnar,
+    columnar_data,
+    columnar_peers,
+    farms,
+    farms_balance,
+    farms_kernels,
+    farms_real,
+    farms_virtual,
+    farms_work,
+    harness,
+    operators,
+    peers,
+    preference_disorder,
+    preference_panes,
+    preference_parts,
+    preference_real,
+)
 from bench.harness import Measure
 from bench.peers import Candidate
+from windowlib import Count, Sliding
+from windowlib.columnar.dominance import skyline
+from windowlib.farms import WindowFarm
 
 
 def gives(*rows):
@@ -184,3 +208,114 @@ def test_peers_have_one_thread():
         timeout=60,
     )
     assert "1 1\n" == done.stdout
+
+
+# -- farms --
+
+FEW = farms_virtual.Scale(
+    keys=40, rows_a_key=500, workers=(1, 3), windows=20, rate=500, seconds=4.0
+)
+BALANCE = farms_balance.Scale(rows=500, panes=20, tuples=20, seeds=1, orders=20)
+KERNELS = farms_kernels.Scale(rows=500, sizes=(100,), bucketed=400, sliced=400, rounds=1)
+
+
+def rows_of(measures):
+    """The rows of the list of experiments that were measured, such as B7."""
+    found = list(measures)
+    assert all(np.isfinite(measure.ratio) for measure in found)
+    return {measure.name.split()[0] for measure in found}
+
+
+def test_farms_are_measured_in_virtual_time_against_results_that_agree():
+    assert {"B2", "B3", "B4", "B5", "B6", "B11", "B12"} == rows_of(farms_virtual.run(FEW))
+
+
+def test_what_virtual_time_measures_does_not_depend_on_the_machine():
+    assert list(farms_virtual.panes(FEW)) == list(farms_virtual.panes(FEW))
+
+
+def test_copies_balance_and_order_are_measured():
+    found = list(farms_balance.run(BALANCE))
+    assert {"B7", "B8", "B9", "B28"} == rows_of(found)
+    assert [0, 0] == [measure.ratio for measure in found if measure.name.startswith("B28")]
+
+
+def test_kernels_are_timed_after_they_agree():
+    assert {"B26", "B27"} == rows_of(farms_kernels.run(KERNELS))
+
+
+def test_the_kernels_by_hand_are_right():
+    values = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0]
+    for size in (1, 2, 3, 8):
+        windows = [values[i : i + size] for i in range(len(values) - size + 1)]
+        assert [max(window) for window in windows] == farms_kernels.two_stacks(values, size)
+        assert [sum(window) for window in windows] == farms_kernels.subtract_on_evict(values, size)
+
+
+def test_results_of_a_farm_that_differ_are_not_measured():
+    with pytest.raises(AssertionError, match="B2: other results than the operator's"):
+        farms_work.same("B2", [1, 2], [2, 1])
+    with pytest.raises(AssertionError, match="B2: no results to compare"):
+        farms_work.same("B2", [], [])
+
+
+def test_a_farm_of_processes_is_timed_and_gives_the_rows_of_the_operator():
+    op = farms_work.Burn(Sliding(Count(10), every=Count(5)), turns=1.0)
+    batch = farms_work.plain(100)
+    variants = {"WF": farms_real.variant(WindowFarm(op, workers=1), batch)}
+    wanted = {"WF": farms_work.expected(farms_work.light(op), [batch])}
+    (took,) = farms_real.in_turn("B2", variants, wanted, rounds=1)["WF"]
+    assert took.seconds > 0
+    assert took.worked >= 0
+    with pytest.raises(AssertionError, match="B2 WF: other results than the operator's"):
+        farms_real.in_turn("B2", variants, {"WF": wanted["WF"][:-1]}, rounds=1)
+
+
+def test_a_part_of_a_benchmark_can_be_run(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(harness, "OUT", tmp_path)
+    monkeypatch.setitem(farms.OPTIONS, "--virtual", lambda: [Measure("B2", 1.0, 0.95, True)])
+    assert 0 == command.main(["farms", "--virtual"])
+    assert "B2" in (tmp_path / "farms_virtual.json").read_text()
+    assert 2 == command.main(["farms", "--other"])
+    assert "has the options --virtual, --kernels, --real, --spark" in capsys.readouterr().err
+    assert 2 == command.main(["core", "--virtual"])
+    assert "core has no options, and not --virtual" in capsys.readouterr().err
+    assert 2 == command.main([])
+    assert "with NAME one of" in capsys.readouterr().err
+
+
+# -- preference --
+
+FEW_PANES = preference_panes.Scale(workers=(2,), seconds=6.0, seeds=1)
+SHORT = preference_disorder.Scale(
+    rate=1000, seconds=8.0, delays=(0.01, 0.1), panes=(0.1,), arrivals=20_000, seeds=1, looks=4
+)
+PARTS = preference_parts.Scale(size=200, windows=2, workers=(2,))
+TIMED = preference_real.Scale(panes=(50,), dims=(2, 3), pane=20, length=12, rounds=1)
+
+
+def test_policies_slack_and_parts_are_measured_in_virtual_time():
+    virtual = {f"B{n}" for n in (14, *range(15, 23), 24, 25)}
+    found = [
+        *preference_panes.measured(FEW_PANES),
+        *preference_disorder.measured(SHORT),
+        *preference_parts.measured(PARTS),
+    ]
+    assert virtual == rows_of(found)
+    assert all(measure.met for measure in found if measure.name.startswith(("B18", "B20")))
+
+
+def test_policies_and_parts_are_the_same_every_time():
+    few = FEW_PANES._replace(seconds=3.0)
+    assert list(preference_panes.measured(few)) == list(preference_panes.measured(few))
+    assert list(preference_parts.measured(PARTS)) == list(preference_parts.measured(PARTS))
+
+
+def test_preference_queries_are_timed_after_they_agree():
+    assert {"B13", "B23"} == rows_of(list(preference_real.measured(TIMED)))
+
+
+def test_pairs_of_points_are_counted_while_they_are_compared():
+    points = np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    assert 9 == preference_parts.counted(lambda: skyline(points))
+    assert 0 == preference_parts.counted(lambda: None)

@@ -12,7 +12,7 @@ import textwrap
 import pytest
 
 from windowlib import conformance
-from windowlib.cli import main
+from windowlib.cli import COMMANDS, main
 
 CSV = "symbol,ts,day\nA,1,2024-03-01T10:00:00\nB,2.5,2024-03-01T10:00:05\nA,9,2024-03-01T10:00:20\n"
 
@@ -38,8 +38,9 @@ def complaint(capsys):
         out, err = capsys.readouterr()
         assert "" == out
         assert 1 == err.count("\n")
-        assert err.startswith("windowlib: ")
-        return err.removeprefix("windowlib: ").rstrip("\n")
+        who = f"windowlib {argv[0]}: " if argv[0] in COMMANDS else "windowlib: "
+        assert err.startswith(who)
+        return err.removeprefix(who).rstrip("\n")
 
     return run
 
@@ -52,18 +53,6 @@ def command(*argv, **more):
         check=False,
         **more,
     )
-
-
-def test_the_demonstration_runs_from_question_to_answer():
-    done = command("demo")
-    assert (0, "") == (done.returncode, done.stderr)
-    lines = done.stdout.splitlines()
-    assert all(len(line) <= 80 for line in lines)
-    assert "Question: VWAP per symbol over the last 6 trades, after every 3 trades." == lines[0]
-    assert "  trade 6: insert 6, full, trigger on 1-6" in lines
-    assert "  window           (1-3)        1-6         4-9        7-12" in lines
-    assert "  IBM      191.567   14:33:13" in lines
-    assert "Try:" in lines
 
 
 def test_without_a_command_there_is_help(capsys):
@@ -137,7 +126,7 @@ def test_svg_is_written_beside_the_text(tmp_path, capsys):
 
 def test_a_questionable_window_is_traced_with_a_warning(capsys):
     assert 0 == main(["trace", "tumbling, count(2), partitioned, partitionCount(1, operator)"])
-    assert capsys.readouterr().err.startswith("windowlib: PartitionCount(size=1")
+    assert capsys.readouterr().err.startswith("windowlib trace: PartitionCount(size=1")
 
 
 @pytest.mark.parametrize(

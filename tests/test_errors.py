@@ -1691,7 +1691,7 @@ OPERATORS |= {"states.py"}
 OPERATORS |= {"batched.py"}  # windows and operators take batches with the same words
 OPERATORS |= {"hosted.py"}
 # Folders whose tests have a test_errors.py of their own.
-APART = {"farms", "spark"}
+APART = {"commands", "control", "farms", "spark", "testing", "workload"}
 
 
 def raises():

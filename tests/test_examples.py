@@ -22,6 +22,30 @@ LINES = {
     "sensor_query.py": [
         "query 0: north wanted 21.9: s16 reads 21.3, the nearest of 10",
     ],
+    "dedup.py": [
+        "254 orders: 221 passed, 33 were duplicates",
+    ],
+    "fused_graph_spark.py": [
+        "106 rows from Spark, the same in plain Python",
+        "IBM   mean 191.37, spread 0.85",
+    ],
+    "join_streams.py": [
+        "379 trades have a quote, 21 came before any",
+        "IBM   mean spread 0.020 of 10100 shares",
+    ],
+    "sessions.py": [
+        "35 sessions of 3 users; the longest:",
+        "eve  10 clicks in 14 minutes",
+    ],
+    "online_regression.py": [
+        "39 fits on 2 workers, the same as on one; the last:",
+    ],
+    "skyline_offers.py": [
+        "382 rows in the skylines of all windows",
+        "  433   111 EUR   0.4 km  ****  factor 2 of 3",
+        "300 offers entered a skyline, 249 left it; the last three:",
+        "+ Rome     98 EUR   0.2 km  ***",
+    ],
     "network_age.py": [
         "  21.6 s  10.0.0.7 > 10.0.9.1  1038 bytes/s",
         "  90.3 s  10.0.0.7 > 10.0.9.1  silent for 30 s, forgotten",
@@ -41,7 +65,7 @@ def test_example_prints_its_result(name):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,  # one of them starts Spark
     )
     assert done.returncode == 0, done.stderr
     printed = done.stdout.splitlines()

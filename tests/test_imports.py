@@ -17,9 +17,15 @@ OPERATORS = sorted((ROOT / "operators").rglob("*.py"))
 COLUMNAR = PACKAGE / "columnar"
 SPARK = PACKAGE / "spark"
 FARMS = PACKAGE / "farms"
+WORKLOAD = PACKAGE / "workload"
+TESTING = PACKAGE / "testing"
+COMMANDS = PACKAGE / "commands"
+# Those of the testing kit that are of no use without the library they are for.
+KIT = {TESTING / "plugin.py": {"pytest"}, TESTING / "strategies.py": {"hypothesis"}}
 COMPILED = {"compiled", "speed"}  # need numba, and are loaded where it is installed
 # What is built on the library, and what the command line is made of.
-TOOLS = {"cli", "conformance", "demo", "samples", "svg", "timeline", "trace"}
+TOOLS = {"cli", "conformance", "demo", "plots", "samples", "svg", "timeline", "trace"}
+TOOLS |= {"drawing", "layers", "listing", "notebook"}
 
 
 def module_of(path):
@@ -60,7 +66,8 @@ def test_importing_needs_the_standard_library_alone():
 
 def test_importing_loads_no_tools():
     loaded = python("import sys, windowlib; print(*sys.modules)").split()
-    for tool in ("cli", "conformance", "demo", "samples"):
+    tools = ("cli", "commands", "conformance", "demo", "drawing", "listing", "notebook", "samples")
+    for tool in (*tools, "testing"):
         assert f"windowlib.{tool}" not in loaded
     for slow in ("argparse", "asyncio", "http", "json", "multiprocessing", "unittest", "urllib"):
         assert slow not in loaded
@@ -122,7 +129,13 @@ other.restore(pickle.loads(pickle.dumps(window.snapshot())))
 
 def columnar(path):
     """Whether a module works on arrays, and may need what the library does not."""
-    return COLUMNAR in path.parents or FARMS in path.parents or on_spark(path)
+    folders = {COLUMNAR, FARMS, WORKLOAD}
+    return bool(folders & set(path.parents)) or on_spark(path)
+
+
+def needs_more(path):
+    """Whether a module can only be imported where other libraries are."""
+    return columnar(path) or path in KIT
 
 
 def on_spark(path):
@@ -134,7 +147,7 @@ def on_spark(path):
 def test_every_module_can_be_the_first_to_be_imported(alone):
     skipped = {"__main__"} if importlib.util.find_spec("numba") else {"__main__", *COMPILED}
     kept = [path for path in FILES if path.stem not in skipped and path != FACADE]
-    names = [module_of(path) for path in kept if columnar(path) != alone]
+    names = [module_of(path) for path in kept if needs_more(path) != alone]
     code = f"""
 import importlib, sys
 for name in {names!r}:
@@ -144,6 +157,35 @@ for name in {names!r}:
 print("all")
 """
     assert "all\n" == python(code, alone=alone)
+
+
+HEAVY = {"hypothesis", "numpy", "pandas", "pyarrow", "pyspark", "sortedcontainers"}
+
+
+def test_the_testing_kit_needs_neither_pytest_nor_hypothesis_to_be_imported():
+    shown = [name for name in windowlib_testing_names() if name != "strategies"]
+    code = f"import sys\nfrom windowlib.testing import {', '.join(shown)}\nprint(*sys.modules)"
+    loaded = tops(python(code).split())
+    assert not loaded & (HEAVY | {"pytest", "_pytest"})
+
+
+def windowlib_testing_names():
+    import windowlib.testing
+
+    return windowlib.testing.__all__
+
+
+def test_the_pytest_plugin_loads_no_more_than_pytest_and_the_library():
+    code = """
+import sys, pytest
+before = set(sys.modules)
+import windowlib.testing.plugin
+print(*(set(sys.modules) - before))
+"""
+    loaded = python(code, alone=False).split()
+    assert not tops(loaded) & HEAVY
+    kit = {name for name in loaded if name.startswith("windowlib.testing")}
+    assert {"windowlib.testing", "windowlib.testing.plugin"} == kit
 
 
 # -- who knows whom --
@@ -203,7 +245,7 @@ def test_a_module_imports_the_standard_library_and_windowlib(path):
     arrays = {"numpy", "pyarrow"} if columnar(path) else set()
     arrays |= {"pyspark"} if on_spark(path) else set()
     compiled = {"numba"} if columnar(path) and path.stem in COMPILED else set()
-    ours = {"windowlib"} | arrays | compiled
+    ours = {"windowlib"} | arrays | compiled | KIT.get(path, set())
     assert tops(known(path, anywhere=False)) <= sys.stdlib_module_names | ours
 
 
@@ -224,12 +266,14 @@ def test_the_arrays_are_imported_by_the_first_batch_and_not_before(path):
 
 
 def is_core(path):
+    if COMMANDS in path.parents:
+        return False
     return not TOOLS & {path.stem} and path.stem != "__main__" and path != PACKAGE / "__init__.py"
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if is_core(path)], ids=module_of)
 def test_the_core_does_not_know_the_tools(path):
-    tools = {f"windowlib.{tool}" for tool in TOOLS}
+    tools = {f"windowlib.{tool}" for tool in (*TOOLS, "commands")}
     assert not known(path, anywhere=False) & tools
 
 

@@ -106,11 +106,11 @@ def raised(source, names):
     return None
 
 
-@pytest.fixture(scope="module")
-def page():
+def shown(page):
+    """What the examples of a page raise."""
     names: dict[str, Any] = {"__name__": "__main__"}
     errors = []
-    for block in blocks(PAGE.read_text()):
+    for block in blocks(page.read_text()):
         if ">>>" not in block.text:
             if block.language == "python":
                 exec(block.text, names)
@@ -119,6 +119,11 @@ def page():
             if (error := raised(example.source, names)) is not None:
                 errors.append((example.source, error))
     return Examples(errors, names)
+
+
+@pytest.fixture(scope="module")
+def page():
+    return shown(PAGE)
 
 
 @pytest.mark.parametrize("case", OTHERS, ids=[case.code for case in OTHERS])

@@ -23,6 +23,7 @@ from windowlib.errors import (
     StateVersionError,
     WindowlibError,
     WindowlibWarning,
+    WorkloadError,
 )
 from windowlib.events import WindowEvents
 from windowlib.graph import Graph
@@ -89,6 +90,7 @@ __all__ = [
     "WindowEvents",
     "WindowlibError",
     "WindowlibWarning",
+    "WorkloadError",
     "advance",
     "parse",
     "punct",

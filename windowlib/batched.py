@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.arrivals import Times
 from windowlib.attributes import brief, column_names, key_getter
-from windowlib.errors import AccessError, SchemaError, suggestion
+from windowlib.errors import AccessError, SchemaError, no_such_column, suggestion
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
@@ -21,6 +21,7 @@ class Batched:
     _ahead = False  # whether the state is in arrays, and the subwindows are behind
     _batches: Batches | None = None
     _consumer: Callable[[Firings], None] | None = None  # is told of firings instead of handlers
+    _guard: Callable[[Any], None] | None = None  # declines batches with rows that it may refuse
     _keeper: Callable[..., Any] | None = None  # makes the engine that keeps tuples
     _partial = True  # whether it is told of windows that have never been full, too
     _on: Mapping[str, Callable[..., Any]]
@@ -103,8 +104,7 @@ class Batched:
 
 def no_column(name: str, names: Sequence[str]) -> str:
     """What to say of a column that is not there."""
-    near = suggestion(name, names)
-    return f"column({name!r}): no such column. Columns: {', '.join(names)}.{near}"
+    return no_such_column(f"column({name!r})", name, names)
 
 
 def _named(row: Any) -> Mapping[str, Any]:
@@ -139,9 +139,7 @@ def columns_of(batch: Any, call: str, times: Any = None) -> Any:
         )
         raise SchemaError(msg)
     if times is not None and not callable(times) and times not in names:
-        near = suggestion(times, names) if isinstance(times, str) else ""
-        msg = f"times={times!r}: no such column. Columns: {', '.join(names)}.{near}"
-        raise SchemaError(msg)
+        raise SchemaError(no_such_column(f"times={times!r}", times, names))
     return batch.schema
 
 

@@ -42,6 +42,7 @@ class Counters:
 
     def __init__(self, running: Running) -> None:
         self._watched = [Watched(window) for window in windows_of(running)]
+        self._late = [LateRows(operator) for operator in late_counting(running)]
 
     def read(self) -> dict[str, int]:
         """What has been counted, by name.
@@ -52,10 +53,12 @@ class Counters:
         - evicted: tuples that came and are no longer held, for whatever reason.
         - partitions: how many there are now.
         - partitions_evicted: how many were evicted by `forget=`.
+        - late: rows that came late, whatever became of them; only if an operator counts them.
         """
         found = [watched.read() for watched in self._watched]
         names = ("fired", "evicted", "partitions", "partitions_evicted")
-        return {name: sum(counts[i] for counts in found) for i, name in enumerate(names)}
+        counts = {name: sum(counts[i] for counts in found) for i, name in enumerate(names)}
+        return counts | ({"late": sum(each.read() for each in self._late)} if self._late else {})
 
 
 def windows_of(running: Running) -> Iterator[Window[Any, Any]]:
@@ -65,6 +68,30 @@ def windows_of(running: Running) -> Iterator[Window[Any, Any]]:
         yield from windows_of(node)
     if not nodes:
         yield from running._live
+
+
+def late_counting(running: Running) -> Iterator[Any]:
+    """The operators at work that count rows which come late, as `late_rows`."""
+    nodes: dict[str, Running] = getattr(running, "nodes", {})
+    for node in nodes.values():
+        yield from late_counting(node)
+    if not nodes and hasattr(running.operator, "late_rows"):
+        yield running.operator
+
+
+class LateRows:
+    """The late rows of one operator since it is watched."""
+
+    def __init__(self, operator: Any) -> None:
+        self._operator, self._known = operator, operator.late_rows
+        self._count = 0
+
+    def read(self) -> int:
+        """How many there were."""
+        now = self._operator.late_rows
+        self._count += max(0, now - self._known)  # less, if an older state was restored
+        self._known = now
+        return self._count
 
 
 class Watched:

@@ -66,12 +66,28 @@ class FarmError(WindowlibError, ValueError):
     """Work that cannot be spread over workers in the way that was asked for."""
 
 
+class WorkloadError(WindowlibError, ValueError):
+    """A workload that cannot be made, or cannot be measured, as asked for."""
+
+
 class WindowlibWarning(UserWarning):
     """A configuration that is legal and probably not what was meant."""
 
 
 class OrderWarning(WindowlibWarning):
     """Rows of one batch whose order nothing says."""
+
+
+def no_such_column(owner: str, name: object, columns: Iterable[str]) -> str:
+    r"""What to say of a column that is not there; `owner` is who reads it, and may name it.
+
+    >>> no_such_column("by='symbl'", "symbl", ["symbol", "price"])
+    'by=\'symbl\': no such column. Columns: symbol, price. Did you mean "symbol"?'
+    """
+    known = list(columns)
+    missing = "" if repr(name) in owner or f'"{name}"' in owner else f" {name!r}"
+    near = suggestion(name, known) if isinstance(name, str) else ""
+    return f"{owner}: no such column{missing}. Columns: {', '.join(known)}.{near}"
 
 
 def suggestion(name: object, known: Iterable[object]) -> str:

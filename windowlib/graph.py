@@ -340,7 +340,7 @@ def _streams(argument: str, names: str | Sequence[str], least: int) -> tuple[str
 
 def _operator(node: str, parts: object) -> Operator:
     if isinstance(parts, tuple) and parts and isinstance(parts[0], Operator):
-        return parts[0]
+        return parts[0].as_node(node)
     msg = (
         f"Graph({node}={parts!r}): not a node. Write an operator and the streams it reads: "
         f'{node}=(operator, "stream").'

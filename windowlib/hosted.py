@@ -49,6 +49,10 @@ class Hosted:
 
         return attach(self)(*frames)
 
+    def as_node(self: Operator, node: str) -> Operator:  # type: ignore[misc]
+        """What runs as a node of a graph: itself, unless it cannot."""
+        return self
+
     def needs(self, port: int) -> tuple[str, ...] | None:
         """The columns that the rows of a port must have; None: whole rows, it may read anything.
 
@@ -91,6 +95,36 @@ class Hosted:
         from windowlib.splitting import beyond_window
 
         return beyond_window(self)
+
+    # -- parts of windows, for farms that compute them apart ---------------------------------------
+
+    def part_of(self, window: Any, key: Any) -> Any:
+        """The result of a part of a window: some of its tuples, next to each other.
+
+        An operator whose function is associative says here what it makes of them, which is sent to
+        whoever merges; `window` is read as by a handler with `content = "arrow"`.
+        """
+        raise NotImplementedError
+
+    def parts_of(self, windows: Sequence[Any], keys: Sequence[Any]) -> list[Any]:
+        """`part_of` for each of several; override it where many at once are cheaper."""
+        return [self.part_of(window, key) for window, key in zip(windows, keys, strict=True)]
+
+    def merge_parts(self, a: Any, b: Any) -> Any:
+        """The result of two parts together; the tuples of `a` came before those of `b`."""
+        raise NotImplementedError
+
+    def emit_part(self, key: Any, part: Any) -> None:
+        """Send the rows of a window, given the result of all its parts."""
+        raise NotImplementedError
+
+    def emit_again(self, window: Any, key: Any, whole: Any) -> None:
+        """Send rows for a part of a window, given the result of the whole.
+
+        For operators that look at the tuples twice, as for those above the mean of the window.
+        One that defines it does not need `emit_part`.
+        """
+        raise NotImplementedError
 
     def passes(self, column: str, port: int) -> bool:
         """Whether rows of an output have a column as all the rows had it that they are made of.

@@ -13,11 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from windowlib.durations import Instant
-from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
+from windowlib.errors import ModelError, OperatorError, SchemaError, no_such_column
 from windowlib.events import WindowEvents
 from windowlib.hosted import Hosted
 from windowlib.model import OperatorModel
 from windowlib.policies import Attribute, Delta, Punct, attribute_text
+from windowlib.shown import Drawn
 from windowlib.spec import KEY, By, Sliding, Spec, Tumbling
 from windowlib.spl import parse
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 Emit = Callable[[Any], None]
 
 
-class Operator(Hosted, WindowEvents[Any, Any]):
+class Operator(Hosted, Drawn, WindowEvents[Any, Any]):
     """Base class of operators; subclass it with a `model` and handlers.
 
     The handlers are those of `WindowEvents`, called with the window of the port where something
@@ -280,11 +281,7 @@ class Operator(Hosted, WindowEvents[Any, Any]):
         """Refuse input rows that lack a column which this operator reads."""
         for attribute, owner in self.reads(port):
             if isinstance(attribute, str) and attribute not in columns:
-                near = suggestion(attribute, columns)
-                named = repr(attribute) in owner or f'"{attribute}"' in owner
-                missing = "" if named else f" {attribute!r}"
-                msg = f"{owner}: no such column{missing}. Columns: {', '.join(columns)}.{near}"
-                raise SchemaError(msg)
+                raise SchemaError(no_such_column(owner, attribute, columns))
 
     def _rebuilt(self) -> Self:
         args, kwargs = self._arguments

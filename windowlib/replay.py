@@ -27,6 +27,7 @@ from windowlib.marks import Mark, Restart, Tagged, punct
 from windowlib.operator import Operator
 from windowlib.policies import Attribute
 from windowlib.running import Running
+from windowlib.shown import Ahead, Tabled
 
 CHUNK = 4096
 Item = tuple[str, Any]
@@ -56,14 +57,16 @@ def replay(
     """
     if not isinstance(operator, Operator):
         raise OperatorError(f"replay({operator!r}, ...): not an operator. Pass an Operator object.")
-    return Replay(operator, _joined(operator, inputs, merge), times, start)
+    found = Replay(operator, _joined(operator, inputs, merge), times, start)
+    found._bounded = all(isinstance(each, Sequence) or is_batch(each) for each in inputs)
+    return found
 
 
-class Replay(Iterator[Any]):
+class Replay(Tabled, Iterator[Any]):
     """The outcome of a replay, computed as it is read.
 
     Iterate over it for the rows of the first output, or over `items()` for everything in order.
-    `port(name)` runs to the end and gives all rows of one output.
+    `port(name)` runs to the end and gives all rows of one output; `table()` shows the next rows.
     """
 
     def __init__(
@@ -81,7 +84,7 @@ class Replay(Iterator[Any]):
         self._names = [port.name for port in operator.model.outputs]
         self._kept: dict[str, list[Any]] = {name: [] for name in self._names}
         self._checked: set[int] = set()
-        self._items = self._run(rows)
+        self._items = Ahead(self._run(rows))
         self._rows = self._main()
 
     def __next__(self) -> Any:
@@ -151,7 +154,10 @@ class Replay(Iterator[Any]):
             if first is not None and is_batch(first):
                 (first,) = first.slice(0, 1).to_pylist()
             start = None if first is None else timedelta(microseconds=self._times(first))
-        return self._connected(self.operator.open(0 if start is None else start))
+        return self._connected(self._open(0 if start is None else start))
+
+    def _open(self, start: Instant) -> Running:
+        return self.operator.open(start)
 
     def _connected(self, running: Running) -> Running:
         for name in self._names:
@@ -228,7 +234,7 @@ class Replay(Iterator[Any]):
 
     def _restarted(self, running: Running) -> Running:
         state = pickle.loads(pickle.dumps(running.snapshot()))
-        fresh = self._connected(self.operator.open(running.now))
+        fresh = self._connected(self._open(running.now))
         fresh.restore(state)
         return fresh
 
@@ -297,10 +303,11 @@ def _ordered(operator: Operator, rows: Iterable[Any]) -> Iterable[Any]:
         table: Iterable[Any] = in_order(rows, by)
         return table
     get = key_getter(by if isinstance(by, tuple) else (by,), f"order_by={by!r}")  # type: ignore[arg-type]
-    return list(_sorted_runs(rows, get, f"order_by={by!r}"))
+    return list(sorted_runs(rows, get, f"order_by={by!r}"))
 
 
-def _sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> Iterator[Any]:
+def sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> Iterator[Any]:
+    """Rows in the order of what `get` reads; marks stay where they are among them."""
     items = (item for chunk in _chunks(rows) for item in chunk)
     for is_row, group in groupby(items, key=_is_row):
         run = list(group)

@@ -286,13 +286,7 @@ class Running:
 
     def advance_micros(self, now: int) -> None:
         """`advance`, in microseconds."""
-        if now < self._now:
-            shown = f"advance({now / 1e6:g})"
-            msg = (
-                f"{shown}: time went back from {self.now:g}. An operator's clock only moves "
-                f"forward; open it anew, or restore a snapshot."
-            )
-            raise ClockError(msg)
+        self._check_time(now)
         failures: list[Exception] = []
         while (due := self._wakes()) is not None and due <= now:
             self._tell(max(due, self._now))
@@ -300,6 +294,14 @@ class Running:
         self._tell(now)
         self._act(failures)
         raise_first(failures)
+
+    def _check_time(self, now: int) -> None:
+        if now < self._now:
+            msg = (
+                f"advance({now / 1e6:g}): time went back from {self.now:g}. An operator's clock "
+                f"only moves forward; open it anew, or restore a snapshot."
+            )
+            raise ClockError(msg)
 
     def _tell(self, now: int) -> None:
         """Set all clocks, before anything happens: what is sent at a time arrives at that time."""

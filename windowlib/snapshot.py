@@ -132,13 +132,21 @@ def _check(window: Window[Any, Any], state: Mapping[str, Any]) -> None:
     was, now = state["spec"], _description(window)
     if not isinstance(was, Mapping):
         raise StateVersionError("restore(state): this is not a snapshot of a window.")
-    for name in {**was, **now}:
-        if was.get(name) != now.get(name):
-            msg = (
-                f"restore(state): the snapshot was written with {name}={was.get(name)}; this "
-                f"window says {name}={now.get(name)}. Build the window as it was, or start afresh."
-            )
-            raise StateVersionError(msg)
+    if (name := first_change(was, now)) is not None:
+        msg = (
+            f"restore(state): the snapshot was written with {name}={was.get(name)}; this "
+            f"window says {name}={now.get(name)}. Build the window as it was, or start afresh."
+        )
+        raise StateVersionError(msg)
+
+
+def first_change(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """The first name under which two descriptions differ; None if they do not.
+
+    >>> first_change({"kind": "sliding", "evict": 1}, {"kind": "sliding", "evict": 2})
+    'evict'
+    """
+    return next((name for name in {**was, **now} if was.get(name) != now.get(name)), None)
 
 
 def check_format(what: str, found: Any, known: int) -> None:

@@ -177,6 +177,11 @@ class _Spec:
         parts += ["partitioned"] * self.partitioned + [str(self.forget)] * (self.forget is not None)
         return ", ".join(parts)
 
+    def _repr_html_(self) -> str:
+        from windowlib.notebook import spec_html
+
+        return spec_html(cast("Spec", self))
+
     def __repr__(self) -> str:
         shown = [repr(self.evict)]
         shown += [

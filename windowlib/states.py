@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import StateVersionError
-from windowlib.snapshot import ARRAYS, check_format
+from windowlib.snapshot import ARRAYS, check_format, first_change
 
 if TYPE_CHECKING:
     from windowlib.window import Window
@@ -40,10 +40,9 @@ def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
     was = state["operator"]
     if not isinstance(was, Mapping):
         raise StateVersionError(NO_SNAPSHOT)
-    for name in {**was, **now}:
-        if was.get(name) != now.get(name):
-            msg = (
-                f"restore(state): the snapshot was written with {name}={was.get(name)}; this "
-                f"operator says {name}={now.get(name)}. Build it as it was, or start afresh."
-            )
-            raise StateVersionError(msg)
+    if (name := first_change(was, now)) is not None:
+        msg = (
+            f"restore(state): the snapshot was written with {name}={was.get(name)}; this "
+            f"operator says {name}={now.get(name)}. Build it as it was, or start afresh."
+        )
+        raise StateVersionError(msg)

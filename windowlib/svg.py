@@ -35,7 +35,8 @@ def draw(trace: Trace) -> str:
     return _Picture(trace).svg()
 
 
-def _tag(name: str, body: str | None = None, /, **attributes: object) -> str:
+def tag(name: str, body: str | None = None, /, **attributes: object) -> str:
+    """An element; the body is markup, attributes are escaped."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
         for key, value in attributes.items()
@@ -44,26 +45,28 @@ def _tag(name: str, body: str | None = None, /, **attributes: object) -> str:
     return f"<{name}{given}/>" if body is None else f"<{name}{given}>{body}</{name}>"
 
 
-def _text(x: float, y: float, text: str, size: int = 11, fill: str = INK, **more: object) -> str:
+def label(x: float, y: float, text: str, size: int = 11, fill: str = INK, **more: object) -> str:
+    """Text at a point, in its middle unless `text_anchor` says otherwise."""
     more = {"text_anchor": "middle", **more}
-    return _tag("text", escape(text), x=f"{x:g}", y=f"{y:g}", font_size=size, fill=fill, **more)
+    return tag("text", escape(text), x=f"{x:g}", y=f"{y:g}", font_size=size, fill=fill, **more)
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, stroke: str = LINE, **more: object) -> str:
+def line(x1: float, y1: float, x2: float, y2: float, stroke: str = LINE, **more: object) -> str:
+    """A straight line."""
     ends = {
         name: f"{value:g}"
         for name, value in zip(("x1", "y1", "x2", "y2"), (x1, y1, x2, y2), strict=True)
     }
-    return _tag("line", **ends, stroke=stroke, **more)
+    return tag("line", **ends, stroke=stroke, **more)
 
 
 def _dot(x: float, y: float, r: float, fill: str, **more: object) -> str:
-    return _tag("circle", cx=f"{x:g}", cy=f"{y:g}", r=f"{r:g}", fill=fill, **more)
+    return tag("circle", cx=f"{x:g}", cy=f"{y:g}", r=f"{r:g}", fill=fill, **more)
 
 
 def _circle(x: float, y: float, number: str, fill: str, *, gone: bool) -> str:
     ring = LINE if gone else fill
-    return _dot(x, y, RADIUS, GONE if gone else fill, stroke=ring) + _text(
+    return _dot(x, y, RADIUS, GONE if gone else fill, stroke=ring) + label(
         x, y + 4, number, fill=MUTED if gone else "white", font_weight="600"
     )
 
@@ -73,22 +76,22 @@ def _bar(x1: float, x2: float, y: float, fill: str, *, partial: bool) -> str:
     if partial:
         look = {"fill": "white", "stroke": fill, "stroke_dasharray": "3 2"}
     edges = {"x": f"{x1:g}", "y": f"{y - BAR / 2:g}", "width": f"{x2 - x1:g}", "height": BAR}
-    return _tag("rect", **edges, rx=BAR / 2, class_="window", **look)
+    return tag("rect", **edges, rx=BAR / 2, class_="window", **look)
 
 
 def _sign(name: str, x: float, y: float, fill: str) -> str:
     """A triangle for a trigger, a square for a flush."""
     if name == "flush":
-        return _tag(
+        return tag(
             "rect", x=f"{x - 4:g}", y=f"{y - 4:g}", width=8, height=8, fill=fill, class_=name
         )
     points = f"{x - 4:g},{y - 5:g} {x + 5:g},{y:g} {x - 4:g},{y + 5:g}"
-    return _tag("polygon", points=points, fill=fill, class_=name)
+    return tag("polygon", points=points, fill=fill, class_=name)
 
 
 def _cross(x: float, y: float) -> str:
     arms = f"M{x - 5:g} {y - 5:g}l10 10m0 -10l-10 10"
-    return _tag("path", d=arms, stroke=LEAVES, stroke_width=2.5, class_="forget")
+    return tag("path", d=arms, stroke=LEAVES, stroke_width=2.5, class_="forget")
 
 
 class _Processed(NamedTuple):
@@ -131,7 +134,7 @@ class _Picture:
 
     def svg(self) -> str:
         spec = str(self.trace.spec)
-        self.parts.append(_text(MARGIN, 30, spec, 15, text_anchor="start", font_weight="600"))
+        self.parts.append(label(MARGIN, 30, spec, 15, text_anchor="start", font_weight="600"))
         self.y = 60.0 if any(moment.kind == "punct" for moment in self.moments) else 48.0
         if self.trace.clocked:
             self._times()
@@ -140,7 +143,7 @@ class _Picture:
             self._lane(key, LANES[i % len(LANES)])
         self.parts[before:before] = list(self._verticals(top))
         self._legend()
-        body = _tag("rect", width="100%", height="100%", fill="white") + "\n".join(self.parts)
+        body = tag("rect", width="100%", height="100%", fill="white") + "\n".join(self.parts)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" font-family="{FONT}" '
             f'width="{self.width:g}" height="{self.y:g}" viewBox="0 0 {self.width:g} {self.y:g}">'
@@ -149,12 +152,12 @@ class _Picture:
 
     def _times(self) -> None:
         self.y += 8
-        self.parts.append(_text(MARGIN, self.y, "sec", 10, MUTED, text_anchor="start"))
+        self.parts.append(label(MARGIN, self.y, "sec", 10, MUTED, text_anchor="start"))
         for i, moment in enumerate(self.moments):
             time = seconds(moment.time)
             if time.endswith("+"):
                 self.used.add("after")
-            self.parts.append(_text(self._x(i), self.y, time, 10, MUTED))
+            self.parts.append(label(self._x(i), self.y, time, 10, MUTED))
         self.y += 6
 
     def _verticals(self, top: float) -> list[str]:
@@ -167,10 +170,10 @@ class _Picture:
                 dashes = "2 3" if moment.kind == "clock" else None
                 x = self._x(i)
                 found.append(
-                    _line(x, top, x, self.y, "#9ca3af", stroke_dasharray=dashes, class_=moment.kind)
+                    line(x, top, x, self.y, "#9ca3af", stroke_dasharray=dashes, class_=moment.kind)
                 )
                 if moment.kind == "punct":
-                    found.append(_text(x, top - 4, "P", 11, MUTED, font_weight="600"))
+                    found.append(label(x, top - 4, "P", 11, MUTED, font_weight="600"))
         return found
 
     def _lane(self, key: Any, colour: str) -> None:
@@ -178,9 +181,9 @@ class _Picture:
         if heading:
             self.y += 16
             more = {"text_anchor": "start", "font_weight": "600"}
-            self.parts.append(_text(MARGIN, self.y, heading, 12, colour, **more))
+            self.parts.append(label(MARGIN, self.y, heading, 12, colour, **more))
         self.y += 32
-        self.parts.append(_line(MARGIN, self.y, self._x(len(self.moments) - 1) + 20, self.y))
+        self.parts.append(line(MARGIN, self.y, self._x(len(self.moments) - 1) + 20, self.y))
         gone = self._gone(key)
         bars: list[_Processed] = []
         for i, moment in enumerate(self.moments):
@@ -213,7 +216,7 @@ class _Picture:
         self.parts.append(_circle(x, self.y, str(moment.number), colour, gone=gone))
         values = " ".join(dict.fromkeys(short(value) for value in moment.values.values()))
         if values:
-            self.parts.append(_text(x, self.y + RADIUS + 12, values, 10, MUTED))
+            self.parts.append(label(x, self.y + RADIUS + 12, values, 10, MUTED))
 
     def _changes(self, x: float, events: list[Event]) -> None:
         """What leaves at a step, and the first time the window is full."""
@@ -221,10 +224,10 @@ class _Picture:
         names = {event.name for event in events}
         if evicted:
             self.used.add("evict")
-            self.parts.append(_text(x, self.y - RADIUS - 5, f"−{ranges(evicted)}", 10, LEAVES))
+            self.parts.append(label(x, self.y - RADIUS - 5, f"−{ranges(evicted)}", 10, LEAVES))
         if "full" in names:
             self.used.add("full")
-            self.parts.append(_text(x + RADIUS + 2, self.y - RADIUS + 5, "★", 12, STAR))
+            self.parts.append(label(x + RADIUS + 2, self.y - RADIUS + 5, "★", 12, STAR))
         if "forget" in names:
             self.used.add("forget")
             self.parts.append(_cross(x, self.y))
@@ -244,19 +247,19 @@ class _Picture:
     def _one_bar(self, bar: _Processed, y: float, colour: str) -> None:
         event = bar.event
         self.used.update((event.name, "partial" if event.partial else "whole"))
-        drawn = [_tag("title", escape(f"{event.name}: {contents(event)}"))]
+        drawn = [tag("title", escape(f"{event.name}: {contents(event)}"))]
         if bar.members:
             first, last = bar.members[0] - RADIUS, bar.members[-1] + RADIUS
-            drawn.append(_line(last, y, bar.sign, y, colour))
+            drawn.append(line(last, y, bar.sign, y, colour))
             drawn.append(_bar(first, last, y, colour, partial=event.partial))
             inside = colour if event.partial else "white"
             drawn += [_dot(x, y, 2.5, inside) for x in bar.members]
         drawn.append(_sign(event.name, bar.sign, y, colour))
-        self.parts.append(_tag("g", "".join(drawn)))
+        self.parts.append(tag("g", "".join(drawn)))
 
     def _legend(self) -> None:
         self.y += 18
-        self.parts.append(_line(MARGIN, self.y - 16, self.width - MARGIN, self.y - 16, "#e5e7eb"))
+        self.parts.append(line(MARGIN, self.y - 16, self.width - MARGIN, self.y - 16, "#e5e7eb"))
         x = float(MARGIN)
         for name, width, glyph, text in LEGEND:
             if name not in self.used:
@@ -265,7 +268,7 @@ class _Picture:
             if x + whole > self.width - 12:
                 x, self.y = float(MARGIN), self.y + 20
             self.parts.append(glyph(x + width / 2, self.y - 4))
-            self.parts.append(_text(x + width + 6, self.y, text, 11, MUTED, text_anchor="start"))
+            self.parts.append(label(x + width + 6, self.y, text, 11, MUTED, text_anchor="start"))
             x += whole + 14
         self.y += 16
 
@@ -285,8 +288,8 @@ LEGEND: tuple[tuple[str, float, Glyph, str], ...] = (
     ("partial", 36, lambda x, y: _sample_bar(x, y, True), "not full yet"),
     ("trigger", 10, lambda x, y: _sign("trigger", x, y, MUTED), "trigger"),
     ("flush", 10, lambda x, y: _sign("flush", x, y, MUTED), "flush"),
-    ("evict", 14, lambda x, y: _text(x, y + 4, "−1", 10, LEAVES), "evicts 1"),
-    ("full", 12, lambda x, y: _text(x, y + 4, "★", 12, STAR), "first time full"),
+    ("evict", 14, lambda x, y: label(x, y + 4, "−1", 10, LEAVES), "evicts 1"),
+    ("full", 12, lambda x, y: label(x, y + 4, "★", 12, STAR), "first time full"),
     ("forget", 12, _cross, "partition forgotten"),
     (
         "empty",
@@ -294,12 +297,12 @@ LEGEND: tuple[tuple[str, float, Glyph, str], ...] = (
         lambda x, y: _dot(x, y, 5, "white", stroke=MUTED),
         "punctuation of an empty window",
     ),
-    ("punct", 10, lambda x, y: _line(x, y - 7, x, y + 7, "#9ca3af"), "punctuation"),
+    ("punct", 10, lambda x, y: line(x, y - 7, x, y + 7, "#9ca3af"), "punctuation"),
     (
         "clock",
         10,
-        lambda x, y: _line(x, y - 7, x, y + 7, "#9ca3af", stroke_dasharray="2 3"),
+        lambda x, y: line(x, y - 7, x, y + 7, "#9ca3af", stroke_dasharray="2 3"),
         "tick",
     ),
-    ("after", 16, lambda x, y: _text(x, y + 4, "9+", 10, MUTED), "just after second 9"),
+    ("after", 16, lambda x, y: label(x, y + 4, "9+", 10, MUTED), "just after second 9"),
 )

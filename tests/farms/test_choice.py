@@ -200,6 +200,8 @@ class Spread(Operator):
 class Merged(Spread):
     function_kind = "associative"
 
+    def part_of(self, window, key): ...
+
 
 def test_an_operator_of_ones_own_gets_whole_windows_unless_it_says_more():
     assert "window agnostic" == choose(Spread(SLIDE), 2).pattern

@@ -20,7 +20,10 @@ from operators import (
     Join,
     Lookup,
     Pair,
+    Panes,
     Punctor,
+    QuantileSlack,
+    Reorder,
     Sort,
     Split,
     agg,
@@ -272,6 +275,18 @@ LATE: dict[str, Case] = {
     ),
     "late rows aside": Case(
         Aggregate(Tumbling(Delta("ts", 40), by="k", order_by=None), OUT, late="port"),
+        orders=(None,),
+    ),
+    "reordered, late rows aside": Case(
+        Reorder("ts", slack=QuantileSlack(drop=0.1, recent=50), late="port", by="k").then(
+            Aggregate(Tumbling(Delta("ts", 40), by="k", order_by=None), OUT, late="error")
+        ),
+        orders=(None,),
+    ),
+    "panes": Case(
+        Panes("ts", size=40, every=20, slack=30, start="from", by="k").then(
+            Aggregate(Tumbling(Punct(), by="k"), OUT)
+        ),
         orders=(None,),
     ),
 }

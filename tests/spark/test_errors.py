@@ -1,7 +1,6 @@
 """Every mistake on Spark gets a message, and the page of errors shows it."""
 # ruff: noqa: SIM300 - asserts read expected first
 
-import doctest
 import re
 import subprocess
 import sys
@@ -14,9 +13,8 @@ import pytest
 import windowlib
 import windowlib.spark
 from operators import Aggregate, agg
-from tests.test_docs import blocks
 from tests.test_errors import lines_of
-from tests.test_operator_errors import raised, unseen
+from tests.test_operator_errors import shown, unseen
 from windowlib import Count, Sliding, WindowlibError
 from windowlib.errors import HostError, SchemaError, StateVersionError
 from windowlib.spark import merging, session, types
@@ -193,17 +191,7 @@ def test_everything_in_the_tables_was_raised(texts):
 
 @pytest.fixture(scope="module")
 def page(spark):
-    names: dict[str, Any] = {"__name__": "__main__"}
-    errors = []
-    for block in blocks(PAGE.read_text()):
-        if ">>>" not in block.text:
-            if block.language == "python":
-                exec(block.text, names)
-            continue
-        for example in doctest.DocTestParser().get_examples(block.text):
-            if (error := raised(example.source, names)) is not None:
-                errors.append((example.source, error))
-    return errors
+    return shown(PAGE).errors
 
 
 @pytest.mark.parametrize("buckets", [0, -1, True, 2.0, "4"], ids=repr)

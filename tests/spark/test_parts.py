@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from tests.spark import cases
 from tests.spark.test_unit import job_of
+from windowlib.columnar.ipc import packed, unpacked
 from windowlib.errors import StateVersionError
 from windowlib.spark import homes as homes_module
 from windowlib.spark import packing, store
 from windowlib.spark.buckets import common_kinds, partition_of, spread
 from windowlib.spark.homes import Homes, taken
 from windowlib.spark.merging import in_turn
-from windowlib.spark.packing import HELLO, REGISTER, Chunk, Pack, Unpack, gathered, packed, unpacked
+from windowlib.spark.packing import HELLO, REGISTER, Chunk, Pack, Unpack, gathered
 from windowlib.spark.store import Head, Store
 from windowlib.spark.types import PORT
 from windowlib.spark.unit import Request, Unit

@@ -50,6 +50,7 @@ STREAMED = {
         "a chain",
         "a chain with punctuation",
         "late rows aside",
+        "reordered, late rows aside",
         "outer",
         "unmatched",
         "band",

@@ -12,7 +12,9 @@ from tests.spark.running import FileClock, by_name, shaped, stream, unended, uni
 from tests.spark.running import write as write_rows
 from tests.spark.test_same_answers import attached, check, rows_only
 from windowlib import Count, Operator, OperatorModel, PartitionAge, Sliding, Time, Tumbling
+from windowlib.farms import Farm, PaneFarm
 
+SUMS = {"n": agg.count(), "s": agg.sum("x")}
 PATIENCE = 240
 """Seconds after which a query that has not said what it should is given up."""
 
@@ -38,6 +40,9 @@ def timed_cases(clock):
     return {
         "tumbling": Case(Aggregate(Tumbling(Time("10s"), **BY), OUT)),
         "sliding": Case(Aggregate(Sliding(Time("30s"), every=Time("10s"), **BY), OUT)),
+        "panes": Case(
+            PaneFarm(Aggregate(Sliding(Time("30s"), every=Time("10s"), **BY), SUMS), workers=2)
+        ),
         "count or time": Case(Aggregate(Tumbling(Count(4) | Time("20s"), **BY), OUT)),
         "delay": Case(Delay(Time("15s")), key=None, orders=(None,)),
         "slow": Case(Slow(Sliding(Time("60s"), every=Time("10s"), **ALL), clock, 165), key=None),
@@ -81,10 +86,15 @@ class Live:
             self.query.stop()
 
 
+def alone(operator):
+    """An operator without the farm around it."""
+    return operator.operator if isinstance(operator, Farm) else operator
+
+
 def said(batches, clock):
     """What should have come out after some batches, by case."""
     return {
-        name: rows_only(unended(case.operator, batches, case.orders), case)
+        name: rows_only(unended(alone(case.operator), batches, case.orders), case)
         for name, case in timed_cases(clock).items()
     }
 
@@ -142,7 +152,7 @@ def test_idle_windows_fire_without_input(story):
     columns, before, *_ = story
     want = said([(100, [FIRST]), (165, [[]])], story[-1])
     by_case = timed_cases(story[-1])
-    for name in ("tumbling", "sliding", "count or time", "delay"):
+    for name in ("tumbling", "sliding", "panes", "count or time", "delay"):
         check(by_case[name], shaped(want[name], columns[name]), by_name(before)[name])
 
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from tests.spark import cases
 from tests.spark.running import unended
 from tests.spark.test_same_answers import close
+from windowlib.columnar.ipc import packed, unpacked
 from windowlib.errors import StateVersionError
 from windowlib.spark import checks
-from windowlib.spark.packing import HELLO, Chunk, packed, unpacked
+from windowlib.spark.packing import HELLO, Chunk
 from windowlib.spark.unit import Job, Request, Unit, check_about
 
 CASES = {**cases.ONE_INPUT, **cases.TWO_INPUTS, **cases.LATE, **cases.TIMED}

@@ -106,10 +106,13 @@ def caller(window: Window[Any, Any], handler: Callable[..., None]) -> Callable[[
             strict=True,
         )
         times = None if firings.times is None else firings.times.tolist()
+        cause = None if window._batches is None else window._batches.cause
         for at, (key, lo, hi, row) in enumerate(pairs):
             view._key, view._lo, view._hi = key, lo, hi
             if times is not None:
                 window._now = times[at]
+            if cause is not None:
+                cause(row)
             try:
                 handler(view, key)
             except Exception as error:

@@ -56,6 +56,8 @@ class Batches(Ticks):
         self._crowd = CROWD  # keys from which on it is worth asking whether they are in use
         self._telling = False  # whether firings of a batch are being told
         self._handlers: Consumer | None = None
+        self.cause: Callable[[int], None] | None = None
+        """Told, where somebody asks, which row of a batch causes what happens next."""
 
     @property
     def arrays(self) -> Engine | None:
@@ -100,6 +102,11 @@ class Batches(Ticks):
             return
         self.settle()
         rest = rows_of(batch.slice(taken))
+        if stamps is None and self.cause is not None:
+            for row, tuple_ in enumerate(rest, taken):
+                self.cause(row)
+                self.window.insert(tuple_)
+            return
         self._by_rows(rest, None if stamps is None else stamps[taken:])
 
     def _by_rows(self, rows: list[Any], stamps: Stamps | None) -> None:
@@ -157,6 +164,8 @@ class Batches(Ticks):
 
     def _take(self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None) -> None:
         """Insert rows, with all that is due in between."""
+        if self.window._guard is not None:
+            self.window._guard(batch)
         engine.arrive(stamps)
         firings = engine.insert(batch)
         firings.times = engine.times(firings)

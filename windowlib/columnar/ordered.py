@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,7 +19,6 @@ from windowlib.columnar.pieces import Places
 from windowlib.columnar.primitives import ranges
 from windowlib.columnar.rows import Rows
 from windowlib.columnar.sorting import sort_key, within
-from windowlib.dicts import dict_rows
 from windowlib.subwindow import UNSET
 
 if TYPE_CHECKING:
@@ -56,10 +55,6 @@ class Ordered:
         """The rows as Arrow arrays, by name."""
         taken = self._rows.part(self._places)
         return {name: column.arrow() for name, column in zip(self._rows.names, taken, strict=True)}
-
-    def dicts(self) -> Iterator[dict[str, Any]]:
-        """The rows one by one."""
-        return dict_rows({name: array.to_pylist() for name, array in self.columns().items()})
 
 
 class OrderedEngine(KeptEngine):

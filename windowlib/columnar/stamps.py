@@ -40,6 +40,12 @@ def read(batch: pa.RecordBatch, times: Any, now: int) -> Stamps:
     return micros if sound.all() else micros[: int(sound.argmin())]
 
 
+def stamps_of(column: Any) -> Stamps | None:
+    """When rows arrive, in any order; None if one does not say, or only Python can read it."""
+    found = _micros(column)
+    return found[0] if found is not None and bool(found[1].all()) else None
+
+
 def _micros(column: Any) -> tuple[Stamps, npt.NDArray[np.bool_]] | None:
     """Microseconds, and which of them are right; None for types that Python has to look at."""
     kind, types = column.type, pa.types

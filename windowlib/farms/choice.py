@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NoReturn, get_args
 
 from windowlib.errors import FarmError, suggestion
-from windowlib.farms.functions import Function, function_of
+from windowlib.farms.functions import Function, function_of, has_parts
 from windowlib.farms.models import (
     CountWindows,
     LandmarkWindows,
@@ -157,16 +157,19 @@ def _by_window(operator: Operator, workers: int, wanted: Pattern | None) -> Choi
     reason = unsafe(model, function, pattern)
     if reason:
         _refuse(operator, pattern, *reason)
-    partials = model.context == "forward" and function.kind == "associative"
-    return Choice(
-        pattern,
-        workers,
-        _why(model, function, pattern),
-        partials=partials and pattern == "window agnostic",
-    )
+    forward = model.context == "forward" and function.kind == "associative"
+    partials = forward and pattern == "window agnostic"
+    if (partials or pattern in ("pane", "window partition")) and not has_parts(operator):
+        _refuse(operator, pattern, *_NO_PARTS)
+    return Choice(pattern, workers, _why(model, function, pattern), partials=partials)
 
 
 _KEY_ONLY = "Use KeyFarm, with a window partitioned by a column."
+_NO_PARTS = (
+    "it says that its function is associative, and has no part_of",
+    "Define part_of(window, key), merge_parts(a, b) and emit_part(key, part), or leave "
+    "function_kind as it is, for WindowFarm.",
+)
 
 
 def best(model: WindowModel, function: Function) -> Pattern:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, get_args
 
 from windowlib.errors import FarmError
 from windowlib.folds import Fold
-from windowlib.hosted import FunctionKind
+from windowlib.hosted import FunctionKind, Hosted
 
 if TYPE_CHECKING:
     from windowlib.operator import Operator
@@ -77,6 +77,17 @@ def _together(named: Iterable[tuple[str, Fold]]) -> Function:
         if KINDS.index(own := fold_kind(fold)) > KINDS.index(kind):
             kind, shown = own, text
     return Function(kind, shown, commutative and kind == "associative")
+
+
+def has_parts(operator: Operator) -> bool:
+    """Whether an operator says what it makes of a part of a window."""
+    own = type(operator)
+    return own.part_of is not Hosted.part_of or own.parts_of is not Hosted.parts_of
+
+
+def reads_twice(operator: Operator) -> bool:
+    """Whether an operator looks at the tuples once more, given the result of the whole window."""
+    return type(operator).emit_again is not Hosted.emit_again
 
 
 def fold_kind(fold: Fold) -> FunctionKind:

@@ -16,11 +16,13 @@ from windowlib.spark.inspect import inspect_state
 from windowlib.spark.metrics import Listener, Totals
 from windowlib.spark.progress import progress
 from windowlib.spark.router import split
+from windowlib.spark.salting import Salting
 from windowlib.spark.session import session
 
 __all__ = [
     "Attached",
     "Listener",
+    "Salting",
     "Totals",
     "attach",
     "inspect_state",

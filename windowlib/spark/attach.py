@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as fn
@@ -16,12 +17,13 @@ from pyspark.sql.types import StructType
 
 from windowlib.operator import Operator
 from windowlib.spark import checks, types
-from windowlib.spark.batch import batch_plan
+from windowlib.spark.batch import batch_plan, bounds
 from windowlib.spark.buckets import bucket_column, common_kinds, spread
+from windowlib.spark.merging import columns_in
 from windowlib.spark.packing import BUCKET, CHUNK_DDL, Pack, Unpack
 from windowlib.spark.processor import METRICS, OUTPUT_DDL, Processor
 from windowlib.spark.shipping import check_server, ship
-from windowlib.spark.unit import Job
+from windowlib.spark.unit import Job, dumped
 from windowlib.spec import Order
 
 if TYPE_CHECKING:
@@ -40,13 +42,14 @@ def attach(
     schema: str | StructType | None = None,
     times: str | None = None,
     clock: Callable[[], float] | None = None,
+    numbered: bool = False,
 ) -> Attached:
     """An operator with what there is to say about its place on Spark.
 
     `df.transform(op)` is the same as `df.transform(attach(op))`.
 
     Args:
-        operator: any operator or graph.
+        operator: any operator, graph or farm.
         key: the columns whose values decide which rows go to the same bucket; what the operator
             itself says unless given. Each bucket then has windows of its own.
         buckets: into how many parts the keys are split; as many as Spark has shuffle partitions
@@ -60,8 +63,17 @@ def attach(
         times: the column that says when a row arrives, for static DataFrames; on a stream, that is
             when Spark takes it.
         clock: a function that gives the time in seconds, instead of Spark's clock; for tests.
+        numbered: for farms that give windows away: whether rows get a column `_window`, which
+            counts the windows of their key from 0, because tasks end in any order.
     """
-    return Attached(operator, key, buckets, port, order_by, schema, times, clock)
+    from windowlib.farms.farm import Farm
+
+    given = (key, buckets, port, order_by, schema, times, clock)
+    if numbered or isinstance(operator, Farm):
+        from windowlib.spark.farms import AttachedFarm
+
+        return AttachedFarm(operator, *given, numbered=numbered)
+    return Attached(operator, *given)
 
 
 class Attached:
@@ -90,13 +102,8 @@ class Attached:
         """The DataFrame of the operator's output."""
         plan = Plan(self, frames)
         checks.warn_order(self.operator, self.order_by, plan.streaming)
-        if not plan.streaming:
-            ship(plan.spark)
-            return batch_plan(plan)
-        checks.store_provider(plan.spark)
-        check_server(plan.spark)
-        ship(plan.spark)
-        return plan.streamed()
+        plan.prepare()
+        return plan.frame()
 
     def explain(self, *frames: DataFrame) -> str:
         """How the operator runs on these DataFrames, as text."""
@@ -131,9 +138,8 @@ class Plan:
         needed = self.operator.needs(port)
         if needed is None:
             return frame
-        order = self.orders[port]
-        wanted: set[Any] = {*needed, *(self.key[port] if self.key else ())}
-        wanted |= {*(order if isinstance(order, tuple) else (order,)), self.attached.times}
+        wanted: set[Any] = {*needed, *columns_in(self.orders[port]), self.attached.times}
+        wanted |= {*(self.key[port] if self.key else ())}
         names = [name for name in frame.columns if name in wanted] or frame.columns[:1]
         return frame.select([f"`{name}`" for name in names])
 
@@ -151,12 +157,13 @@ class Plan:
         ports = range(len(made)) if attached.port is None else [attached.port]
         names = [port.name for port in operator.model.outputs]
         found = {port: checks.output(owner, names[port], made[port]) for port in ports}
-        self.ports: list[str | None] = [names[port] if len(found) > 1 else None for port in found]
-        self.wanted = list(found)
         structs = list(found.values())
         self.output = structs[0] if len(structs) == 1 else types.together(
             [names[port] for port in ports], structs, owner
         )  # fmt: skip
+        several = len(found) > 1
+        # What rows of each output are called in `_port`; None if they are not told apart.
+        self.ports = [name if several and n in found else None for n, name in enumerate(names)]
         self.made = tuple(made)
         self.output_arrow = types.arrow_of(self.output, self.timezone)
         self.outputs = tuple(
@@ -164,9 +171,20 @@ class Plan:
             for port in range(len(made))
         )
 
+    def prepare(self) -> None:
+        """Refuse a session that cannot run it, and send the package where it is needed."""
+        if self.streaming:
+            checks.store_provider(self.spark)
+            check_server(self.spark)
+        ship(self.spark)
+
+    def frame(self) -> DataFrame:
+        """The DataFrame of the output."""
+        return self.streamed() if self.streaming else batch_plan(self)
+
     def job(self) -> Job:
         """What every bucket runs."""
-        job = Job(
+        return Job(
             operator=self.operator,
             inputs=self.inputs,
             outputs=self.outputs,
@@ -179,8 +197,6 @@ class Plan:
             times=self.attached.times,
             clock=self.attached.clock,
         )
-        assert job.code  # worked out here, once, and sent along
-        return job
 
     def about(self) -> dict[str, str]:
         """Whatever must not change as long as a checkpoint lives."""
@@ -215,16 +231,18 @@ class Plan:
             packed = frame.mapInArrow(Pack(side, self.buckets, self.nonce), CHUNK_DDL)
             chunks = packed if chunks is None else chunks.union(packed)
         assert chunks is not None  # every operator has an input
-        job = self.job()
+        job = replace(self.job(), code=dumped(self.operator))
         mode = "ProcessingTime" if job.timed else "None"
         made = chunks.groupBy(BUCKET).transformWithState(Processor(job), OUTPUT_DDL, "Append", mode)
         name = f"windowlib {self.operator.name} {self.nonce[:8]}"
         made = made.observe(name, *[fn.sum(metric).alias(metric) for metric in METRICS])
         return made.mapInArrow(self.unpack(), self.output)
 
+    def bounded(self, rows: DataFrame) -> DataFrame:
+        """Rows of all inputs, with when the first row of all arrives, and the last."""
+        assert self.attached.times is not None
+        return rows.crossJoin(fn.broadcast(bounds(self.frames, self.attached.times)))
+
     def unpack(self) -> Unpack:
         """What turns the outputs of buckets into rows."""
-        names: list[str | None] = [None] * len(self.made)
-        for port, name in zip(self.wanted, self.ports, strict=True):
-            names[port] = name
-        return Unpack(names, self.output_arrow)
+        return Unpack(self.ports, self.output_arrow)

@@ -7,7 +7,7 @@ disk if it must, and the windows of a bucket are finished when its last row is i
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from pyspark.sql import functions as fn
 
 from windowlib.arrivals import Times
 from windowlib.errors import WindowlibWarning
+from windowlib.spark.merging import columns_in
 from windowlib.spark.packing import BUCKET, Unpack, gathered
 from windowlib.spark.unit import Job, Unit
 
@@ -39,7 +40,7 @@ def batch_plan(plan: Plan) -> DataFrame:
         warnings.warn(msg, WindowlibWarning, stacklevel=3)
     rows, order = _tagged(plan)
     if job.times is not None:
-        rows = rows.crossJoin(fn.broadcast(_bounds(plan, job.times)))
+        rows = plan.bounded(rows)
     whole = rows.repartition(1 if len(plan.buckets) == 1 else plan.partitions, BUCKET)
     whole = whole.sortWithinPartitions(BUCKET, *order)
     return whole.mapInArrow(Run(job, plan.unpack()), plan.output)
@@ -51,8 +52,7 @@ def _tagged(plan: Plan) -> tuple[DataFrame, list[Any]]:
     ordered = all(order is not None for order in orders)
     keys: list[str] = []
     for side, frame in enumerate(plan.bucketed()):
-        own = _names(orders[side]) if ordered else []
-        own = own or _names(plan.attached.times)
+        own = columns_in(orders[side] if ordered else None) or columns_in(plan.attached.times)
         keys = [f"_key{at}" for at in range(len(own))]
         columns = [fn.col(f"`{name}`") for name in frame.columns if name != BUCKET]
         tagged = frame.select(
@@ -67,14 +67,10 @@ def _tagged(plan: Plan) -> tuple[DataFrame, list[Any]]:
     return found, [*keys, SIDE, PLACE]
 
 
-def _names(order: Any) -> list[str]:
-    return [] if order is None else list(order) if isinstance(order, tuple) else [order]
-
-
-def _bounds(plan: Plan, times: str) -> DataFrame:
+def bounds(frames: Sequence[DataFrame], times: str) -> DataFrame:
     """When the first row of all arrives, and the last."""
     found = None
-    for frame in plan.frames:
+    for frame in frames:
         column = frame.select(fn.col(f"`{times}`").alias("at"))
         found = column if found is None else found.union(column)
     assert found is not None

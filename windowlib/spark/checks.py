@@ -14,12 +14,13 @@ from windowlib.errors import (
     OperatorError,
     OrderWarning,
     SchemaError,
-    suggestion,
+    no_such_column,
 )
 from windowlib.graph import Graph
 from windowlib.operator import Operator
 from windowlib.policies import PartitionAge
 from windowlib.spark import types
+from windowlib.spark.merging import columns_in
 from windowlib.spec import Spec
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -79,31 +80,29 @@ def times(column: str | None, given: Sequence[Any], streaming: bool) -> None:
             f'`times=`, or use Delta("{column}", ...) for windows over that column.'
         )
         raise HostError(msg)
-    for frame in given:
-        if column is not None and column not in frame.columns:
-            near = suggestion(column, frame.columns)
-            columns = ", ".join(frame.columns)
-            raise SchemaError(
-                f"attach(times={column!r}): no such column. Columns: {columns}.{near}"
-            )
+    _there("times", columns_in(column), given)
 
 
 def key(operator: Operator, given: tuple[str, ...] | None, sources: Sequence[Any]) -> Keys | None:
     """The columns by which rows are split, for each input; None if one bucket must see all."""
     ports = range(len(operator.model.inputs))
     if given is not None:
-        for frame in sources:
-            for name in given:
-                if name not in frame.columns:
-                    near, columns = suggestion(name, frame.columns), ", ".join(frame.columns)
-                    msg = f"attach(key={name!r}): no such column. Columns: {columns}.{near}"
-                    raise SchemaError(msg)
+        _there("key", given, sources)
         return [given for _ in ports]
     found = [operator.splits_by(port) for port in ports]
     known = [columns for columns in found if columns]
     if len(known) < len(found) or len({len(columns) for columns in known}) != 1:
         return None
     return known
+
+
+def _there(argument: str, names: Sequence[Any], sources: Sequence[Any]) -> None:
+    """Refuse columns of an argument that an input lacks."""
+    for frame in sources:
+        for name in names:
+            if name not in frame.columns:
+                owner = f"attach({argument}={name!r})"
+                raise SchemaError(no_such_column(owner, name, frame.columns))
 
 
 def output(owner: str, port: str, schema: Any) -> StructType:
@@ -140,19 +139,10 @@ def aged(operator: Operator) -> bool:
 def orders(operator: Operator, given: Any = ..., sources: Sequence[Any] = ()) -> tuple[Any, ...]:
     """For each input, the columns that order its rows, or None."""
     if given is ...:
-        ports = range(len(operator.model.inputs))
-        return tuple(_columns(_order(operator, port)) for port in ports)
-    for frame in sources:
-        for name in given if isinstance(given, tuple) else () if given is None else (given,):
-            if name not in frame.columns:
-                near, columns = suggestion(name, frame.columns), ", ".join(frame.columns)
-                msg = f"attach(order_by={name!r}): no such column. Columns: {columns}.{near}"
-                raise SchemaError(msg)
+        found = [_order(operator, port) for port in range(len(operator.model.inputs))]
+        return tuple(None if order is ... else order for order in found)
+    _there("order_by", columns_in(given), sources)
     return tuple(given for _ in sources)
-
-
-def _columns(order: Any) -> Any:
-    return None if order is ... else order
 
 
 def _order(operator: Operator, port: int) -> Any:

@@ -43,8 +43,17 @@ def in_turn(tables: Sequence[Any], orders: Sequence[Any]) -> Iterator[tuple[int,
         taken[port] += len(run)
 
 
+def columns_in(order: Any) -> tuple[Any, ...]:
+    """The columns of an order, or of none.
+
+    >>> columns_in("ts"), columns_in(("day", "n")), columns_in(None)
+    (('ts',), ('day', 'n'), ())
+    """
+    return order if isinstance(order, tuple) else () if order is None else (order,)
+
+
 def _keys(table: pa.Table, order: Any) -> pa.Table:
-    names = order if isinstance(order, tuple) else (order,)
+    names = columns_in(order)
     return table.select(list(names)).rename_columns([str(n) for n in range(len(names))])
 
 

@@ -27,7 +27,7 @@ class Totals:
     evicted: int = 0
     """Tuples that have left windows."""
     late: int = 0
-    """Rows that went to an output called "late"."""
+    """Rows that went to an output called "late", or that an operator counted as late."""
     partitions_evicted: int = 0
     loads: int = 0
     """How often the state of a bucket was read from the state store."""

@@ -7,12 +7,13 @@ and a number that says where it came in its task. Rows of one task so keep their
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
+from windowlib.columnar.ipc import packed, unpacked
 from windowlib.spark.types import PORT, fitted
 
 BUCKET = "_bucket"
@@ -32,7 +33,14 @@ other buckets than before, none of which has state, still meets what the checkpo
 OUT_ROWS = 1 << 16
 """Rows that go back to Spark at once."""
 
-_greeted: set[tuple[str, str]] = set()
+_greeted: set[str] = set()
+
+
+def run_of(nonce: str) -> str:
+    """Which run of which query the task at hand belongs to."""
+    context = TaskContext.get()
+    group = None if context is None else context.getLocalProperty("spark.jobGroup.id")
+    return f"{nonce} {group or ''}"
 
 
 class Chunk(NamedTuple):
@@ -57,17 +65,16 @@ class Pack:
         """Chunks of the rows, in their order."""
         context = TaskContext.get()
         self.place = (context.partitionId() if context is not None else 0) << 32
-        if self._is_first(context):
+        if self._is_first():
             everyone = (REGISTER, *self.buckets)
             yield self._rows([(bucket, HELLO, b"") for bucket in everyone])
         for part in gathered(batches):
             yield self._rows([(b, self.side, packed(rows)) for b, rows in self._split(part)])
 
-    def _is_first(self, context: Any) -> bool:
-        run = context.getLocalProperty("spark.jobGroup.id") if context is not None else None
-        token = (self.nonce, run or "")
-        first = token not in _greeted
-        _greeted.add(token)
+    def _is_first(self) -> bool:
+        run = run_of(self.nonce)
+        first = run not in _greeted
+        _greeted.add(run)
         return first
 
     def _rows(self, found: Sequence[tuple[int, int, bytes]]) -> pa.RecordBatch:
@@ -108,21 +115,6 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             waiting, rows, size = [], 0, 0
     if rows:
         yield pa.concat_batches(waiting)
-
-
-def packed(batch: pa.RecordBatch) -> bytes:
-    """A batch as one binary value."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    value: bytes = sink.getvalue().to_pybytes()
-    return value
-
-
-def unpacked(data: bytes) -> pa.Table:
-    """What `packed` was given."""
-    with pa.ipc.open_stream(data) as reader:
-        return reader.read_all()
 
 
 class Unpack:

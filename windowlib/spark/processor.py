@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
@@ -15,7 +14,7 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from windowlib.spark.homes import HOMES, taken
-from windowlib.spark.packing import REGISTER, Chunk
+from windowlib.spark.packing import REGISTER, Chunk, run_of
 from windowlib.spark.store import Store
 from windowlib.spark.unit import COUNTS, GAUGES, Job, Outcome, Request, Unit
 
@@ -62,14 +61,8 @@ class Processor(StatefulProcessor):
             return iter(())
         unit = Unit(self.job, 0)
         outcome = Outcome(unit.nonce, (), {}, None, unit.snapshot(), None)
-        self.store.write(None, self.job, outcome, self._run(), HOMES.address, 0)
+        self.store.write(None, self.job, outcome, run_of(self.job.nonce), HOMES.address, 0)
         return iter(())
-
-    def _run(self) -> str:
-        """Which run of which query this is."""
-        context = TaskContext.get()
-        group = None if context is None else context.getLocalProperty("spark.jobGroup.id")
-        return f"{self.job.nonce} {group or ''}"
 
     def _serve(
         self, chunks: tuple[Chunk, ...], timers: TimerValues, expired: int | None
@@ -81,7 +74,7 @@ class Processor(StatefulProcessor):
         elif not any(chunk.data for chunk in chunks):
             return
         saved, logged = (0, 0) if head is None else (head.saved, head.logged)
-        run = self._run()
+        run = run_of(job.nonce)
         fresh = head is None or head.run != run
         request = Request(job.nonce, chunks, now, saved, logged, fresh)
         outcome, home = taken(job, head, request, self.store.load)

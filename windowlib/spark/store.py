@@ -117,7 +117,7 @@ class Store:
     def write(
         self, before: Head | None, job: Job, outcome: Outcome, run: str, home: str, timer: int
     ) -> None:
-        """Write what a micro-batch made of the bucket; nothing, if it changed nothing."""
+        """Write what a micro-batch made of the bucket, and who has it now."""
         version = 0 if before is None else before.version + 1
         saved, logged = (before.saved, before.logged) if before is not None else (0, 0)
         pages, entries, data = 0, 0, None

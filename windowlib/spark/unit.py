@@ -13,11 +13,13 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from windowlib.batched import Made
+from windowlib.columnar.ipc import packed, unpacked
 from windowlib.counters import Counters
 from windowlib.errors import StateVersionError
 from windowlib.operator import Operator
+from windowlib.snapshot import first_change
 from windowlib.spark.merging import in_turn
-from windowlib.spark.packing import HELLO, Chunk, packed, unpacked
+from windowlib.spark.packing import HELLO, Chunk
 from windowlib.spark.types import fitted
 
 COUNTS = ("rows_in", "rows_out", "fired", "evicted", "late", "partitions_evicted", "loads")
@@ -45,6 +47,8 @@ class Job:
     aged: bool = False
     times: str | None = None
     clock: Callable[[], float] | None = None
+    code: bytes = b""
+    """The operator as bytes, for whoever looks at the state without the program."""
 
     def now(self, processing_time: int) -> int | None:
         """The time of a micro-batch in microseconds; None if it is of no matter."""
@@ -53,11 +57,6 @@ class Job:
         if self.clock is not None:
             return round(self.clock() * 1e6)
         return processing_time * 1000 if self.timed else time.time_ns() // 1000
-
-    @cached_property
-    def code(self) -> bytes:
-        """The operator as bytes, for whoever looks at the state without the program."""
-        return dumped(self.operator)
 
 
 @dataclass(frozen=True)
@@ -112,28 +111,36 @@ class Unit:
         for port, made in enumerate(self.made):
             running.connect(port, made.add)
         takes_columns(running, self.made)
-        self.counters = Counters(running)
         self.names = [port.name for port in running.model.outputs]
-        self.gauges = dict.fromkeys(GAUGES, 0)
+        self.counted: dict[str, int] | None = None  # after the last micro-batch
         self.end: int | None = None  # when the clock stops, if that is known
+
+    @cached_property
+    def counters(self) -> Counters:
+        """Counts from the first micro-batch on; for static DataFrames nobody asks."""
+        return Counters(self.running)
 
     # -- a micro-batch ----------------------------------------------------------------------------
 
     def step(self, request: Request) -> Outcome:
         """Take what a micro-batch brings: first the time that has passed, then its rows."""
-        before = self.counters.read()
+        before = self.counted or self.counters.read()
         taken = self._take(request.chunks, request.now, self.job.orders)
         rows = [(port, made) for port, made in self._drained() if made.num_rows]
         entry = snapshot = None
-        size = request.saved + request.logged
+        old = size = request.saved + request.logged
         if request.changes:
             if request.logged + request.size > request.saved:
                 snapshot = self.snapshot()
             else:
                 entry = dumped((request.now, self.job.orders, request.chunks))
-            size = len(snapshot) if snapshot is not None else size + len(entry or b"")
+            size = len(snapshot) if snapshot is not None else old + len(entry or b"")
             self.nonce = uuid.uuid4().hex
-        counts = self._counts(before, taken, rows, size, request.fresh)
+        self.counted = after = self.counters.read()
+        counts = self._changes(before, after, rows)
+        counts |= {"rows_in": taken, "state_bytes": size - old}
+        if request.fresh:  # then what there is counts whole, not what has changed
+            counts |= {"partitions": after["partitions"], "state_bytes": size}
         blobs = tuple((port, packed(made)) for port, made in rows)
         return Outcome(self.nonce, blobs, counts, self.running.due(), snapshot, entry)
 
@@ -177,24 +184,20 @@ class Unit:
             else:
                 yield port, fitted(made.taken(self.job.made[port]), schema)
 
-    def _counts(
+    def _changes(
         self,
         before: dict[str, int],
-        taken: int,
-        rows: Sequence[tuple[int, Any]],
-        size: int,
-        fresh: bool,
+        after: dict[str, int],
+        rows: Sequence[tuple[int, pa.RecordBatch]],
     ) -> dict[str, int]:
-        after = self.counters.read()
-        late = [made.num_rows for port, made in rows if self.names[port] == "late"]
-        counts = {name: max(after[name] - before[name], 0) for name in after}
-        counts |= {"rows_in": taken, "rows_out": sum(made.num_rows for _, made in rows)}
-        counts["late"] = sum(late)
-        gauges = {"partitions": after["partitions"], "state_bytes": size}
-        base = dict.fromkeys(GAUGES, 0) if fresh else self.gauges
-        counts |= {name: gauges[name] - base[name] for name in GAUGES}
-        self.gauges = gauges
-        return {name: counts.get(name, 0) for name in (*COUNTS, *GAUGES)}
+        """What has happened in between, and the change in what there is."""
+        found = dict.fromkeys((*COUNTS, *GAUGES), 0)
+        found |= {name: max(after[name] - before[name], 0) for name in after}
+        found["partitions"] = after["partitions"] - before["partitions"]
+        found["rows_out"] = sum(made.num_rows for _, made in rows)
+        aside = sum(made.num_rows for port, made in rows if self.names[port] == "late")
+        found["late"] = max(found["late"], aside)  # dropped ones are counted where they come
+        return found
 
     # -- state ------------------------------------------------------------------------------------
 
@@ -207,15 +210,12 @@ class Unit:
         """A bucket as it was: its last snapshot, and what came in after that once more."""
         unit = cls(job, 0)
         unit.running.restore(cloudpickle.loads(snapshot))
-        size = len(snapshot)
         for entry in log:
             now, orders, chunks = cloudpickle.loads(entry)
             unit._take(chunks, now, orders)
-            size += len(entry)
         for made in unit.made:
             made.clear()  # of which Spark has been told
         unit.nonce = nonce
-        unit.gauges = {"partitions": unit.counters.read()["partitions"], "state_bytes": size}
         return unit
 
 
@@ -242,10 +242,9 @@ def takes_columns(running: Any, made: Sequence[Made]) -> None:
 
 def check_about(was: dict[str, str], now: dict[str, str]) -> None:
     """Refuse state of another operator, other columns or other buckets, and say what changed."""
-    for name in {**was, **now}:
-        if was.get(name) != now.get(name):
-            msg = (
-                f"the checkpoint was written with {name}={was.get(name)}; this query says "
-                f"{name}={now.get(name)}. Use a new checkpoint, or build the query as it was."
-            )
-            raise StateVersionError(msg)
+    if (name := first_change(was, now)) is not None:
+        msg = (
+            f"the checkpoint was written with {name}={was.get(name)}; this query says "
+            f"{name}={now.get(name)}. Use a new checkpoint, or build the query as it was."
+        )
+        raise StateVersionError(msg)

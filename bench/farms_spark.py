@@ -1,0 +1,194 @@
+"""Panes on Spark against windows by explosion: the same sums, and what goes through the shuffle.
+
+The exploded plan makes a row for every window that a tuple is in, and groups by key and window. The
+paned plan makes partial sums of slices where the rows are, and brings only these together.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from bench.harness import Measure, ratio
+from operators import Aggregate, agg
+from windowlib import Sliding, Time
+from windowlib.farms import PaneFarm
+from windowlib.farms.models import TimeWindows
+from windowlib.spark import attach, session
+
+WINDOWS = TimeWindows(10_000, 1000)
+"""Ten seconds every second, in milliseconds."""
+Plan = Callable[[DataFrame], DataFrame]
+
+
+class Scale(NamedTuple):
+    """How much of everything; a test makes do with less."""
+
+    rows: int = 1_000_000
+    keys: int = 100
+    rounds: int = 3
+    memory: str = "2g"
+
+
+FULL = Scale()
+
+
+def run(scale: Scale = FULL) -> Iterator[Measure]:
+    """B29."""
+    folder = Path(tempfile.mkdtemp(prefix="windowlib-bench-"))
+    spark = session("local[2]", spark__driver__memory=scale.memory)
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    try:
+        yield from _measured(spark, _written(folder, scale), scale)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _written(folder: Path, scale: Scale) -> str:
+    """Rows in four files, in order of time: a hundred a second of every key."""
+    rng = np.random.default_rng(29)
+    at = np.arange(scale.rows) * 10 // scale.keys
+    key, x = rng.integers(0, scale.keys, scale.rows), rng.integers(0, 1000, scale.rows)
+    table = pa.table({"at": at, "key": key, "x": x})
+    for part in range(4):
+        lo, hi = part * scale.rows // 4, (part + 1) * scale.rows // 4
+        pq.write_table(table.slice(lo, hi - lo), folder / f"{part}.parquet")
+    return str(folder)
+
+
+def _measured(spark: SparkSession, files: str, scale: Scale) -> Iterator[Measure]:
+    plans: dict[str, Plan] = {
+        "exploded": exploded,
+        "exploded in Python": exploded_in_python,
+        "paned": paned,
+    }
+    found = {name: _rows(plan(spark.read.parquet(files))) for name, plan in plans.items()}
+    assert found["paned"], "no windows to compare"
+    for name, rows in found.items():
+        assert rows == found["paned"], f"B29: {name} and paned differ"
+    plans["PaneFarm"] = farmed
+    alone = attach(SUMS, times="seconds")(_seconds(spark.read.parquet(files)))
+    both = (sorted(map(tuple, f.collect())) for f in (alone, farmed(spark.read.parquet(files))))
+    assert next(both) == next(both), "B29: PaneFarm and the operator differ"
+    walls: dict[str, list[float]] = {name: [] for name in plans}
+    moved: dict[str, list[float]] = {name: [] for name in plans}
+    order = list(plans)
+    for _ in range(scale.rounds):
+        for name in order:
+            seconds, written = _timed(spark, plans[name](spark.read.parquet(files)))
+            walls[name].append(seconds)
+            moved[name].append(written)
+        order.reverse()
+    for name in plans:
+        seconds, written = statistics.median(walls[name]), statistics.median(moved[name])
+        print(f"B29 {name}: {seconds:.2f} s, {written / 1e6:.2f} MB shuffled")
+    for name in ("exploded", "exploded in Python"):
+        for ours in ("paned", "PaneFarm"):
+            label = f"B29 size / slide = 10: {name} / {ours}"
+            yield Measure(f"{label}, wall time", ratio(walls, name, ours), 2, True)
+            yield Measure(f"{label}, bytes shuffled", ratio(moved, name, ours), 5, True)
+
+
+def _rows(frame: DataFrame) -> set[tuple[int, int, int]]:
+    return {(row.key, row.window, row.total) for row in frame.collect()}
+
+
+def _timed(spark: SparkSession, frame: DataFrame) -> tuple[float, float]:
+    """Seconds, and bytes that were written for the shuffle."""
+    before, start = _shuffled(spark), time.perf_counter()
+    frame.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - start, _shuffled(spark) - before
+
+
+def _shuffled(spark: SparkSession) -> int:
+    """Bytes that all stages so far have written for shuffles."""
+    context: Any = spark.sparkContext
+    inner, none = context._jsc.sc(), context._gateway.new_array(context._jvm.double, 0)
+    inner.listenerBus().waitUntilEmpty()
+    stages = inner.statusStore().stageList(None, False, False, none, None)
+    return sum(int(stages.apply(i).shuffleWriteBytes()) for i in range(stages.size()))
+
+
+# -- the plans ------------------------------------------------------------------------------------
+
+
+def exploded(rows: DataFrame) -> DataFrame:
+    """Spark's own functions: it sums by key and window before the shuffle, too."""
+    found: DataFrame = _by_window(rows).agg(fn.sum("x").alias("total"))
+    return found
+
+
+def exploded_in_python(rows: DataFrame) -> DataFrame:
+    """A function of one's own over each window, which gets its rows."""
+    columns = "key long, window long, total long"
+    found: DataFrame = _by_window(rows).applyInArrow(_window_sum, columns)
+    return found
+
+
+def _by_window(rows: DataFrame) -> Any:
+    last = fn.floor(fn.col("at") / WINDOWS.slide)
+    count = WINDOWS.size // WINDOWS.slide
+    windows = fn.explode(fn.sequence(last - (count - 1), last))
+    return rows.select("key", "x", windows.alias("window")).groupBy("key", "window")
+
+
+def _window_sum(key: Any, table: pa.Table) -> pa.Table:
+    number, window = key
+    total = table.column("x").to_numpy().sum()
+    return pa.table({"key": [number.as_py()], "window": [window.as_py()], "total": [int(total)]})
+
+
+SUMS = Aggregate(
+    Sliding(Time("10s"), every=Time("1s"), by="key", order_by=None), total=agg.sum("x")
+)
+
+
+def farmed(rows: DataFrame) -> DataFrame:
+    """The operator as a farm: the same plan, for any function that can be merged."""
+    return attach(PaneFarm(SUMS, workers=2), times="seconds")(_seconds(rows))
+
+
+def _seconds(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("seconds", fn.col("at") / 1000)
+
+
+def paned(rows: DataFrame) -> DataFrame:
+    """By hand: sums of slices where rows are, one shuffle by key, windows of slices."""
+    slices = rows.mapInArrow(_slice_sums, "key long, slice long, total long")
+    return slices.groupBy("key").applyInArrow(_window_sums, "key long, window long, total long")
+
+
+def _slice_sums(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Partial sums, a row for each key and slice of a task."""
+    slices, found = WINDOWS.panes(), []
+    for batch in batches:
+        numbers = slices.of(batch.column("at").to_numpy())
+        table = pa.table({"key": batch.column("key"), "slice": numbers, "x": batch.column("x")})
+        found.append(table.group_by(["key", "slice"]).aggregate([("x", "sum")]))
+    if found:
+        both = pa.concat_tables(found).group_by(["key", "slice"]).aggregate([("x_sum", "sum")])
+        yield from both.rename_columns(["key", "slice", "total"]).to_batches()
+
+
+def _window_sums(key: Any, table: pa.Table) -> pa.Table:
+    """The windows of one key; those that reach beyond the first or last slice, too."""
+    table = table.group_by("slice").aggregate([("total", "sum")]).sort_by("slice")
+    rows, windows = WINDOWS.panes().windows_of_pane(table.column("slice").to_numpy())
+    totals = table.column("total_sum").to_numpy()[rows]
+    found, which = np.unique(windows, return_inverse=True)
+    sums = np.zeros(len(found), np.int64)
+    np.add.at(sums, which, totals)
+    keys = np.full(len(found), key[0].as_py())
+    return pa.table({"key": keys, "window": found, "total": sums})

@@ -1,0 +1,322 @@
+"""Panes: windows of event time, filled in any order, that come out whole and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any
+
+from operators.columns import as_dict
+from operators.disorder.axis import Amount, Number, amount_of, amount_text, length
+from operators.disorder.lanes import Disordered, Lane, Late, Taken
+from operators.disorder.slack import Slack, State
+from operators.passing import named, passed_on, plain
+from operators.splitting import unchanged
+from windowlib.dicts import rows_of
+from windowlib.durations import Duration
+from windowlib.errors import ModelError
+from windowlib.failure import raise_first
+from windowlib.model import OperatorModel
+from windowlib.policies import Attribute
+from windowlib.running import kept
+from windowlib.spec import By
+
+EMPTY = 1000
+"""How many empty windows in a row are told of, unless given."""
+ARRIVAL = itemgetter(0, 1)
+
+Entry = tuple[Number, int, Any]
+"""A timestamp, the number of the arrival, and the row."""
+
+
+class Open(Lane):
+    """The windows of one key that are not closed."""
+
+    def __init__(self, key: Any, state: State) -> None:
+        super().__init__(key, state)
+        self.slices: dict[int, list[Entry]] = {}
+        """Rows by the last window that they belong to."""
+        self.bound: int | None = None
+        """The first window that is not closed; None before the first row."""
+        self.begun = False
+        """Whether a window has come out, so that empty ones behind it count."""
+        self.seen: Number | None = None
+        """The punctuation up to which windows are closed."""
+
+
+class Panes(Disordered):
+    """Windows over timestamps: all rows of a window together, then a window punctuation.
+
+    A row goes straight to its window, in whatever order rows come. The slack says up to where the
+    stream is complete, the punctuation P; a window closes when P reaches its end, and then comes
+    out, after all earlier ones. So `Tumbling(Punct())` behind it is a window of event time, for
+    any operator. Rows of one window come in the order of their timestamps, equal ones as they came.
+
+    A row is late if all its windows are closed; that P is past its timestamp does not matter. At
+    the end of the input all windows come out. Window punctuations that come in end here.
+
+    An empty window between others is a punctuation alone. There are at most `empty` in a row, and
+    none before the first row: after a gap of years not every second of it is told.
+
+    Args:
+        ts: the timestamp: a column, an index or a callable. Its values are numbers or datetimes.
+        size: how long a window is: a duration for datetimes, a number for numbers.
+        slack: how long to wait: a duration or a number, or one of `FixedSlack`, `KSlack`,
+            `QuantileSlack` and `PidSlack`.
+        every: how far apart windows begin, up to `size`, which it is unless given. Less than that
+            makes windows overlap, and a row comes out once for each of its windows.
+        offset: where a window begins; all others follow from it. Unless given, at 0 or 1970-01-01.
+        start: the name of a column to add to each row: where the window begins.
+        empty: how many empty windows in a row give a punctuation; 0 for none.
+        late: what becomes of a late row: "drop" it; send it to a "port" of its own, named late;
+            or "error". `running.operator.late_rows` counts them.
+        idle: after how long without a row all windows with rows close, by the operator's clock.
+        by: the key: each has a slack, windows and an idle time of its own.
+        name: what messages and graphs call it.
+
+    >>> from operators import Aggregate, agg
+    >>> from windowlib import Punct, Tumbling, replay
+    >>> panes = Panes("ts", size=10, slack=5, start="from")
+    >>> sums = Aggregate(Tumbling(Punct()), {"from": agg.first("from")}, n=agg.count())
+    >>> rows = [{"ts": ts} for ts in (1, 12, 7, 13, 26, 9, 40)]
+    >>> list(replay(panes.then(sums), rows))
+    [{'from': 0, 'n': 2}, {'from': 10, 'n': 2}, {'from': 20, 'n': 1}, {'from': 40, 'n': 1}]
+    """
+
+    model = OperatorModel(punctuation_out="generating")
+
+    def __init__(
+        self,
+        ts: Attribute,
+        *,
+        size: Amount | str,
+        slack: Slack | Amount | str,
+        every: Amount | str | None = None,
+        offset: Amount | str = 0,
+        start: str | None = None,
+        empty: int = EMPTY,
+        late: Late = "drop",
+        idle: Duration | None = None,
+        by: By | Sequence[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        owner = f"Panes({ts!r}, "
+        self.size = amount_of(size, f"{owner}size={size!r})", "more")
+        step = size if every is None else every
+        self.every = amount_of(step, f"{owner}every={step!r})", "more")
+        self.offset = amount_of(offset, f"{owner}offset={offset!r})", "0")
+        _check(owner, start, empty)
+        self.start, self.empty, self._number = start, empty, 0
+        amounts = [("size", self.size), ("every", self.every), ("offset", self.offset)]
+        super().__init__(ts, slack, amounts, late, idle, by, name)
+        self._size, self._every = length(self.size), length(self.every)
+        self._offset = length(self.offset)
+        if self._every > self._size:
+            msg = (
+                f"{owner}size={amount_text(self.size)}, every={amount_text(self.every)}): rows "
+                f"between two windows would be lost. Use an `every` up to the size."
+            )
+            raise ModelError(msg)
+
+    # -- windows by number ------------------------------------------------------------------------
+
+    def _last(self, ts: Any) -> Any:
+        """The last window that a timestamp, or each of an array, belongs to."""
+        return (ts - self._offset) // self._every
+
+    def _first(self, ts: Any) -> Any:
+        """The first window that it belongs to; for P, the first that is open."""
+        if self._size == self._every:
+            return self._last(ts)
+        return (ts - self._offset - self._size) // self._every + 1
+
+    def _begin(self, window: int) -> Number:
+        return self._offset + window * self._every
+
+    # -- late or not ------------------------------------------------------------------------------
+
+    def _lane(self, key: Any) -> Open:
+        return Open(key, self.slack.start())
+
+    def _behind(self, lane: Open, ts: Number) -> bool:
+        return lane.bound is not None and bool(self._last(ts) < lane.bound)
+
+    def _behind_many(self, lane: Open, ts: Any, reached: Any) -> Any:
+        last = self._last(ts)
+        closed = last < self._first(reached)
+        return closed if lane.bound is None else closed | (last < lane.bound)
+
+    # -- at work ----------------------------------------------------------------------------------
+
+    def _admit(self, lane: Open, ts: Number, row: Any) -> None:
+        reached = lane.state.observe(ts)
+        failures: list[Exception] = []
+        self._put(lane, int(self._last(ts)), ts, row)
+        self._reached(lane, reached, failures)
+        raise_first(failures)
+
+    def _put(self, lane: Open, window: int, ts: Number, row: Any) -> None:
+        self._number += 1
+        lane.slices.setdefault(window, []).append((ts, self._number, row))
+
+    def _reached(self, lane: Open, reached: Number, failures: list[Exception]) -> None:
+        if lane.seen is None or reached > lane.seen:
+            lane.seen = reached
+            self._close(lane, int(self._first(reached)), failures)
+
+    def _admit_many(self, batch: Any, taken: Sequence[Taken], failures: list[Exception]) -> None:
+        import numpy as np
+
+        rows, base = rows_of(batch), self._number + 1
+        self._number += batch.num_rows
+        steps: list[tuple[int, Callable[[], None]]] = []
+        for each in taken:
+            # Between two rows that close a window, nothing goes out: these are taken together.
+            bounds = self._first(each.reached)
+            cuts = [*(np.flatnonzero(np.diff(bounds)) + 1).tolist(), len(bounds)]
+            spread = partial(self._spread, each, self._last(each.ts), rows, base)
+            for start, end in pairwise([0, *cuts] if cuts[0] else cuts):
+                taking = partial(self._step, each, spread, start, end, failures)
+                steps.append((int(each.at[start]), taking))
+            if self.late == "port":
+                for place in each.at[each.late].tolist():
+                    steps.append((place, partial(self._aside_one, rows[place], failures)))
+        for _, step in sorted(steps, key=itemgetter(0)):
+            step()
+
+    def _step(
+        self,
+        taken: Taken,
+        spread: Callable[[int, int], None],
+        start: int,
+        end: int,
+        failures: list[Exception],
+    ) -> None:
+        """Take rows of a lane of which the first may close windows, and the others do not."""
+        spread(start, start + 1)
+        self._reached(taken.lane, taken.reached[start].item(), failures)
+        spread(start + 1, end)
+
+    def _spread(
+        self, taken: Taken, last: Any, rows: Sequence[Any], base: int, start: int, end: int
+    ) -> None:
+        """Put rows of a batch into their slices."""
+        import numpy as np
+
+        here = np.flatnonzero(~taken.late[start:end]) + start
+        if not len(here):
+            return
+        here = here[np.argsort(last[here], kind="stable")]
+        slices, at = last[here], taken.at[here]
+        stamps, places = taken.ts[here].tolist(), at.tolist()
+        entries = [(ts, base + n, rows[n]) for ts, n in zip(stamps, places, strict=True)]
+        cuts = [0, *(np.flatnonzero(np.diff(slices)) + 1).tolist(), len(entries)]
+        for low, high in pairwise(cuts):
+            taken.lane.slices.setdefault(int(slices[low]), []).extend(entries[low:high])
+
+    def _aside_one(self, row: Any, failures: list[Exception]) -> None:
+        with kept(failures):
+            self._outputs[1](row)
+
+    def _let_out(self, lane: Open, failures: list[Exception]) -> None:
+        if lane.slices:
+            self._close(lane, max(lane.slices) + 1, failures)
+
+    def _close(self, lane: Open, bound: int, failures: list[Exception]) -> None:
+        """Send all windows before `bound` that have not been sent."""
+        # The first row is in no window that ends before P, so there is nothing to send yet.
+        at = bound if lane.bound is None else lane.bound
+        while at < bound:
+            target = min(bound, max(at, self._nearest(lane))) if lane.slices else bound
+            for _ in range(min(target - at, self.empty) if lane.begun else 0):
+                self._mark(failures)
+            if target == bound:
+                break
+            for row in self._content(lane, target):
+                self._send(row, failures)
+            self._mark(failures)
+            lane.slices.pop(target, None)
+            lane.begun, at = True, target + 1
+        lane.bound = max(bound, at)
+
+    def _mark(self, failures: list[Exception]) -> None:
+        with kept(failures):
+            self._puncts[0]()
+
+    def _nearest(self, lane: Open) -> int:
+        """The first window of the earliest row."""
+        ts, _, _ = min(lane.slices[min(lane.slices)], key=ARRIVAL)
+        return int(self._first(ts))
+
+    def _content(self, lane: Open, window: int) -> Iterator[Any]:
+        """The rows of a window, in order."""
+        for last in sorted(lane.slices):
+            entries = lane.slices[last]
+            entries.sort(key=ARRIVAL)  # nearly in order, if an earlier window had them
+            for ts, _, row in entries:
+                if self._first(ts) > window:
+                    return
+                yield row if self.start is None else self._with_start(row, window)
+
+    def _with_start(self, row: Any, window: int) -> dict[str, Any]:
+        made = as_dict(row, self._owner)
+        made[str(self.start)] = self.axis.value(self._begin(window), row)
+        return made
+
+    # -- as the framework asks --------------------------------------------------------------------
+
+    def schema(self, *columns: Any) -> Any:
+        """The columns of the input, and where the window begins."""
+        found = passed_on(*columns)
+        if found is None or self.start is None:
+            return found
+        fields = [(field.name, field.type) for field in found if field.name != self.start]
+        return named([*fields, (self.start, self._start_type(columns[0]))])
+
+    def _start_type(self, schema: Any) -> Any:
+        import pyarrow as pa
+
+        name = self.axis.attribute
+        index = schema.get_field_index(name) if isinstance(name, str) else -1
+        kind = pa.null() if index < 0 else plain(schema.field(index).type)
+        if pa.types.is_timestamp(kind):  # windows may begin between two seconds
+            return kind if kind.unit == "ns" else pa.timestamp("us", kind.tz)
+        if pa.types.is_duration(kind):
+            return pa.duration("us")
+        if pa.types.is_integer(kind):
+            whole = isinstance(self._every, int) and isinstance(self._offset, int)
+            return pa.int64() if whole else pa.float64()
+        return pa.float64() if pa.types.is_floating(kind) else kind
+
+    def passes(self, column: str, port: int) -> bool:
+        """All but where the window begins; late rows stay as they are."""
+        return unchanged(self) and (port == 1 or column != self.start)
+
+    def notes(self) -> Iterable[tuple[str, str]]:
+        """The windows, besides what is waited for."""
+        overlap = "" if self.every == self.size else f", one every {amount_text(self.every)}"
+        yield "panes", f"{amount_text(self.size)} of {self.axis.attribute!r}{overlap}"
+        yield from super().notes()
+
+    def _held(self, lane: Open) -> Any:
+        rows = [
+            [last, [[ts, row] for ts, _, row in sorted(entries, key=ARRIVAL)]]
+            for last, entries in lane.slices.items()
+        ]
+        return [rows, lane.bound, lane.begun, lane.seen]
+
+    def _take_back(self, lane: Open, held: Any) -> None:
+        rows, lane.bound, lane.begun, lane.seen = held
+        for last, entries in rows:
+            for ts, row in entries:
+                self._put(lane, last, ts, row)
+
+
+def _check(owner: str, start: object, empty: object) -> None:
+    if start is not None and (not isinstance(start, str) or not start):
+        raise ModelError(f'{owner}start={start!r}): not a name. Name a column, as start="from".')
+    if isinstance(empty, bool) or not isinstance(empty, int) or empty < 0:
+        msg = f"{owner}empty={empty!r}): not a number of windows. Use 0 or more, as empty=1000."
+        raise ModelError(msg)

@@ -1,0 +1,276 @@
+"""The dimensions of a preference: what is read of a row, and which way is better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from operators.order import Key, falling, sort_keys
+from windowlib.attributes import Getter, brief, column_names
+from windowlib.errors import ModelError, SchemaError, suggestion
+from windowlib.policies import attribute_text
+from windowlib.subwindow import UNSET
+
+if TYPE_CHECKING:
+    from windowlib.columnar.columns import Column
+    from windowlib.columnar.dominance import Points
+
+Nan = Literal["error", "worst"]
+
+EXACT = 1 << 53
+"""Whole numbers up to here are exact as floats."""
+
+MISSING = (1, 0)
+"""The place of NaN and null: behind all values."""
+
+
+class Dimension:
+    """One dimension: reads a row, and says how its values compare."""
+
+    __slots__ = ("get", "key", "known", "owner")
+
+    def __init__(self, key: Key, owner: str) -> None:
+        self.key = key
+        self.owner = f"{owner}({key!r})" if key.descending else f"{owner}({key.attribute!r})"
+        self.get = Getter(key.attribute, self.owner)
+        self.known: Any = UNSET  # the first value, which all others must compare with
+
+    def values(self, rows: Sequence[Any]) -> list[Any]:
+        """The values of some rows."""
+        name = self.key.attribute
+        if isinstance(name, str) and set(map(type, rows)) == {dict}:  # the common form
+            return [row[name] for row in rows]
+        return [self.get(row) for row in rows]
+
+    def place(self, value: Any) -> tuple[int, Any]:
+        """Something that compares as the value does: the smaller, the better."""
+        if value is None or value != value:
+            return MISSING
+        return 0, falling(value) if self.key.descending else value
+
+    def coordinates(self, values: Sequence[Any]) -> Any:
+        """Finite floats that compare as the values of some rows do among each other."""
+        import numpy as np
+
+        if exact(values):
+            found = np.array(values, np.float64)
+            if np.isfinite(found).all():
+                return -found if self.key.descending else found
+        return self._ranks(values)
+
+    def _ranks(self, values: Sequence[Any]) -> Any:
+        """The rank of each value, the same for equal ones."""
+        import numpy as np
+
+        places = [self.place(value) for value in values]
+        try:
+            order = sorted(range(len(places)), key=places.__getitem__)
+        except TypeError as error:
+            raise self._mixed(values, error) from error
+        found, rank = np.empty(len(places)), 0
+        for before, number in zip([order[0], *order], order, strict=False):
+            rank += places[before] < places[number]
+            found[number] = rank
+        return found
+
+    def _mixed(self, values: Sequence[Any], error: Exception) -> Exception:
+        """Why some values have no order."""
+        there = [value for value in values if self.place(value) is not MISSING]
+        for number, value in enumerate(there):
+            for other in there[:number]:
+                if not comparable(value, other):
+                    return self.clash(value, other)
+        return error
+
+    def clash(self, value: Any, other: Any) -> SchemaError:
+        """What to raise for two values that do not compare."""
+        msg = (
+            f"{self.owner}: the values {value!r} and {other!r} do not compare, so none is better. "
+            f"Use one type for the whole stream, or a callable that gives numbers."
+        )
+        return SchemaError(msg)
+
+    def missing(self, value: Any, row: Any) -> SchemaError:
+        """What to raise for NaN or null."""
+        name = attribute_text(self.key.attribute)
+        msg = (
+            f"{self.owner}: {name!r} is {value!r} in the row {brief(row)}, which is neither better "
+            f'nor worse than a number. Say nan="worst", or drop such rows with a Filter.'
+        )
+        return SchemaError(msg)
+
+    def of_column(self, column: Column) -> Any:
+        """The same as `coordinates`, for the values of an Arrow column; may decline."""
+        import numpy as np
+
+        there = present(column)
+        data = column.order_keys() if there.any() else np.zeros(len(column))
+        sign = -1.0 if self.key.descending else 1.0
+        narrow = data.dtype.kind == "f" or ((data >= -EXACT) & (data <= EXACT)).all()
+        if narrow and there.all() and np.isfinite(data).all():
+            return sign * data
+        found = np.full(len(data), float(len(data)))
+        found[there] = sign * np.unique(data[there], return_inverse=True)[1]
+        return found
+
+
+def exact(values: Sequence[Any]) -> bool:
+    """Whether values are numbers that floats hold exactly.
+
+    >>> exact([1, 2.5]), exact([2**60]), exact(["a"]), exact([None])
+    (True, False, False, False)
+    """
+    kinds = set(map(type, values))
+    if kinds <= {float}:
+        return True
+    if kinds == {int}:
+        return bool(min(values) >= -EXACT and max(values) <= EXACT)
+    if not kinds <= {float, int, bool}:
+        return False
+    return all(type(value) is float or -EXACT <= value <= EXACT for value in values)
+
+
+def comparable(value: Any, other: Any) -> bool:
+    """Whether two values have an order."""
+    try:
+        _ = value < other
+    except TypeError:
+        return False
+    return True
+
+
+def present(column: Column) -> Any:
+    """Where a column has values that are neither null nor NaN."""
+    import numpy as np
+
+    there = np.ones(len(column), bool) if column.valid is None else column.valid
+    return there & ~np.isnan(column.data) if column.floating else there
+
+
+class Dimensions:
+    """All dimensions of an operator, with what becomes of NaN and null."""
+
+    def __init__(self, owner: str, keys: Sequence[Any], nan: Nan) -> None:
+        if not keys:
+            msg = (
+                f"{owner}(window): nothing to compare rows by. Name the dimensions, as "
+                f'{owner}(window, "price", desc("rating")).'
+            )
+            raise ModelError(msg)
+        if nan not in get_args(Nan):
+            near = suggestion(nan, get_args(Nan))
+            raise ModelError(f'{owner}(nan={nan!r}): say "error" or "worst".{near}')
+        self.keys = sort_keys(owner, keys)
+        for key in self.keys:
+            if key.nulls != ("last" if key.descending else "first"):
+                msg = (
+                    f"{owner}({key!r}): nulls have no place of their own here. Drop `nulls=`; "
+                    f'nan="worst" makes them worse than all values.'
+                )
+                raise ModelError(msg)
+        self.nan = nan
+        self.all = [Dimension(key, owner) for key in self.keys]
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __str__(self) -> str:
+        ways = ("smallest", "largest")
+        return ", ".join(f"{ways[k.descending]} {attribute_text(k.attribute)}" for k in self.keys)
+
+    def check(self, row: Any) -> None:
+        """Refuse a row that does not compare with the others, before it goes anywhere."""
+        for dimension in self.all:
+            value, known = dimension.get(row), dimension.known
+            if value is None or value != value:
+                if self.nan == "error":
+                    raise dimension.missing(value, row)
+            elif type(value) is not float or type(known) is not float:
+                if not comparable(value, value if known is UNSET else known):
+                    raise dimension.clash(value, value if known is UNSET else known)
+                if known is UNSET:
+                    dimension.known = value
+
+    def points(self, rows: Sequence[Any]) -> Points:
+        """Rows as points."""
+        import numpy as np
+
+        found = np.empty((len(self.all), len(rows)))
+        for number, dimension in enumerate(self.all if rows else ()):
+            found[number] = dimension.coordinates(dimension.values(rows))
+        return found
+
+    def of_columns(self, rows: Any) -> Points:
+        """Rows as points, given their columns; declines what only Python can read."""
+        import numpy as np
+
+        columns = self._columns(rows)
+        found = np.empty((len(columns), len(columns[0])))
+        for number, (dimension, column) in enumerate(zip(self.all, columns, strict=True)):
+            found[number] = dimension.of_column(column)
+        return found
+
+    def complete(self, rows: Any) -> bool:
+        """Whether no value is NaN or null, given the columns of rows."""
+        return all(present(column).all() for column in self._columns(rows))
+
+    def _columns(self, rows: Any) -> list[Column]:
+        import pyarrow as pa
+
+        from windowlib.columnar.decline import Decline
+        from windowlib.columnar.inputs import Inputs
+
+        inputs = Inputs(rows)
+        found = [inputs.read(dimension.key.attribute)[0] for dimension in self.all]
+        for column in found:
+            if pa.types.is_nested(column.type):
+                raise Decline(f"{column.type} has no order")
+        return found
+
+    def guard(self, batch: Any) -> None:
+        """Decline a batch in which a row may be refused; the rows after it must compare with it."""
+        from windowlib.columnar.decline import Decline
+
+        firsts = []
+        for dimension, column in zip(self.all, self._columns(batch), strict=True):
+            there = present(column)
+            if self.nan == "error" and not there.all():
+                raise Decline(f"NaN or null in {attribute_text(dimension.key.attribute)}")
+            place = int(there.argmax()) if len(there) else 0
+            if not there.any():
+                continue
+            (first,) = column.slice(place, place + 1).arrow().to_pylist()
+            if not comparable(first, first if dimension.known is UNSET else dimension.known):
+                raise Decline("values that do not compare with earlier ones")
+            firsts.append((dimension, first))
+        for dimension, first in firsts:
+            if dimension.known is UNSET:
+                dimension.known = first
+
+    # -- state: without it, what is refused would depend on restarts ------------------------------
+
+    def snapshot(self) -> list[list[Any]]:
+        """The values that all others have to compare with."""
+        return [[] if each.known is UNSET else [each.known] for each in self.all]
+
+    def restore(self, state: Iterable[list[Any]]) -> None:
+        """Take back what `snapshot` gave."""
+        for dimension, known in zip(self.all, state, strict=True):
+            dimension.known = known[0] if known else UNSET
+
+
+def check_added(owner: str, added: Mapping[str, str], columns: Iterable[str]) -> None:
+    """Refuse rows with a column that is called like one that the operator adds."""
+    there = set(columns)
+    for parameter, name in added.items():
+        if name in there:
+            msg = (
+                f"{owner}({parameter}={name!r}): the rows have a column of that name already. Use "
+                f"another one, such as {parameter}={name + '_'!r}."
+            )
+            raise SchemaError(msg)
+
+
+def names_of(row: Any) -> Iterable[str]:
+    """The names of the columns of a row."""
+    return row if isinstance(row, Mapping) else column_names(row)

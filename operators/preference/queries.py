@@ -1,0 +1,241 @@
+"""Skyline, KDominantSkyline, TopDelta and TopK: the best rows of a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from operators.expressions import Expr
+from operators.order import Key, desc
+from operators.preference.base import PartialWindows, Preference
+from operators.preference.checks import check_names, check_number
+from operators.preference.dimensions import Nan
+from operators.preference.rules import Delta, Dominant, Rule, Smallest
+from windowlib.errors import ModelError
+from windowlib.policies import Attribute
+from windowlib.spec import By, Spec
+
+Dimension = Attribute | Key | Expr
+
+
+class Skyline(Preference):
+    """The rows of a window that no other row beats: the skyline.
+
+    A row *dominates* another if it is nowhere worse and somewhere better. What no row dominates
+    comes out, as it went in and in order of arrival, followed by a punctuation. Equal rows do not
+    dominate one another, so all of them come out.
+
+    Args:
+        window: any window: tumbling or sliding, partitioned or not.
+        dimensions: columns, indexes, callables or expressions; smaller is better, and larger with
+            `desc("rating")`.
+        by: the partition key, if the window does not name one.
+        partial: for sliding windows: "skip" (the default) gives nothing until the window has been
+            full once, "emit" answers at every trigger.
+        flush_at_end: for tumbling windows: whether what they hold when the input ends comes out.
+        nan: what becomes of NaN and null: "error" refuses the row, "worst" makes them worse than
+            every value, infinity included, and equal to one another.
+        name: what messages and graphs call it.
+
+    >>> from operators import Skyline, desc
+    >>> from windowlib import Count, Tumbling, replay
+    >>> offers = [{"price": 90, "stars": 3}, {"price": 120, "stars": 3}, {"price": 150, "stars": 5}]
+    >>> list(replay(Skyline(Tumbling(Count(3)), "price", desc("stars")), offers))
+    [{'price': 90, 'stars': 3}, {'price': 150, 'stars': 5}]
+    """
+
+    _rule = Rule()
+
+    def __init__(
+        self,
+        window: Spec | str,
+        *dimensions: Dimension,
+        by: By | Sequence[str] | None = None,
+        partial: PartialWindows | None = None,
+        flush_at_end: bool = False,
+        nan: Nan = "error",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            window,
+            dimensions,
+            by=by,
+            partial=partial,
+            flush_at_end=flush_at_end,
+            nan=nan,
+            name=name,
+        )
+
+
+class KDominantSkyline(Preference):
+    """The rows of a window that no other row beats in k dimensions.
+
+    A row *k-dominates* another if in k dimensions it is not worse, and in one of these better.
+    With k = all dimensions this is the skyline; with a smaller k fewer rows are left, or none,
+    because rows may k-dominate one another in a circle.
+
+    Args:
+        window: any window: tumbling or sliding, partitioned or not.
+        dimensions: as for `Skyline`.
+        k: in how many dimensions, from 1 to all of them.
+        by: as for `Skyline`, as are all others.
+        partial: see `Skyline`.
+        flush_at_end: see `Skyline`.
+        nan: see `Skyline`.
+        name: what messages and graphs call it.
+
+    >>> from operators import KDominantSkyline
+    >>> from windowlib import Count, Tumbling, replay
+    >>> rows = [{"x": 1, "y": 1, "z": 9}, {"x": 2, "y": 2, "z": 2}, {"x": 9, "y": 9, "z": 1}]
+    >>> list(replay(KDominantSkyline(Tumbling(Count(3)), "x", "y", "z", k=2), rows))
+    [{'x': 1, 'y': 1, 'z': 9}]
+    """
+
+    def __init__(
+        self,
+        window: Spec | str,
+        *dimensions: Dimension,
+        k: int,
+        by: By | Sequence[str] | None = None,
+        partial: PartialWindows | None = None,
+        flush_at_end: bool = False,
+        nan: Nan = "error",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            window,
+            dimensions,
+            by=by,
+            partial=partial,
+            flush_at_end=flush_at_end,
+            nan=nan,
+            name=name,
+        )
+        check_number(self._kind(), "k", k, len(dimensions))
+        self._rule = Dominant(k)
+
+    def notes(self) -> Iterable[tuple[str, str]]:
+        """What is best, and how it is found."""
+        yield from super().notes()
+        yield "factors", "of the skyline among itself"
+
+
+class TopDelta(Preference):
+    """The delta rows of a window that are hardest to beat.
+
+    The *factor* of a row is the largest k for which another row k-dominates it (see
+    `KDominantSkyline`), 0 if none does. The rows with the smallest factors come out, in order of
+    arrival, each with two more columns: `factor`, and `k`, the smallest k whose k-dominant
+    skyline holds all of them. Rows that are dominated never come out, so there may be fewer.
+
+    Args:
+        window: any window: tumbling or sliding, partitioned or not.
+        dimensions: as for `Skyline`.
+        delta: how many rows.
+        exact: True: exactly so many, of rows with equal factors those that came first. False: the
+            smallest k-dominant skyline that has at least so many.
+        factor: the name of the column with the factor.
+        k: the name of the column with k.
+        by: as for `Skyline`, as are all others.
+        partial: see `Skyline`.
+        flush_at_end: see `Skyline`.
+        nan: see `Skyline`.
+        name: what messages and graphs call it.
+
+    >>> from operators import TopDelta
+    >>> from windowlib import Count, Tumbling, replay
+    >>> rows = [{"x": 1, "y": 1, "z": 9}, {"x": 2, "y": 2, "z": 2}, {"x": 9, "y": 9, "z": 1}]
+    >>> list(replay(TopDelta(Tumbling(Count(3)), "x", "y", "z", delta=1), rows))
+    [{'x': 1, 'y': 1, 'z': 9, 'factor': 1, 'k': 2}]
+    """
+
+    def __init__(
+        self,
+        window: Spec | str,
+        *dimensions: Dimension,
+        delta: int,
+        exact: bool = True,
+        factor: str = "factor",
+        k: str = "k",
+        by: By | Sequence[str] | None = None,
+        partial: PartialWindows | None = None,
+        flush_at_end: bool = False,
+        nan: Nan = "error",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            window,
+            dimensions,
+            by=by,
+            partial=partial,
+            flush_at_end=flush_at_end,
+            nan=nan,
+            name=name,
+        )
+        check_number(self._kind(), "delta", delta)
+        check_names(self._kind(), {"factor": factor, "k": k})
+        self._added = {"factor": factor, "k": k}
+        if not isinstance(exact, bool):
+            raise ModelError(f"TopDelta(exact={exact!r}): say True or False.")
+        self.exact = exact
+        self._rule = Delta(delta, exact)
+
+    def notes(self) -> Iterable[tuple[str, str]]:
+        """What is best, and how it is found."""
+        yield from super().notes()
+        yield "factors", "of the skyline among itself"
+
+
+class TopK(Preference):
+    """The k rows of a window with the highest score.
+
+    They come out as they went in and in order of arrival, followed by a punctuation; of equal
+    ones those that came first. `Sort(..., limit=k)` gives the same rows of tumbling windows in
+    the order of the score.
+
+    Args:
+        window: any window: tumbling or sliding, partitioned or not.
+        by: the score: a column, index, callable or expression. Larger is better, unlike in the
+            dimensions of the others; with `asc("price")` smaller is.
+        k: how many rows.
+        partial: see `Skyline`, as all others.
+        flush_at_end: see `Skyline`.
+        nan: see `Skyline`.
+        name: what messages and graphs call it.
+
+    >>> from operators import TopK, asc, col
+    >>> from windowlib import Count, Tumbling, replay
+    >>> rows = [{"id": id, "qty": qty, "price": 2} for id, qty in enumerate((3, 9, 4))]
+    >>> top = TopK(Tumbling(Count(3)), by=col("qty") * col("price"), k=2)
+    >>> [row["id"] for row in replay(top, rows)]
+    [1, 2]
+    >>> [row["id"] for row in replay(TopK(Tumbling(Count(3)), by=asc("qty"), k=1), rows)]
+    [0]
+    """
+
+    def __init__(
+        self,
+        window: Spec | str,
+        *,
+        by: Dimension,
+        k: int,
+        partial: PartialWindows | None = None,
+        flush_at_end: bool = False,
+        nan: Nan = "error",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            window,
+            [by if isinstance(by, Key) else desc(by)],
+            by=None,
+            partial=partial,
+            flush_at_end=flush_at_end,
+            nan=nan,
+            name=name,
+        )
+        check_number(self._kind(), "k", k)
+        self._rule = Smallest(k)
+
+    def notes(self) -> Iterable[tuple[str, str]]:
+        """What is best, and how it is found."""
+        yield "best", str(self.dimensions)
+        yield "method", "the k best of each firing by a partial sort"

@@ -1,0 +1,108 @@
+"""What is best: which points of a part may be in the answer, and which of these are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from windowlib.columnar.dominance import Factors, Mask, Places, Points
+
+
+class Answer(NamedTuple):
+    """The places of the best points, ascending, and a value for each in every column added."""
+
+    places: Places
+    more: tuple[Any, ...] = ()
+
+
+class Rule:
+    """The points that no other point dominates: the skyline.
+
+    `survivors` keeps whatever can be in the answer for more points than these, so parts can be
+    worked on apart: the survivors of all points are those of the survivors of the parts.
+    """
+
+    factored = False
+    """Whether the answer depends on dominance factors."""
+
+    def survivors(self, points: Points) -> Places:
+        """The places of the points that can be in the answer, ascending."""
+        from windowlib.columnar.dominance import skyline
+
+        return skyline(points)
+
+    def merged(self, points: Points, first: Mask) -> Places:
+        """The survivors of the survivors of two parts; `first` tells the parts apart."""
+        from windowlib.columnar.dominance import merged
+
+        ones, others = first.nonzero()[0], (~first).nonzero()[0]
+        left, right = merged(points[:, ones], points[:, others])
+        keep = first & False
+        keep[ones[left]] = keep[others[right]] = True
+        found: Places = keep.nonzero()[0]
+        return found
+
+    def answer(self, points: Points) -> Answer:
+        """The answer for points of which none is left out."""
+        places = self.survivors(points)
+        if not self.factored:
+            return Answer(places)
+        from windowlib.columnar.dominance import factors_within
+
+        chosen, more = self.chosen(factors_within(points[:, places]), len(points))
+        return Answer(places[chosen], more)
+
+    def chosen(self, factors: Factors, dimensions: int) -> Answer:
+        """Which survivors are in the answer, given the factors of all of them."""
+        raise NotImplementedError
+
+
+class Dominant(Rule):
+    """The points that no other is better than in k dimensions."""
+
+    factored = True
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def chosen(self, factors: Factors, dimensions: int) -> Answer:
+        """Those with a factor less than k."""
+        return Answer((factors < self.k).nonzero()[0])
+
+
+class Delta(Rule):
+    """The delta points with the smallest factors, or all up to the factor that makes so many."""
+
+    factored = True
+
+    def __init__(self, delta: int, exact: bool) -> None:
+        self.delta, self.exact = delta, exact
+
+    def chosen(self, factors: Factors, dimensions: int) -> Answer:
+        """Those with the smallest factors, of equal ones the earlier; with factor and k."""
+        import numpy as np
+
+        found = np.arange(len(factors))
+        k = dimensions
+        if len(factors) >= self.delta:
+            best = np.argsort(factors, kind="stable")[: self.delta]
+            k = int(factors[best[-1]]) + 1
+            found = np.sort(best) if self.exact else np.flatnonzero(factors < k)
+        return Answer(found, (factors[found], np.full(len(found), k, np.int64)))
+
+
+class Smallest(Rule):
+    """The k points with the smallest score."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def survivors(self, points: Points) -> Places:
+        """The k smallest, of equal ones the earlier."""
+        from windowlib.columnar.dominance import smallest
+
+        return smallest(points[0], self.k)
+
+    def merged(self, points: Points, first: Mask) -> Places:
+        """The k smallest of both parts."""
+        return self.survivors(points)

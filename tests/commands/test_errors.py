@@ -1,0 +1,262 @@
+"""Whatever is wrong with a command is one line on stderr and exit code 2."""
+# ruff: noqa: SIM300 - asserts read expected first
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import windowlib.commands
+from tests.test_errors import lines_of
+from tests.test_operator_errors import unseen
+from windowlib import cli
+from windowlib.commands.inputs import Input
+from windowlib.commands.on_spark import failures, said
+from windowlib.commands.sockets import SocketRows
+from windowlib.commands.usage import UsageError
+
+SOURCES = sorted(Path(windowlib.commands.__file__).parent.rglob("*.py"))
+SUM = "Aggregate(Tumbling(Count(2)), s=agg.sum('qty'))"
+ALL = "Filter(lambda t: True)"
+JOIN = "Join(left=Sliding(Count(1)), right=Sliding(Count(1)), on='symbol')"
+NOWHERE = "tcp://127.0.0.1:1"
+
+FILES = {
+    "empty.csv": b"",
+    "empty.jsonl": b"\n\n",
+    "bytes.csv": b"\xff\xfe\x00",
+    "bytes.jsonl": b"\xff\xfe\x00",
+    "short.csv": b"a,b\n1,2\n3\n",
+    "quote.csv": b'a,b\n1,"2\n',
+    "twice.csv": b"a,a\n1,2\n",
+    "wide.csv": b"a,b\n1," + b"x" * 3_000_000 + b"\n",
+    "text.parquet": b"a,b\n",
+    "cut.jsonl": b'{"a": 1}\n{"a": \n',
+    "list.jsonl": b"[1]\n",
+    "mixed.jsonl": b'{"a": 1}\n{"a": "x"}\n',
+    "more.jsonl": b'{"a": 1}\n{"a": 1, "b": 2}\n',
+    "punct.jsonl": b'{"symbol": "A", "qty": 1}\n{"punct": true}\n',
+    "rows.xml": b"<a/>",
+    "fails.py": b"x = 1\nop = 1 / 0\n",
+    "syntax.py": b"x = 1\nop = (\n",
+    "lacks.py": b"import nothing_of_that_name\n",
+}
+
+CASES = [
+    # what is to run
+    (["Agregate(1)"], "there is no 'Agregate'. Did you mean \"Aggregate\"?"),
+    (["open('x')"], "there is no 'open'. Operators, policies, agg and col are there."),
+    (["Aggregate("], "'Aggregate(' is neither an expression ('(' was never closed)"),
+    (["Aggregate"], "Aggregate: a class, not an operator. Give Aggregate(...)."),
+    (["3"], "3: of type int, not an operator."),
+    (["agg.__class__"], ".__class__ is not for expressions. Put it into a job.py."),
+    (["(lambda f: f._x)(1)"], "._x is not for expressions."),
+    (["1 / 0"], "1 / 0: ZeroDivisionError: division by zero"),
+    (["Aggregate(Sliding(Punct()))"], "punctuation can only close tumbling windows"),
+    (["no.py:op"], "no.py: there is no such file."),
+    (["nomodule:op"], "nomodule: there is no such module. For a file, write nomodule.py:name."),
+    (["job.py:vwep"], "job.py: there is no 'vwep' in it. Did you mean \"vwap\"?"),
+    (["job.py:Peaks"], "job.py:Peaks: a class, not an operator."),
+    (["fails.py:op"], "fails.py, line 2: ZeroDivisionError: division by zero"),
+    (["syntax.py:op"], "syntax.py, line 2: SyntaxError: '(' was never closed"),
+    (["lacks.py:op"], "lacks.py, line 1: ModuleNotFoundError: No module named"),
+    # where rows come from
+    ([SUM, "-i", "no.csv"], "no.csv: No such file or directory"),
+    ([SUM, "-i", "no.parquet"], "no.parquet: No such file or directory"),
+    ([SUM, "-i", "rows.xml"], "rows.xml: .xml is no kind of file that is read here."),
+    ([SUM, "-i", "."], ".: no suffix is no kind of file"),
+    ([SUM, "-i", "empty.csv"], "empty.csv: there are no rows in it."),
+    ([SUM, "-i", "empty.jsonl"], "empty.jsonl: there are no rows in it."),
+    ([SUM, "-i", "bytes.csv"], "bytes.csv: not a text file."),
+    ([SUM, "-i", "bytes.jsonl"], "bytes.jsonl: not a text file."),
+    ([SUM, "-i", "short.csv"], "short.csv, line 3: the header has 2 columns, and this row 1."),
+    ([SUM, "-i", "quote.csv"], "quote.csv: malformed CSV: a quote is not closed."),
+    ([SUM, "-i", "wide.csv"], "wide.csv: malformed CSV: "),
+    ([SUM, "-i", "twice.csv"], "twice.csv: two columns are called 'a'. Rename one of them."),
+    ([SUM, "-i", "text.parquet"], "text.parquet: not a Parquet file: "),
+    ([SUM, "-i", "cut.jsonl"], "cut.jsonl, line 2: malformed JSON: Expecting value."),
+    ([SUM, "-i", "list.jsonl"], "list.jsonl, line 1: not a JSON object"),
+    ([SUM, "-i", "tcp://nowhere"], "tcp://nowhere: not an address. Write tcp://host:port."),
+    ([SUM, "-i", "tcp://a:70000"], "tcp://a:70000: not an address."),
+    ([SUM, "-i", NOWHERE], f"{NOWHERE}: Connection refused."),
+    ([SUM, "-i", "left=trades.csv"], "there is no input 'left'. The operator has 1: in."),
+    ([SUM, "-i", "trades.csv", "-i", "trades.csv"], "'in' has an input already, trades.csv."),
+    ([JOIN, "-i", "left=trades.csv"], "--input right=FILE is missing. The operator has 2: left"),
+    ([JOIN, "-i", "trades.csv", "-i", "trades.csv"], "--order-by COL is missing: several inputs"),
+    (
+        [JOIN, "-i", "trades.csv", "-i", "trades.csv", "--order-by", "ts,symbol"],
+        "--order-by: several inputs are merged by one column.",
+    ),
+    # columns and values
+    ([SUM.replace("qty", "qt")], 'agg.sum("qt"): no such column. Columns: symbol, price'),
+    ([SUM, "--times", "tz"], "--times tz: no such column in trades.csv. Columns: symbol"),
+    ([SUM, "--order-by", "tz"], "--order-by tz: no such column in trades.csv. Columns: symbol"),
+    ([SUM, "--times", "symbol"], "times='symbol': the value 'AAPL' is no point in time."),
+    ([SUM.replace("qty", "symbol")], "a str cannot be added up"),
+    (["Filter(lambda t: t['x'])"], "KeyError: 'x' (in Filter, row {'symbol': 'AAPL'"),
+    # where they go, and how
+    ([SUM, "--output", "x.xls"], "--output x.xls: .xls is no kind of file that is written here."),
+    ([SUM, "--output", "x"], "--output x: no suffix is no kind of file"),
+    ([SUM, "--output", "no/x.csv"], "no/x.csv: No such file or directory"),
+    ([SUM, "--output", "no/x.parquet"], "no/x.parquet: No such file or directory"),
+    ([ALL, "-i", "mixed.jsonl", "-o", "x.parquet"], "the values of a column are not of one type"),
+    ([ALL, "-i", "more.jsonl", "-o", "x.csv"], "a row has a column 'b' that the first had not."),
+    ([SUM, "--port", "late"], "Aggregate has no output 'late'. Ports: out."),
+    ([SUM, "--show", "0"], "--show: '0' is not a number of rows"),
+    ([SUM, "--workers", "x"], "--workers: 'x' is not a number of workers"),
+    ([SUM, "--workers", "2", "--spark"], "--workers is for this process; with --spark"),
+    ([SUM, "-i", "punct.jsonl", "--spark"], "Spark has no punctuations among rows."),
+    (["Aggregate(Tumbling(Count(2)), s=agg.sum('qty'))", "--bogus"], "unrecognized arguments"),
+]
+
+
+def argv_of(words):
+    """A `run`, over the trades if the case does not say over what."""
+    given = () if "-i" in words else ("-i", "trades.csv")
+    return ["run", *words, *given]
+
+
+@pytest.fixture
+def files(folder):
+    """Files of which each has something wrong with it."""
+    for name, data in FILES.items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("words", "expected"), CASES)
+def test_a_mistake_is_one_line_and_2(words, expected, capsys):
+    assert 2 == cli.main(argv_of(words))
+    out, err = capsys.readouterr()
+    assert ("", 1) == (out, err.count("\n"))
+    assert err.startswith("windowlib run: ")
+    assert expected in err
+
+
+def test_what_came_before_an_error_is_kept(files, capsys):
+    (files / "a.jsonl").write_text('{"a": 1}\n{"a": 0}\n')
+    assert 2 == cli.main(["run", "Filter(lambda t: 1 / t['a'])", "-i", "a.jsonl", "-o", "-"])
+    out, err = capsys.readouterr()
+    assert '{"a": 1}\n' == out
+    assert err.startswith("windowlib run: ZeroDivisionError: ")
+
+
+def test_without_java_spark_is_refused_in_one_line(files, capsys, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(files))
+    assert 2 == cli.main(["run", SUM, "-i", "trades.csv", "--spark"])
+    out, err = capsys.readouterr()
+    assert ("", 1) == (out, err.count("\n"))
+    assert err.startswith("windowlib run: Spark needs Java 17 or newer, and there is none")
+
+
+def sockets(sender):
+    """Commands that a socket spoils, with what is said."""
+    good = b'{"qty": 1, "symbol": "A"}\n'
+    return [
+        (["run", SUM, "-i", sender(good + b"\xff\n")], "what comes is not text."),
+        (["run", SUM, "-i", sender(good + b"{\n")], "line 2: malformed JSON: "),
+        (["run", SUM, "-i", sender(good), "--spark"], "--spark reads files. Leave it out for"),
+        (["run", SUM, "-i", sender(good), "--order-by", "qty"], "rows of a socket go in as they"),
+        (["run", JOIN, "-i", sender(good), "-i", "trades.csv"], "a socket must be the only input."),
+    ]
+
+
+@pytest.mark.usefixtures("files")
+def test_a_socket_that_fails_is_one_line_and_2(sender, capsys):
+    for argv, expected in sockets(sender):
+        assert 2 == cli.main(argv)
+        out, err = capsys.readouterr()
+        assert ("", 1) == (out, err.count("\n"))
+        assert expected in err
+
+
+class Reset:
+    """A connection that the other side gives up."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def recv(self, size):
+        raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+
+
+def reset():
+    rows: Any = SocketRows.__new__(SocketRows)
+    rows.place, rows._socket = "tcp://x:1", Reset()
+    return list(rows.rows(timed=False))
+
+
+def test_a_connection_that_is_given_up_is_said_so():
+    with pytest.raises(UsageError, match=r"^tcp://x:1: Connection reset by peer\.$"):
+        reset()
+
+
+CHECKS = [
+    (["check", SUM, "--schema", "qty bigint", "--schema", "x int"], "no input is left for it."),
+    (["check", SUM, "--schema", "left=qty bigint"], "no input is left for it. The operator has 1"),
+    (["check", SUM, "--schema", "qty bigit"], "there is no type 'bigit'. Did you mean \"bigint\"?"),
+    (["check", "no.py:op"], "no.py: there is no such file."),
+]
+
+
+@pytest.mark.parametrize(("argv", "expected"), CHECKS)
+def test_a_check_that_cannot_be_made_is_2(argv, expected, capsys):
+    assert 2 == cli.main(argv)
+    assert expected in capsys.readouterr().err
+
+
+def test_what_spark_raises_is_one_line():
+    with pytest.raises(UsageError, match=r"^Spark: Job aborted$"), failures():
+        raise RuntimeError("Job aborted\nand much more\n")
+    assert 401 == len(said("x" * 1000))
+
+
+def test_values_that_no_column_holds_are_refused():
+    with pytest.raises(UsageError, match=r"^a\.jsonl: the values of a column are not of one type"):
+        Input("a.jsonl", [{"a": 1}, {"a": "x"}]).table()
+
+
+# -- no raise without a case --
+
+# Their mistakes are in test_cli.py, as they have always been.
+ELSEWHERE = {"trace.py", "conformance.py"}
+# Read by `trace` alone.
+TRACED = [["trace", "tumbling, count(2)", file] for file in ("empty.csv", "short.csv", "quote.csv")]
+
+
+def raised(call):
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - what it is does not matter here
+        call()
+    return caught.value
+
+
+@pytest.mark.usefixtures("files")
+def test_every_raise_has_a_case(sender):
+    seen = set()
+    cases = [argv_of(words) for words, _ in CASES]
+    cases += [argv for argv, _ in (*CHECKS, *sockets(sender))] + TRACED
+    cases += [["check", "Aggregate(Sliding(Punct()))"]]
+    cases += [["trace", "tumbling, time(2)", "trades.csv", "--time", "tz"]]
+    for argv in cases:
+        seen |= lines_of(raised(lambda argv=argv: cli._run(argv)))
+    seen |= lines_of(raised(Input("a", [{"a": 1}, {"a": "x"}]).table))
+
+    def failing():
+        with failures():
+            raise RuntimeError
+
+    seen |= lines_of(raised(failing)) | lines_of(raised(reset))
+    left = [path for path in SOURCES if path.name not in ELSEWHERE]
+    assert [] == [place for path in left for place in unseen(path.read_text(), path, seen)]
+
+
+def test_a_parquet_file_that_is_refused_leaves_nothing_half_written(files):
+    assert 2 == cli.main(["run", ALL, "-i", "mixed.jsonl", "-o", "x.parquet", "-q"])
+    with pytest.raises(Exception, match="Parquet"):
+        pq.read_table(files / "x.parquet")

@@ -1,0 +1,94 @@
+"""Every farm gives what the operator gives: row for row, whatever workers and delays."""
+
+import random
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.farms.farming import (
+    CASES,
+    FARMS,
+    OPERATORS,
+    WINDOWS,
+    by_key,
+    made,
+    operator_of,
+    sent,
+    slowly,
+    stream,
+)
+from windowlib import restart
+
+NAMES = [" / ".join([window, "by k" if by else "one", op, kind]) for window, by, op, kind in CASES]
+
+
+END = ("sort", "at end")  # which send rows when the input is over
+
+
+def total_order(window, operator, kind):
+    """Whether all rows come in one order: with keys on workers, only what rows themselves send."""
+    later = any(word in window for word in ("time", "either", "punct")) or operator in END
+    return kind != "key" or not later
+
+
+def check(case, seed, *, size=60, **more):
+    window, by, operator, kind = case
+    rng = random.Random(seed)
+    op = operator_of(window, by, operator)
+    options = {"workers": rng.randint(1, 4), "chunk": rng.choice([1, 3, 10, 100]), **more}
+    farm = made(kind, op, **options)
+    items = stream(seed, size, clock=True, puncts="punct" in window)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a clock that nothing moves
+        expected, found = sent(op, items), sent(slowly(farm, seed), items)
+    if total_order(window, operator, kind):
+        assert expected == found
+    else:
+        assert by_key(expected) == by_key(found)
+
+
+@pytest.mark.parametrize("case", CASES[::5], ids=NAMES[::5])
+def test_a_farm_sends_what_the_operator_sends(case):
+    check(case, seed=NAMES.index(" / ".join([case[0], "by k" if case[1] else "one", *case[2:]])))
+
+
+@given(st.sampled_from(CASES), st.integers(0, 10**6), st.data())
+@settings(max_examples=150, deadline=None)
+def test_whatever_the_workers_the_batches_and_the_scheduling(case, seed, data):
+    scheduling = data.draw(st.sampled_from(["on-demand", "round-robin"]))
+    batch = data.draw(st.integers(1, 4))
+    check(case, seed, size=data.draw(st.integers(0, 80)), scheduling=scheduling, batch=batch)
+
+
+@given(st.sampled_from(CASES), st.integers(0, 10**6))
+@settings(max_examples=150, deadline=None)
+def test_however_little_is_kept(case, seed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("windowlib.farms.windowed.ROOM", 4)
+        patch.setattr("windowlib.farms.keyed.SAVE", 3)
+        check(case, seed, size=120)
+
+
+@given(st.sampled_from(CASES), st.integers(0, 10**6), st.data())
+@settings(max_examples=80, deadline=None)
+def test_a_farm_that_is_saved_goes_on_where_it_was(case, seed, data):
+    window, by, operator, kind = case
+    op = operator_of(window, by, operator)
+    farm = slowly(made(kind, op, workers=2, chunk=data.draw(st.sampled_from([1, 7, 50]))), seed)
+    items = stream(seed, 50, clock=True, puncts="punct" in window)
+    cut = data.draw(st.integers(0, len(items)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = sent(op, items)
+        found = sent(farm, [*items[:cut], restart(), *items[cut:]])
+    if total_order(window, operator, kind):
+        assert expected == found
+    else:
+        assert by_key(expected) == by_key(found)
+
+
+def test_most_combinations_are_allowed_and_some_are_not():
+    every = len(WINDOWS) * 2 * len(OPERATORS) * len(FARMS)
+    assert every / 3 < len(CASES) < every

@@ -1,0 +1,332 @@
+"""Farms on Spark give the rows of the operator that they spread: static, streamed, restarted."""
+# ruff: noqa: SIM300 - asserts read expected first
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import functions as fn
+
+from operators import Aggregate, Join, agg
+from tests.spark import cases
+from tests.spark.cases import ALL, BY, Middle
+from tests.spark.running import Query, by_key, by_name, grouped, stream, unended, union
+from tests.spark.running import write as write_rows
+from tests.spark.test_same_answers import close
+from windowlib import Count, Delta, Operator, OperatorModel, Sliding, Time, Tumbling, replay, to
+from windowlib.errors import FarmError, OperatorError
+from windowlib.farms import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm
+from windowlib.farms.models import TimeWindows
+from windowlib.spark import attach
+from windowlib.spark.paned import SMALL, _begins, _grouped
+
+ROWS = cases.rows(5)
+SUMS: dict[str, Any] = {"n": agg.count(), "s": agg.sum("x"), "high": agg.max("n")}
+ENDS: dict[str, Any] = {"n": agg.count(), "first": agg.first("n"), "last": agg.last("n")}
+WHOLE: dict[str, Any] = {"mid": agg.median("n"), "all": agg.collect("j")}
+
+
+class Reach(Operator):
+    """Lowest and highest value of a window; an empty one has a row, too."""
+
+    model = OperatorModel(windows=[Tumbling, Sliding])
+    content = "arrow"
+    function_kind = "associative"
+    output = "low bigint, high bigint"
+
+    def before_flush(self, window, key):
+        self.emit_part(key, self.part_of(window, key) if window.size(key) else None)
+
+    on_trigger = before_flush
+
+    def part_of(self, window, key):
+        values = window.column("n", key)
+        return [int(values.min()), int(values.max())]
+
+    def merge_parts(self, a, b):
+        a[:] = min(a[0], b[0]), max(a[1], b[1])  # which only works if nobody else has it
+        return a
+
+    def emit_part(self, key, part):
+        low, high = part or (None, None)
+        self.emit(low=low, high=high)
+
+
+class Above(Reach):
+    """Looks at the tuples twice."""
+
+    def emit_again(self, window, key, whole):
+        raise NotImplementedError
+
+
+class Tuples(Operator):
+    """A handler that reads tuples, and the clock of its window."""
+
+    model = OperatorModel(windows=[Tumbling, Sliding])
+    output = "k string, size int, last bigint, now double"
+
+    def before_flush(self, window, key):
+        rows = list(window[key])
+        if rows:  # a bucket without any has a window that ticks all the same
+            self.emit(k=key, size=len(rows), last=rows[-1]["ts"], now=window.now)
+
+    on_trigger = before_flush
+
+
+@dataclass(frozen=True)
+class Case:
+    farm: Farm
+    key: str | tuple[str, ...] | None = "k"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def attached(self):
+        numbered = not isinstance(self.farm, KeyFarm)
+        return attach(self.farm, numbered=numbered, **self.options)
+
+
+def key_farm(window, out=SUMS, **more):
+    return KeyFarm(Aggregate(window, out), workers=2, **more)
+
+
+def window_farm(window, out=SUMS, batch=1, **more):
+    return WindowFarm(Aggregate(window, out, **more), workers=2, batch=batch)
+
+
+def partition(window, out=SUMS, parts=3, **more):
+    return WindowPartition(Aggregate(window, out, **more), workers=2, parts=parts)
+
+
+def pane_farm(window, out=SUMS, panes="pairs", **more):
+    return PaneFarm(Aggregate(window, out, **more), workers=2, panes=panes)
+
+
+SLIDE = Sliding(Count(9), every=Count(4), **BY)
+TICKS = Sliding(Time("25s"), every=Time("7s"), **BY)
+ANY = "the first, where order is of no matter"
+KEYS: dict[str, Any] = {"by": ("k", "j"), "order_by": "ts"}
+
+UNTIMED = {
+    "keys": Case(key_farm(SLIDE, ENDS)),
+    "windows": Case(window_farm(SLIDE, WHOLE, batch=3)),
+    "windows, no key": Case(
+        window_farm(Sliding(Count(20), every=Count(6), **ALL), WHOLE, partial="emit"), key=None
+    ),
+    "windows, the end": Case(
+        window_farm(Tumbling(Count(12), **BY), SUMS, group_by="j", flush_at_end=True)
+    ),
+    "windows, delta": Case(
+        window_farm(Sliding(Delta("ts", 50), every=Delta("ts", 20), **KEYS), WHOLE), ("k", "j")
+    ),
+    "windows, columns": Case(WindowFarm(Middle(SLIDE), workers=2)),
+    "pieces": Case(partition(SLIDE, ENDS)),
+    "pieces, no key": Case(partition(Tumbling(Delta("ts", 40), **ALL), ENDS), key=None),
+}
+TIMED = {
+    "windows, time and count": Case(window_farm(Sliding(Time("20s"), every=Count(4), **BY), WHOLE)),
+    "windows, tuples": Case(WindowFarm(Tuples(Tumbling(Time("15s"), **BY)), workers=2)),
+    "panes": Case(pane_farm(TICKS), options={"times": "at"}),
+    "panes, hopping": Case(
+        pane_farm(Sliding(Time("5s"), every=Time("12s"), **KEYS), panes="gcd"),
+        key=("k", "j"),
+        options={"times": "seconds"},
+    ),
+    # Tasks do not know which group came first, so its rows are compared group by group.
+    "panes, groups": Case(
+        pane_farm(Sliding(Time("9s"), every=Time("2s"), **ALL), group_by="j"), key="j"
+    ),
+    "panes, the end": Case(pane_farm(Tumbling(Time("30s"), **BY), flush_at_end=True)),
+    "panes, empty ones": Case(
+        PaneFarm(Reach(Sliding(Time("4s"), every=Time("2s"), order_by=None))), key=None
+    ),
+    "parts by time": Case(partition(Tumbling(Time("20s"), **BY))),
+    ANY: Case(
+        PaneFarm(Aggregate(Tumbling(Time("1h"), by="k"), ENDS, flush_at_end=True)),
+        options={"order_by": None},
+    ),
+}
+TIMES = {"at": "timestamp_micros(ts * 1000000 + 250000)", "seconds": "ts + 0.25d"}
+"""When rows arrive, in columns of other types: only what lies between them matters."""
+CASES = {**UNTIMED, **TIMED}
+
+
+def ordered(rows):
+    """Rows in the order of their windows, which then need no number any more."""
+    found = sorted(rows, key=lambda row: row.get("_window", 0))
+    return [{name: row[name] for name in row if name != "_window"} for row in found]
+
+
+def same(case, want, got):
+    """The same rows for every key, in the order of windows."""
+    want, got = by_key(want, case.key), by_key(ordered(got), case.key)
+    assert want, "a case that makes no rows proves nothing"
+    assert want.keys() == got.keys()
+    for key, rows in want.items():
+        assert len(rows) == len(got[key]), key
+        assert all(map(close, rows, got[key])), key
+
+
+@pytest.fixture(scope="module")
+def frame(spark, tmp_path_factory):
+    """The rows in several files, so that several tasks have some of each key."""
+    home = tmp_path_factory.mktemp("farms")
+    for number in range(3):
+        write_rows(home, number, ROWS[number::3], cases.SCHEMA)
+    return spark.read.parquet(str(home))
+
+
+@pytest.fixture(scope="module")
+def static(frame):
+    """What every case gives for a static DataFrame."""
+    made = {name: case.attached(frame) for name, case in UNTIMED.items()}
+    stamped = frame.withColumns({name: fn.expr(text) for name, text in TIMES.items()})
+    for name, case in TIMED.items():
+        options = {"times": "ts", **case.options}
+        made[name] = attach(case.farm, numbered=True, **options)(stamped)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for names in grouped(made):
+        found |= by_name(union({name: made[name] for name in names}).collect())
+    return found
+
+
+def replayed(name, case):
+    return list(replay(case.farm.operator, ROWS, times="ts" if name in TIMED else None))
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != ANY])
+def test_a_farm_gives_what_its_operator_gives(static, name):
+    same(CASES[name], replayed(name, CASES[name]), static[name])
+
+
+def test_where_order_is_of_no_matter_some_row_is_the_first(static):
+    found = {row["k"]: row for row in static[ANY]}
+    for key, rows in by_key(ROWS, "k").items():
+        numbers = {row["n"] for row in rows}
+        row = found[key[1]]
+        assert row["n"] == len(rows)
+        assert {row["first"], row["last"]} <= numbers
+
+
+def test_windows_of_a_key_are_counted_from_0_on(static):
+    for name in ("windows", "pieces", "panes, the end"):
+        for rows in by_key(static[name], "k").values():
+            assert list(range(len(rows))) == sorted(row["_window"] for row in rows)
+
+
+def test_a_farm_is_called_on_dataframes(frame):
+    op = Aggregate(SLIDE, ENDS)
+    found = frame.transform(KeyFarm(op, workers=2)).collect()
+    want = list(replay(op, ROWS))
+    assert sorted(map(str, want)) == sorted(str(row.asDict()) for row in found)
+    assert found == farm(op, workers=2)(frame).collect()
+
+
+def test_a_key_farm_takes_two_inputs(frame):
+    recent = Sliding(Count(3), **BY)
+    join = Join(left=recent, right=recent, on="k", partition_by="k")
+    both = frame.select("ts", "k", "n"), frame.selectExpr("ts", "k", "n as m")
+    names = [["ts", "k", "n"], ["ts", "k", "m"]]
+    tagged = []
+    for row in ROWS:
+        tagged.append(to("left", {name: row[name] for name in names[0]}))
+        tagged.append(to("right", {"ts": row["ts"], "k": row["k"], "m": row["n"]}))
+    want = list(replay(join, tagged))
+    assert len(want) == KeyFarm(join, workers=2)(*both).count() > 0
+
+
+def test_a_key_farm_has_several_buckets_for_each_worker(frame):
+    op = Aggregate(SLIDE, ENDS)
+    assert "12 buckets" in KeyFarm(op, workers=4).explain(frame)
+    assert "5 buckets" in attach(KeyFarm(op, workers=4), buckets=5).explain(frame)
+
+
+@pytest.mark.parametrize(
+    ("name", "stages"), [("keys", 1), ("windows", 2), ("panes", 2), ("pieces", 3)]
+)
+def test_explain_shows_the_stages_and_the_reason(frame, name, stages):
+    case = CASES[name]
+    text = case.farm.explain(frame)
+    said = text.replace("\n             ", " ")
+    assert said.startswith(f"farm         {type(case.farm).__name__}: {case.farm.choice}\n")
+    assert [f"stage {n + 1}" in text for n in range(3)] == [n < stages for n in range(3)]
+    assert "on Spark" in text
+    assert text.splitlines()[0] == case.farm.explain(frame.schema).splitlines()[0]
+
+
+def test_a_window_that_fails_says_which(frame):
+    class Fails(Tuples):
+        def before_flush(self, window, key):
+            raise RuntimeError("no")
+
+        on_trigger = before_flush
+
+    with pytest.raises(PythonException, match="in Fails, on_trigger, key"):
+        WindowFarm(Fails(SLIDE), workers=2)(frame).collect()
+
+
+def test_a_row_without_a_time_is_refused(frame):
+    late = frame.withColumn("at", fn.expr("if(n = 7, null, ts)"))
+    with pytest.raises(PythonException, match="the value None is no point in time"):
+        attach(TIMED["panes"].farm, times="at")(late).collect()
+
+
+def test_a_farm_is_not_called_on_rows():
+    with pytest.raises(OperatorError, match="not a DataFrame of Spark's"):
+        CASES["windows"].farm(ROWS)
+
+
+def test_an_operator_that_looks_twice_needs_the_tuples(frame):
+    pieces = WindowPartition(Above(Tumbling(Count(9))), workers=2)
+    with pytest.raises(FarmError, match="it defines emit_again"):
+        pieces(frame)
+
+
+# -- streams --
+
+STREAMED = ("windows, no key", "pieces")
+
+
+@pytest.fixture(scope="module")
+def streamed(spark, tmp_path_factory):
+    """Two micro-batches, then a new query from the checkpoint and a third."""
+    home = tmp_path_factory.mktemp("streamed-farms")
+    query = Query(home / "checkpoint")
+    for cut in range(cases.CUTS):
+        write_rows(home / "in", cut, cases.kept(cut), cases.SCHEMA)
+        if cut:
+            source = stream(spark, home / "in")
+            query.run(union({name: UNTIMED[name].attached(source) for name in STREAMED}))
+    return query
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_a_streamed_farm_gives_what_its_operator_gives(streamed, name):
+    case = UNTIMED[name]
+    assert cases.CUTS == sum(batch.taken > 0 for batch in streamed.batches.values())
+    batches = [(None, [cases.kept(cut)]) for cut in range(cases.CUTS)]
+    want = [row for _, row in unended(case.farm.operator, batches)]
+    same(case, want, by_name(streamed.rows)[name])
+
+
+# -- slices --
+
+
+@pytest.mark.parametrize("far", [1, 50, SMALL])
+def test_rows_of_a_key_and_slice_come_together(far):
+    rng = np.random.default_rng(far)
+    ids, at = rng.integers(0, 5, 200), rng.integers(-3, 4, 200) * far
+    order, starts = _grouped(ids, at)
+    runs = [order[lo:hi] for lo, hi in pairwise(starts)]
+    seen = [(int(ids[run[0]]), int(at[run[0]])) for run in runs]
+    assert sorted(set(zip(ids.tolist(), at.tolist(), strict=True))) == seen
+    for run, (key, slice_) in zip(runs, seen, strict=True):
+        assert np.flatnonzero((ids == key) & (at == slice_)).tolist() == run.tolist()
+
+
+def test_slices_begin_where_their_extents_do():
+    slices = TimeWindows(18, 5).pairs()
+    numbers = np.array([4, -3, 0, 4])
+    assert [slices.extent(n)[0] for n in (4, -3, 0, 4)] == _begins(slices, numbers).tolist()

@@ -1,0 +1,88 @@
+"""How far a command has come: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TextIO
+
+WIDTH = 24
+DRAW = 0.1
+"""Seconds between two pictures of the bar."""
+SAY = 5.0
+"""Seconds between two lines where there is no terminal."""
+
+
+def is_terminal(out: TextIO) -> bool:
+    """Whether what is written can be written over."""
+    return bool(getattr(out, "isatty", lambda: False)()) and os.environ.get("TERM") != "dumb"
+
+
+def colours(out: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether to use more than plain text: on a terminal, unless NO_COLOR is set."""
+    return is_terminal(out) and not environment.get("NO_COLOR")
+
+
+class Meter:
+    """Shows how much of the input is in, and how much has come out.
+
+    >>> meter = Meter(sys.stdout, total=2000)
+    >>> meter.update(500, 12)
+    >>> meter.text()
+    '[######..................]  25%  500 of 2,000 rows in, 12 out'
+    """
+
+    def __init__(self, out: TextIO, total: int | None = None, *, quiet: bool = False) -> None:
+        self.out, self.total = out, total
+        self.taken = self.made = 0
+        self.bar = is_terminal(out) and not quiet
+        self.quiet = quiet
+        self._shown = time.monotonic()
+        self._drawn = False
+
+    def update(self, taken: int, made: int) -> None:
+        """So many rows are in, and so many have come out."""
+        self.taken, self.made = taken, made
+        self.say(self.text)
+
+    def say(self, text: Callable[[], str]) -> None:
+        """Show something, if it is time for that."""
+        now = time.monotonic()
+        if self.quiet or now - self._shown < (DRAW if self.bar else SAY):
+            return
+        self._shown = now
+        self.clear()
+        self.out.write(text() if self.bar else f"{text()}\n")
+        self.out.flush()
+        self._drawn = self.bar
+
+    def text(self) -> str:
+        """The bar, or without a known end the figures alone."""
+        if not self.total:
+            return f"{self.taken:,} rows in, {self.made:,} out"
+        part = min(1.0, self.taken / self.total)
+        full = round(part * WIDTH)
+        bar = f"[{'#' * full}{'.' * (WIDTH - full)}] {part:4.0%}"
+        return f"{bar}  {self.taken:,} of {self.total:,} rows in, {self.made:,} out"
+
+    def clear(self) -> None:
+        """Take the bar off the terminal, so that something else may be written."""
+        if self._drawn:
+            self.out.write("\r\x1b[K")
+            self._drawn = False
+
+    def end(self, more: str = "") -> None:
+        """The last figures, as a line that stays."""
+        self.clear()
+        if not self.quiet:
+            self.out.write(f"{self.taken:,} rows in, {self.made:,} rows out{more}\n")
+            self.out.flush()
+
+
+def terminal_width(most: int = 100) -> int:
+    """How wide the terminal is; 80 columns where there is none."""
+    import shutil
+
+    return min(shutil.get_terminal_size((80, 24)).columns, most) if sys.stdout.isatty() else 80

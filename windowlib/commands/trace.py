@@ -1,0 +1,80 @@
+"""`windowlib trace`: the timeline of a window."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from windowlib import samples
+from windowlib.commands.texts import read_rows
+from windowlib.commands.usage import UsageError, check_column
+from windowlib.errors import ClockError
+from windowlib.spec import Spec
+from windowlib.spl import parse
+from windowlib.trace import Mark, trace
+
+ROWS_HELP = """\
+FILE is CSV with a header, or one JSON object per line; - reads stdin. Numbers and ISO dates in it
+are read as such. The JSON line {"punct": true} is a punctuation. Tuples arrive one second apart
+unless --time names the column that says when.
+"""
+
+
+def add(commands: Any) -> None:
+    """Tell the command line what there is to say."""
+    tracing = commands.add_parser("trace", help="the timeline of a window", epilog=ROWS_HELP)
+    tracing.add_argument("spec", metavar="SPEC", help='such as "sliding, count(4), count(2)"')
+    tracing.add_argument("file", metavar="FILE", nargs="?", help="rows; made up if left out")
+    tracing.add_argument("--by", metavar="COL", help="the partition key")
+    tracing.add_argument("--time", metavar="COL", help="when each tuple arrives, in seconds")
+    tracing.add_argument("--rows", metavar="N", type=_positive, help="this many tuples")
+    tracing.add_argument("--svg", metavar="OUT", help="also draw the timeline into this file")
+    tracing.set_defaults(command=run)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tuples")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the timeline."""
+    spec = parse(arguments.spec, by=arguments.by)
+    rows = _rows(spec, arguments)
+    by = arguments.by or ("key" if spec.partitioned else None)
+    try:
+        seen = trace(spec, rows, by=by, times=arguments.time)
+    except ClockError as error:
+        raise UsageError(f"--time {arguments.time}: {error}") from None
+    if arguments.svg is not None:
+        Path(arguments.svg).write_text(seen.to_svg(), encoding="utf-8")
+    print(seen)
+    return 0
+
+
+def _rows(spec: Spec, arguments: argparse.Namespace) -> list[Any]:
+    if arguments.file is None:
+        if arguments.time is not None:
+            raise UsageError(f"--time {arguments.time}: there is no FILE with that column.")
+        return samples.stream(spec, arguments.rows)
+    rows = list(_first(read_rows(arguments.file), arguments.rows))
+    columns = list(next((row for row in rows if not isinstance(row, Mark)), {}))
+    if spec.partitioned and arguments.by is None:
+        listed = f" Columns: {', '.join(columns)}." if columns else ""
+        raise UsageError(f"{str(spec)!r} is partitioned: name its key with --by COL.{listed}")
+    check_column("--by", arguments.by, columns, arguments.file)
+    check_column("--time", arguments.time, columns, arguments.file)
+    return rows
+
+
+def _first(rows: Iterator[Any], n: int | None) -> Iterator[Any]:
+    """Rows up to the n-th tuple; punctuations do not count."""
+    seen = 0
+    for row in rows:
+        seen += not isinstance(row, Mark)
+        if n is not None and seen > n:
+            return
+        yield row

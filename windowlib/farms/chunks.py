@@ -1,0 +1,222 @@
+"""The tuples of a farm: immutable Arrow chunks that all workers read, and nobody copies.
+
+A chunk is a file in memory (`/dev/shm` where there is one), written once and then mapped by
+whoever reads it. Rows have numbers, which go on from chunk to chunk. A window is a list of runs of
+numbers, `(lo, hi)`; what a worker needs to find them are *pieces*: chunk, first and last row in it.
+
+    numbers    0 1 2 3 4 5 | 6 7 8 9 | 10 11 12 ...
+    chunks     0             1         2
+    run (4, 8) -> pieces (0, 4, 6), (1, 0, 2)
+
+A chunk is given up when all its rows are behind the oldest row that is still needed: by a window
+that may yet come, or by one that is being worked on. Whoever has it mapped keeps it that long.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.batched import joined
+from windowlib.columnar.primitives import Array
+
+Run = tuple[int, int]
+Piece = tuple[int, int, int]
+"""The number of a chunk, and the rows `[lo, hi)` in it."""
+
+SHARED = Path("/dev/shm")
+SPARSE = 4
+"""A chunk is written anew when fewer than one in so many of its rows are still needed."""
+
+
+@dataclass(slots=True)
+class Chunk:
+    """One chunk, as its writer knows it: the number of its first row, and how many there were.
+
+    If it has been thinned out, `kept` has the numbers of the rows that are left.
+    """
+
+    number: int
+    base: int
+    rows: int
+    size: int
+    kept: Array | None = None
+
+    @property
+    def held(self) -> int:
+        """How many rows are in it."""
+        return self.rows if self.kept is None else len(self.kept)
+
+    def place(self, lo: int, hi: int) -> Piece:
+        """Where the rows `[lo, hi)` are, by their numbers."""
+        if self.kept is None:
+            return self.number, lo - self.base, hi - self.base
+        first = int(np.searchsorted(self.kept, lo))
+        return self.number, first, first + hi - lo
+
+
+class Chunks:
+    """The writer's side: appends batches, finds runs, and gives up what nobody needs.
+
+    >>> with Chunks() as chunks:
+    ...     _ = chunks.append(pa.record_batch({"x": [1, 2, 3]}))
+    ...     _ = chunks.append(pa.record_batch({"x": [4, 5, 6]}))
+    ...     pieces = chunks.pieces([(1, 5)])
+    ...     reader = Reader(chunks.folder)
+    ...     pieces, reader.read(pieces).column("x").to_pylist()
+    ([(0, 1, 3), (1, 0, 2)], [2, 3, 4, 5])
+    """
+
+    def __init__(self) -> None:
+        shared = SHARED if SHARED.is_dir() and os.access(SHARED, os.W_OK) else None
+        self.folder = tempfile.mkdtemp(prefix="windowlib-", dir=shared)
+        self._finalizer = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.chunks: list[Chunk] = []
+        self.end = 0
+        """The number that the next row gets."""
+        self.rows = 0
+        """How many rows are held."""
+        self._number = 0
+
+    def __enter__(self) -> Chunks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove all chunks."""
+        self._finalizer()
+
+    @property
+    def bytes(self) -> int:
+        """How much memory they take."""
+        return sum(chunk.size for chunk in self.chunks)
+
+    @property
+    def oldest(self) -> int:
+        """The lowest number of a chunk that is still there, for readers to forget others."""
+        return min((chunk.number for chunk in self.chunks), default=self._number)
+
+    def append(self, batch: pa.RecordBatch) -> Chunk:
+        """Write a batch; the number of its first row is `base`."""
+        number, size = self.write(batch)
+        chunk = Chunk(number, self.end, batch.num_rows, size)
+        self.add(chunk)
+        self.end += batch.num_rows
+        return chunk
+
+    def add(self, chunk: Chunk) -> None:
+        """One chunk more, which has been written."""
+        self.chunks.append(chunk)
+        self.rows += chunk.held
+
+    def write(self, batch: pa.RecordBatch) -> tuple[int, int]:
+        """Write rows into a file; its number, and how long it is."""
+        number = self._number
+        self._number += 1
+        path = _path(self.folder, number)
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return number, os.path.getsize(path)
+
+    def pieces(self, runs: Iterable[Run]) -> list[Piece]:
+        """Where the rows of runs are; runs ascend."""
+        found: list[Piece] = []
+        for lo, hi in runs:
+            at = bisect_right(self.chunks, lo, key=lambda chunk: chunk.base) - 1
+            while lo < hi:
+                chunk = self.chunks[at]
+                end = min(hi, chunk.base + chunk.rows)
+                found.append(chunk.place(lo, end))
+                lo, at = end, at + 1
+        return found
+
+    def release(self, oldest: int) -> None:
+        """Give up chunks whose rows all have numbers below `oldest`."""
+        gone = 0
+        for chunk in self.chunks:
+            if chunk.base + chunk.rows > oldest:
+                break
+            os.unlink(_path(self.folder, chunk.number))
+            self.rows -= chunk.held
+            gone += 1
+        del self.chunks[:gone]
+
+    def thin(self, needed: Array) -> None:
+        """Write chunks anew of which few rows are needed, or none; `needed` has all such numbers.
+
+        So a partition that is idle does not keep whole chunks alive. Nobody may be reading.
+        """
+        kept = []
+        for chunk in self.chunks:
+            lo, hi = np.searchsorted(needed, (chunk.base, chunk.base + chunk.rows))
+            some = needed[lo:hi]
+            if len(some) * SPARSE <= chunk.held:
+                if len(some):
+                    kept.append(self._thinned(chunk, some))
+                os.unlink(_path(self.folder, chunk.number))
+            else:
+                kept.append(chunk)
+        self.chunks, self.rows = kept, sum(chunk.held for chunk in kept)
+
+    def _thinned(self, chunk: Chunk, some: Array) -> Chunk:
+        with pa.memory_map(_path(self.folder, chunk.number)) as source:
+            batch = pa.ipc.open_file(source).get_batch(0)
+            places = some - chunk.base if chunk.kept is None else np.searchsorted(chunk.kept, some)
+            number, size = self.write(batch.take(pa.array(places)))
+        return Chunk(number, chunk.base, chunk.rows, size, some)
+
+
+class Reader:
+    """A worker's side: maps chunks when it needs them."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._open: dict[int, pa.RecordBatch] = {}
+
+    def read(self, pieces: Sequence[Piece]) -> pa.RecordBatch:
+        """The rows of pieces: one piece without a copy, several put together."""
+        return joined([self._chunk(n).slice(lo, hi - lo) for n, lo, hi in pieces])
+
+    def _chunk(self, number: int) -> pa.RecordBatch:
+        found = self._open.get(number)
+        if found is None:
+            source = pa.memory_map(_path(self.folder, number))
+            found = self._open[number] = pa.ipc.open_file(source).get_batch(0)
+        return found
+
+    def forget(self, oldest: int) -> None:
+        """Unmap the chunks before this one."""
+        for number in [each for each in self._open if each < oldest]:
+            del self._open[number]
+
+
+def runs_of(numbers: Array) -> list[Run]:
+    """Ascending numbers as runs.
+
+    >>> runs_of(np.array([3, 4, 5, 9, 12, 13]))
+    [(3, 6), (9, 10), (12, 14)]
+    """
+    if not len(numbers):
+        return []
+    first, last = int(numbers[0]), int(numbers[-1])
+    if last - first + 1 == len(numbers):
+        return [(first, last + 1)]
+    cuts = np.flatnonzero(np.diff(numbers) != 1) + 1
+    starts, ends = numbers[np.append(0, cuts)], numbers[np.append(cuts - 1, len(numbers) - 1)] + 1
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def _path(folder: str, number: int) -> Any:
+    return os.path.join(folder, f"{number}.arrow")

@@ -1,0 +1,257 @@
+"""The emitter of a farm: numbers tuples, and says which of them each window holds.
+
+It runs the window of the operator, with all its policies, over a few columns: the key, what delta
+policies look at, and two numbers of each tuple. `AT` is the number of its row among all rows, as
+they are stored: a chunk holds the tuples of one partition next to each other, so that a window is
+few runs. `INDEX` counts the tuples of a partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.keys import Keys
+from windowlib.columnar.primitives import Array, group
+from windowlib.columnar.stamps import Stamps
+from windowlib.errors import FarmError
+from windowlib.farms.chunks import Run, runs_of
+from windowlib.model import OperatorModel
+from windowlib.operator import Operator
+from windowlib.policies import Delta, Time
+from windowlib.spec import Sliding, Spec, Tumbling
+from windowlib.splitting import names_in
+
+if TYPE_CHECKING:
+    from windowlib.columnar.firings import Firings
+
+AT, INDEX, TIME = "_at", "_index", "_time"
+
+
+@dataclass(slots=True, eq=False)
+class Firing:
+    """A window that fires: its partition, its tuples and when."""
+
+    key: Any
+    lo: int
+    """The tuples of the window among those of its partition: `[lo, hi)`."""
+    hi: int
+    at: Array
+    """The numbers of their rows."""
+    now: int
+    empty: bool = False
+    """A punctuation came, and there was no tuple: nothing fires, but the operator is told."""
+    number: int = 0
+    """How many windows of this partition fired before it."""
+
+    def runs(self, lo: int | None = None, hi: int | None = None) -> list[Run]:
+        """The rows of the window, or of a part of it."""
+        lo, hi = self.lo if lo is None else lo, self.hi if hi is None else hi
+        return runs_of(self.at[lo - self.lo : hi - self.lo])
+
+
+class Emitter(Operator):
+    """The window of an operator, without the operator: `fired` has what has fired.
+
+    Args:
+        window: the window.
+        partial: whether windows that were never full count.
+        at_end: whether what a tumbling window holds fires when the input ends.
+    """
+
+    model = OperatorModel(windows=[Tumbling, Sliding])
+
+    def __init__(self, window: Spec, partial: bool = True, at_end: bool = False) -> None:
+        super().__init__(window)
+        self.partial, self.at_end = partial, at_end
+        self.fired: list[Firing] = []
+        self._numbers: dict[Any, int] = {}
+        if isinstance(window, Sliding) and isinstance(window.evict, Delta) and not partial:
+            # A delta window knows that it is full in time for its trigger only if asked.
+            self.__dict__["on_initial_full"] = lambda window, key: None
+
+    def on_open(self) -> None:
+        """Whole batches are read at once."""
+        (window,) = self.containers
+        assert window is not None
+        window._partial = self.partial
+        window._consumer = self._consume
+
+    def _consume(self, firings: Firings) -> None:
+        (window,) = self.containers
+        assert window is not None
+        at, index = (_numbers(firings.content[name]) for name in (AT, INDEX))
+        keys, los, his = firings.python_keys(), firings.lo.tolist(), firings.hi.tolist()
+        now = window._now
+        times = [now] * len(keys) if firings.times is None else firings.times.tolist()
+        for key, lo, hi, time in zip(keys, los, his, times, strict=True):
+            first = int(index[lo]) if hi > lo else 0
+            self._fire(key, first, at[lo:hi], time)
+
+    def on_trigger(self, window: Any, key: Any) -> None:
+        """A sliding window fires, if that counts."""
+        # Windows of time count as full from the start, also before there is anything in them.
+        if self.partial or isinstance(window.spec.evict, Time) or window.full(key):
+            self._read(window, key)
+
+    def before_flush(self, window: Any, key: Any) -> None:
+        """A tumbling window fires."""
+        self._read(window, key)
+
+    def on_empty_punctuation(self, window: Any) -> None:
+        """A punctuation came, and there was nothing to flush."""
+        self.fired.append(Firing(None, 0, 0, np.empty(0, np.int64), window._now, empty=True))
+
+    def _read(self, window: Any, key: Any) -> None:
+        rows = list(window[key])
+        at = np.array([row[AT] for row in rows], np.int64)
+        self._fire(key, rows[0][INDEX] if rows else 0, at, window._now)
+
+    def _fire(self, key: Any, first: int, at: Array, now: int) -> None:
+        number = self._numbers.get(key, 0)
+        self._numbers[key] = number + 1
+        self.fired.append(Firing(key, first, first + len(at), at, now, number=number))
+
+    def on_finish(self) -> None:
+        """What a tumbling window holds fires, if that was asked for."""
+        super().on_finish()
+        (window,) = self.containers
+        assert window is not None
+        for key in list(window.keys()) if self.at_end else []:
+            if window.size(key):
+                self._read(window, key)
+
+    def needed(self) -> Array:
+        """The numbers of all rows that the window holds, ascending."""
+        (window,) = self.containers
+        assert window is not None
+        engine = None if window._batches is None else window._batches.arrays
+        if engine is not None:
+            columns, _ = engine.store.take(engine.stored())  # type: ignore[attr-defined]
+            found = _numbers(columns[engine.names.index(AT)])  # type: ignore[attr-defined]
+        else:
+            keys = window.keys()
+            found = np.array([row[AT] for key in keys for row in window[key]], np.int64)
+        return np.sort(found)
+
+    def snapshot(self) -> Any:
+        """How many windows of each partition have fired."""
+        return list(self._numbers.items())
+
+    def restore(self, state: Any) -> None:
+        """Take back what `snapshot` gave."""
+        self._numbers = dict(state)
+
+
+def _numbers(column: Any) -> Array:
+    found: Array = column.arrow().to_numpy(zero_copy_only=False)
+    return found
+
+
+class Stretch(NamedTuple):
+    """Tuples of one partition that came together: rows `[at, at + size)`."""
+
+    key: Any
+    first: int
+    """How many tuples of the partition came before."""
+    at: int
+    size: int
+
+
+class Layout(NamedTuple):
+    """How the rows of a batch are stored."""
+
+    batch: pa.RecordBatch
+    """The rows, those of one partition next to each other."""
+    marks: pa.RecordBatch
+    """What the emitter gets, in the order in which the rows came."""
+    ids: Array
+    """The partition of each row, in that order, too."""
+    order: Array | None
+    """The row that is stored at each place; None: as they came."""
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Gives each tuple its numbers, and puts those of one partition together.
+
+    >>> from windowlib import Count
+    >>> numbering = Numbering(Tumbling(Count(2), by="k"))
+    >>> layout = numbering.take(pa.record_batch({"k": ["b", "a", "b"]}), 10)
+    >>> layout.batch.column("k").to_pylist(), layout.marks.column(AT).to_pylist()
+    (['b', 'b', 'a'], [10, 12, 11])
+    >>> [tuple(each) for each in numbering.stretches(layout, 10, 3)]
+    [('b', 0, 10, 2), ('a', 0, 12, 1)]
+    """
+
+    spec: Spec
+    columns: tuple[str, ...] = field(init=False)
+    keys: Keys | None = field(init=False, default=None)
+    counts: Array = field(init=False, default_factory=lambda: np.zeros(1, np.int64))
+    """How many tuples of each partition have come."""
+
+    def __post_init__(self) -> None:
+        by = names_in(self.spec.by)
+        deltas = [each.attribute for each in self.spec.policies if isinstance(each, Delta)]
+        if by is None or not all(isinstance(each, str) for each in deltas):
+            msg = (
+                f"farm({self.spec!r}): its key or a delta policy is a function, and the emitter of "
+                f"a farm reads columns. Name a column, which a Functor before it can make."
+            )
+            raise FarmError(msg)
+        self.columns = tuple(dict.fromkeys((*by, *map(str, deltas))))
+        if by:
+            parts = self.spec.by if isinstance(self.spec.by, tuple) else (self.spec.by,)
+            self.keys = Keys(tuple(map(str, parts)), isinstance(self.spec.by, tuple))
+
+    def take(self, batch: pa.RecordBatch, base: int, stamps: Stamps | None = None) -> Layout:
+        """How a batch is stored whose first row gets the number `base`; nothing counts yet.
+
+        Args:
+            batch: the rows.
+            base: the number of the first.
+            stamps: when they came, if that is not now.
+        """
+        n = batch.num_rows
+        if self.keys is None:
+            index = np.arange(n) + self.counts[0]
+            marks = self._marks(batch, np.arange(base, base + n), index, stamps)
+            return Layout(batch, marks, np.zeros(n, np.intp), None)
+        ids = self.keys.encode([batch.column(name) for name in self.keys.names])
+        if len(self.keys) > len(self.counts):
+            more = np.zeros(max(len(self.keys), 64), np.int64)
+            self.counts = np.append(self.counts, more)
+        order, touched, starts = group(ids, len(self.keys))
+        at, index = np.empty(n, np.int64), np.empty(n, np.int64)
+        at[order] = np.arange(base, base + n)
+        begin = self.counts[touched] - starts[:-1]
+        index[order] = np.arange(n) + np.repeat(begin, np.diff(starts))
+        marks = self._marks(batch, at, index, stamps)
+        return Layout(batch.take(pa.array(order)), marks, ids, order)
+
+    def stretches(self, layout: Layout, base: int, taken: int) -> list[Stretch]:
+        """The partitions in the first rows of a batch, which count from now on."""
+        if self.keys is None:
+            self.counts[0] += taken
+            return [Stretch(None, int(self.counts[0]) - taken, base, taken)]
+        sizes = np.bincount(layout.ids, minlength=len(self.keys))
+        starts = np.cumsum(sizes) - sizes  # partitions are stored in the order of their numbers
+        ids = layout.ids[:taken]
+        counted = np.bincount(ids, minlength=len(self.keys))
+        touched = np.flatnonzero(counted)
+        first = self.counts[touched]
+        self.counts[touched] += counted[touched]
+        parts = (first, starts[touched] + base, counted[touched])
+        lists = [part.tolist() for part in parts]
+        return list(map(Stretch, self.keys.values(touched), *lists))
+
+    def _marks(
+        self, batch: pa.RecordBatch, at: Array, index: Array, stamps: Stamps | None
+    ) -> pa.RecordBatch:
+        columns: dict[str, Any] = {name: batch.column(name) for name in self.columns}
+        if stamps is not None:
+            columns[TIME] = pa.array(stamps, pa.duration("us"))
+        return pa.record_batch({**columns, AT: at, INDEX: index})

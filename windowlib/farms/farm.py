@@ -1,0 +1,341 @@
+"""Farms: an operator on several workers, as an operator.
+
+>>> from operators import Aggregate, agg
+>>> from windowlib import Count, Sliding, replay
+>>> high = Aggregate(Sliding(Count(4), every=Count(2)), high=agg.max("x"))
+>>> rows = [{"x": x} for x in (3, 1, 4, 1, 5, 9, 2, 6)]
+>>> list(replay(PaneFarm(high, workers=2), rows)) == list(replay(high, rows))
+True
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from windowlib.durations import Instant
+from windowlib.errors import FarmError
+from windowlib.farms.choice import Choice, Pattern, choose
+from windowlib.farms.cuts import ByCount, ByTime
+from windowlib.farms.models import CountWindows, Regular, Slices, TimeWindows, model_of
+from windowlib.farms.parted import Panes, Partition
+from windowlib.farms.schedule import SCHEDULERS, Scheduling
+from windowlib.farms.whole import Active, Agnostic
+from windowlib.folds import Fold
+from windowlib.operator import Operator
+from windowlib.policies import Count, Time
+
+GRAIN = 1024
+"""Tuples in a slice where nobody knows where windows start."""
+
+
+class Farm(Operator):
+    """An operator on several workers; use one of its kinds, or `farm` to have one chosen.
+
+    It gives the same rows as the operator, in the same order. `open` starts worker processes on
+    this machine, which `finish` stops; on Spark the executors are the workers.
+
+    Args:
+        operator: what each worker does.
+        workers: how many there are; as many as the machine has cores, unless given.
+        scheduling: "on-demand", the next task goes to whoever is free; or "round-robin".
+        batch: how many neighbouring windows, or slices, make one task at least.
+        chunk: how many rows are stored and looked at together.
+    """
+
+    wanted: Pattern
+    model: Any
+
+    def __init__(
+        self,
+        operator: Operator,
+        *,
+        workers: int | None = None,
+        scheduling: Scheduling = "on-demand",
+        batch: int = 1,
+        chunk: int = 4096,
+    ) -> None:
+        kind = type(self).__name__
+        if not isinstance(operator, Operator) or isinstance(operator, Farm):
+            what = "a farm of a farm" if isinstance(operator, Farm) else "not an operator"
+            raise FarmError(f"{kind}({operator!r}): {what}. Pass an operator, such as Aggregate.")
+        self.operator, self.model, self.windows = operator, operator.model, operator.windows
+        self.workers = _workers(workers)
+        self.name = operator.name
+        self.choice = self._chosen()
+        for word, value in (("batch", batch), ("chunk", chunk)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                what = "tasks" if word == "batch" else "rows"
+                msg = f"{kind}({word}={value!r}): not a number of {what}. Use 1 or more."
+                raise FarmError(msg)
+        if scheduling not in SCHEDULERS:
+            ways = " or ".join(map(repr, SCHEDULERS))
+            raise FarmError(f"{kind}(scheduling={scheduling!r}): no such way. Use {ways}.")
+        self.scheduling, self.batch, self.chunk = scheduling, batch, chunk
+        self.limit = 4 * self.workers
+        """How many tasks may be under way before rows have to wait."""
+        self.parts = 1
+
+    def _chosen(self) -> Choice:
+        return choose(self.operator, self.workers, pattern=self.wanted)
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def open(self, start: Instant = 0, **options: Any) -> Any:
+        """Start the workers."""
+        from windowlib.farms.windowed import RunningWindows
+
+        return RunningWindows(self, start, **options)
+
+    def pattern(self, run: Any) -> Any:
+        """How windows become tasks."""
+        raise NotImplementedError
+
+    # -- the operator behind it -------------------------------------------------------------------
+
+    @property
+    def order_by(self) -> Any:
+        """The columns that order a batch of input."""
+        return self.operator.order_by
+
+    def reads(self, port: int) -> Iterable[tuple[Any, str]]:
+        """The columns that the operator reads."""
+        return self.operator.reads(port)
+
+    def needs(self, port: int) -> tuple[str, ...] | None:
+        """The columns that the operator needs."""
+        return self.operator.needs(port)
+
+    def splits_by(self, port: int) -> tuple[str, ...] | None:
+        """The columns that keep the operator's work apart."""
+        return self.operator.splits_by(port)
+
+    def passes(self, column: str, port: int) -> bool:
+        """Whether the operator's rows have a column as the rows had that they are made of."""
+        return self.operator.passes(column, port)
+
+    def functions(self) -> Iterable[tuple[str, Fold]] | None:
+        """The operator's functions."""
+        return self.operator.functions()
+
+    def schema(self, *columns: Any) -> Any:
+        """The columns of the operator's output."""
+        return self.operator.schema(*columns)
+
+    def schemas(self, *columns: Any) -> tuple[Any, ...]:
+        """The columns of all its outputs."""
+        return self.operator.schemas(*columns)
+
+    def as_node(self, node: str) -> Operator:
+        """No node: what comes out of a farm comes later than what went in."""
+        msg = (
+            f"Graph: {node!r} is a farm, which runs by itself. Build the graph of operators, and "
+            f"give that to a farm: KeyFarm(graph)."
+        )
+        raise FarmError(msg)
+
+    def describe(self) -> dict[str, str]:
+        """What the operator says, and what else a state depends on."""
+        return {**self.operator.describe(), "farm": type(self).__name__}
+
+    def explain(self, *batches: Any) -> str:
+        """Which farm it is and why, and what the operator says; on DataFrames, the plan, too."""
+        if any(type(batch).__module__.startswith("pyspark.") for batch in batches):
+            return super().explain(*batches)
+        return f"{type(self).__name__}: {self.choice}\n{self.operator.explain(*batches)}"
+
+
+class WindowFarm(Farm):
+    """Whole windows on workers.
+
+    Args:
+        operator: any operator whose rows depend on one window alone.
+        active: whether each worker has windows of its own, one in n of each partition, and gets
+            their tuples as they come; otherwise a window goes to whoever is free when it fires.
+        partials: whether windows are merged from slices, where the function allows it: for windows
+            whose tuples are known only when they fire.
+        more: as for `Farm`.
+    """
+
+    def __init__(
+        self, operator: Operator, *, active: bool = False, partials: bool = False, **more: Any
+    ) -> None:
+        self.active, self.partials = active, partials
+        self.wanted = "window active" if active else "window agnostic"
+        super().__init__(operator, **more)
+        if partials and not self.choice.partials:
+            msg = (
+                f"WindowFarm({operator.name}, partials=True): that is for associative functions "
+                f"of windows that are known only when they fire. Use PaneFarm, or drop it."
+            )
+            raise FarmError(msg)
+
+    def pattern(self, run: Any) -> Any:
+        """Windows, or slices of them if they are merged."""
+        if self.partials:
+            return Panes(run, ByCount(CountWindows(GRAIN, GRAIN).pairs()))
+        return (Active if self.active else Agnostic)(run)
+
+
+class PaneFarm(Farm):
+    """Slices on workers, each computed once for all windows that share it; then windows of them.
+
+    Args:
+        operator: one whose function is associative, over windows that follow count or time alone.
+        panes: how slices are cut: "pairs", where a window starts or ends; "gcd", all of one
+            length, the longest that fits; or that length, as Count(10) or Time("1s").
+        parts: into how many parts a slice is cut, for workers to share it.
+        more: as for `Farm`.
+    """
+
+    wanted = "pane"
+
+    def __init__(
+        self,
+        operator: Operator,
+        *,
+        panes: Literal["pairs", "gcd"] | Count | Time = "pairs",
+        parts: int = 1,
+        **more: Any,
+    ) -> None:
+        super().__init__(operator, **more)
+        (spec,) = self.windows
+        model = model_of(spec)  # type: ignore[arg-type]
+        assert isinstance(model, Regular)
+        self.slices = _slices(model, panes)
+        self.parts = _parts("PaneFarm", parts)
+
+    def describe(self) -> dict[str, str]:
+        """The slices, too."""
+        return {**super().describe(), "panes": repr((self.slices.period, self.slices.cuts))}
+
+    def pattern(self, run: Any) -> Any:
+        """Slices that windows share."""
+        by_time = isinstance(self.slices.model, TimeWindows)
+        return Panes(run, ByTime(self.slices) if by_time else ByCount(self.slices))
+
+
+class WindowPartition(Farm):
+    """Each window on several workers: each has a part of it, and the parts are merged.
+
+    An operator that defines `emit_again` gets its tuples twice: the result of the whole window is
+    given back to the workers, which then send rows for their parts (synchronous reduce).
+
+    Args:
+        operator: one whose function is associative.
+        parts: into how many parts a window is cut; as many as there are workers, unless given.
+            With fewer, several windows are under way at once.
+        more: as for `Farm`.
+    """
+
+    wanted = "window partition"
+
+    def __init__(self, operator: Operator, *, parts: int | None = None, **more: Any) -> None:
+        super().__init__(operator, **more)
+        self.parts = self.workers if parts is None else _parts("WindowPartition", parts)
+
+    def pattern(self, run: Any) -> Any:
+        """Parts of each window."""
+        return Partition(run)
+
+
+class KeyFarm(Farm):
+    """The tuples of some keys on each worker, which has an operator of its own for them.
+
+    Args:
+        operator: any operator that keeps keys apart; graphs and joins, too.
+        order: "rows", all rows come out as the operator alone would send them; or "keys", only
+            those of one key do, which lets workers take whole batches with every operator. What
+            time, a punctuation or the end of the input sends comes worker by worker.
+        more: as for `Farm`.
+    """
+
+    wanted = "key"
+
+    def __init__(
+        self, operator: Operator, *, order: Literal["rows", "keys"] = "rows", **more: Any
+    ) -> None:
+        super().__init__(operator, **more)
+        if order not in ("rows", "keys"):
+            raise FarmError(f'KeyFarm(order={order!r}): no such order. Use "rows" or "keys".')
+        self.order = order
+
+    def describe(self) -> dict[str, str]:
+        """The workers, too: each has a state of its own."""
+        return {**super().describe(), "workers": str(self.workers)}
+
+    def open(self, start: Instant = 0, **options: Any) -> Any:
+        """Start the workers."""
+        from windowlib.farms.keyed import RunningKeys
+
+        return RunningKeys(self, start, **options)
+
+
+def farm(
+    operator: Operator, workers: int | None = None, *, heaviest: float = 0.0, **more: Any
+) -> Farm:
+    """The farm that fits an operator best; `choice` says why.
+
+    Args:
+        operator: any operator.
+        workers: how many workers; as many as the machine has cores, unless given.
+        heaviest: the share of the rows that have the most frequent key, if that is known.
+        more: options of the farm that is chosen.
+
+    >>> from operators import Aggregate, agg
+    >>> from windowlib import Sliding
+    >>> chosen = farm(Aggregate(Sliding(Count(60), every=Count(7)), high=agg.max("x")), workers=2)
+    >>> print(type(chosen).__name__, "-", chosen.choice.reason)
+    PaneFarm - its function is associative and windows overlap, so 17 slices make up a window \
+and each is computed once.
+    """
+    if not isinstance(operator, Operator):
+        raise FarmError(f"farm({operator!r}): not an operator. Pass one, such as Aggregate(...).")
+    choice = choose(operator, _workers(workers), heaviest=heaviest)
+    kinds: dict[Pattern, type[Farm]] = {
+        "key": KeyFarm,
+        "pane": PaneFarm,
+        "window partition": WindowPartition,
+    }
+    kind = kinds.get(choice.pattern, WindowFarm)
+    if kind is WindowFarm:
+        more["active"] = choice.pattern == "window active"
+        more["partials"] = choice.partials
+    return kind(operator, workers=workers, **more)
+
+
+def _workers(given: int | None) -> int:
+    """As many as said, or as there are cores for this process."""
+    return len(os.sched_getaffinity(0)) if given is None else given
+
+
+def _slices(model: Regular, panes: str | Count | Time) -> Slices:
+    if panes == "pairs":
+        return model.pairs()
+    if panes == "gcd":
+        return model.panes()
+    length = panes.micros if isinstance(panes, Time) else getattr(panes, "size", None)
+    fits = isinstance(panes, Time) == isinstance(model, TimeWindows) and bool(length)
+    found = _cut(model, length) if fits else None
+    if found is None:
+        kinds = "Time" if isinstance(model, TimeWindows) else "Count"
+        msg = (
+            f"PaneFarm(panes={panes!r}): windows of {model.size} every {model.slide} are not made "
+            f'of such panes. Use "pairs", "gcd", or a {kinds}(...) that divides both.'
+        )
+        raise FarmError(msg)
+    return found
+
+
+def _cut(model: Regular, length: Any) -> Slices | None:
+    """Slices of a length, if it divides size and slide."""
+    if model.size % length or model.slide % length:
+        return None
+    return Slices(model, model.size // length, model.slide // length, length)
+
+
+def _parts(kind: str, parts: int) -> int:
+    if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
+        raise FarmError(f"{kind}(parts={parts!r}): not a number of parts. Use 1 or more.")
+    return parts

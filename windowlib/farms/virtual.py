@@ -1,0 +1,137 @@
+"""A farm in virtual time: the real emitter, scheduler and collector, and workers that only count.
+
+Results are computed as ever, in this process; how long that takes is what a cost model says. So a
+farm can be watched with more workers than the machine has cores, and every run is the same.
+
+>>> from operators import Aggregate, agg
+>>> from windowlib import Count, Tumbling
+>>> from windowlib.farms import WindowFarm
+>>> import pyarrow as pa
+>>> total = Aggregate(Tumbling(Count(10)), total=agg.sum("x"))
+>>> batch = pa.record_batch({"x": list(range(10))})
+>>> def run(workers):
+...     arrivals = [(0.0, batch)] * 12
+...     return simulate(WindowFarm(total, workers=workers), arrivals, cost=lambda *_: 1.0)
+>>> run(1).end, run(4).end, run(12).end
+(12.0, 3.0, 1.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+from windowlib.farms.farm import Farm
+from windowlib.farms.pool import Answer
+from windowlib.farms.station import Job, Raised
+
+Cost = Callable[[str, Any], float]
+"""How long a task takes, in seconds, given its name and arguments."""
+
+
+class VirtualPool:
+    """Workers that take their time, but not ours."""
+
+    def __init__(self, workers: int, job: Job, *, cost: Cost) -> None:
+        self.now = 0.0
+        self.busy = [0.0] * workers
+        """How long each worker has worked."""
+        self._cost, self._free = cost, [0.0] * workers
+        self._stations = [job.station(job) for _ in range(workers)]
+        self._under_way: list[tuple[float, int, int, str, Any, int]] = []
+        self._count = count()
+
+    def send(self, worker: int, work: str, args: Any, oldest: int) -> None:
+        """A task begins when the worker has done those before it."""
+        took = self._cost(work, args)
+        self._free[worker] = max(self.now, self._free[worker]) + took
+        self.busy[worker] += took
+        if work in self._stations[worker].silent:
+            self._stations[worker].do(work, args, oldest)
+            return
+        done = (self._free[worker], next(self._count), worker, work, args, oldest)
+        heappush(self._under_way, done)
+
+    @property
+    def next(self) -> float | None:
+        """When the next task is done, if one is under way."""
+        return self._under_way[0][0] if self._under_way else None
+
+    def wait(self, *, block: bool) -> Iterator[Answer]:
+        """The next task that is done, if it is done by now; with `block`, time goes on to it."""
+        if self._under_way and (block or self._under_way[0][0] <= self.now):
+            time, _, worker, work, args, oldest = heappop(self._under_way)
+            self.now = max(self.now, time)
+            try:
+                yield Answer(worker, False, self._stations[worker].do(work, args, oldest))
+            except Exception as error:
+                yield Answer(worker, True, Raised.of(error))
+
+    def close(self) -> None:
+        """There is nothing to stop."""
+
+
+@dataclass
+class Report:
+    """What came of a run."""
+
+    end: float = 0.0
+    """When the last result came out."""
+    out: list[tuple[float, int, Any]] = field(default_factory=list)
+    """What came out: when, at which output, and the row, or None for a punctuation."""
+    entered: list[float] = field(default_factory=list)
+    """When each batch went in, which is later than it came if the farm had too much to do."""
+    busy: list[float] = field(default_factory=list)
+    """How long each worker worked."""
+
+    @property
+    def rows(self) -> list[Any]:
+        """The rows of the first output."""
+        return [row for _, port, row in self.out if port == 0 and row is not None]
+
+
+def simulate(
+    farm: Farm, arrivals: Iterable[tuple[float, Any]], cost: Cost, *, times: str | None = None
+) -> Report:
+    """Run a farm on batches that come at given times.
+
+    The clock of windows goes by when batches come, and not by when the farm gets to them.
+
+    Args:
+        farm: any farm.
+        arrivals: pairs of a time in seconds, which does not go back, and an Arrow batch, or a
+            punctuation as None.
+        cost: how long tasks take.
+        times: the column that says when each row came, if that was before its batch did.
+    """
+    report = Report()
+    run = farm.open(pool=lambda workers, job: VirtualPool(workers, job, cost=cost))
+    pool: VirtualPool = run.pool
+
+    def writers(port: int) -> Any:
+        return (
+            lambda row: report.out.append((pool.now, port, row)),
+            lambda: report.out.append((pool.now, port, None)),
+        )
+
+    for port in range(len(run.model.outputs)):
+        run.connect(port, *writers(port))
+    for time, batch in arrivals:
+        while (done := pool.next) is not None and done <= time:
+            run._pump(block=True)  # one task after the other, each at its time
+        pool.now = max(pool.now, time)
+        report.entered.append(pool.now)
+        if times is None or batch is None:
+            run.advance(time)
+        if batch is None:
+            run.punctuate()
+        else:
+            run.insert_batch(batch, times=times)
+        if times is not None:  # what ends now, after its last rows
+            run.advance(time)
+    run.finish()
+    report.end, report.busy = pool.now, pool.busy
+    return report

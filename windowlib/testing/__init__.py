@@ -1,0 +1,59 @@
+"""A kit for testing operators: scripts, transcripts, one answer everywhere, and contracts.
+
+Nothing here needs pytest or Hypothesis until it is used: `strategies` needs Hypothesis, and the
+fixtures come with pytest, which finds them by itself.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from windowlib.marks import advance, punct, restart, to
+    from windowlib.testing import strategies
+    from windowlib.testing.clocks import HandClock
+    from windowlib.testing.contracts import OperatorContract, SummarizerContract
+    from windowlib.testing.golden import assert_golden
+    from windowlib.testing.same import assert_same_everywhere
+    from windowlib.testing.scripts import Script, script
+    from windowlib.testing.transcripts import transcript
+
+_HOMES = {
+    "HandClock": "windowlib.testing.clocks",
+    "OperatorContract": "windowlib.testing.contracts",
+    "Script": "windowlib.testing.scripts",
+    "SummarizerContract": "windowlib.testing.contracts",
+    "advance": "windowlib.marks",
+    "assert_golden": "windowlib.testing.golden",
+    "assert_same_everywhere": "windowlib.testing.same",
+    "punct": "windowlib.marks",
+    "restart": "windowlib.marks",
+    "script": "windowlib.testing.scripts",
+    "to": "windowlib.marks",
+    "transcript": "windowlib.testing.transcripts",
+}
+__all__ = [
+    "HandClock",
+    "OperatorContract",
+    "Script",
+    "SummarizerContract",
+    "advance",
+    "assert_golden",
+    "assert_same_everywhere",
+    "punct",
+    "restart",
+    "script",
+    "strategies",
+    "to",
+    "transcript",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for; pytest loads this package in every run, also where nobody asks."""
+    if name == "strategies":
+        return import_module("windowlib.testing.strategies")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,363 @@
+"""Contracts: tests that the author of an operator, or of a summarizer, inherits.
+
+class TestSpread(OperatorContract):
+    operator = Spread(Tumbling(Count(2), by="symbol"))
+    rows = [{"symbol": "IBM", "price": price} for price in (190, 193, 191, 195)]
+
+pytest collects the subclass, because its name starts with Test. Without pytest, call the methods.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from windowlib.errors import OperatorError
+from windowlib.marks import Mark
+from windowlib.operator import Operator
+from windowlib.policies import Attribute
+from windowlib.summarizers import Summarizer
+from windowlib.testing.comparing import at, equal, first_difference, near, shown
+from windowlib.testing.driving import Drive
+from windowlib.testing.same import assert_same_everywhere
+from windowlib.testing.ways import LeftOut, Sent, Stream, as_arrow, plain, restarted, sent
+
+
+class Refused(Exception):  # noqa: N818 - what a reader of rows raises here, and nobody else
+    """What a reader raises that does not take a row."""
+
+
+def each(examples: Any, count: int, check: Callable[[Any], None]) -> None:
+    """Check one list of examples, or each that a Hypothesis strategy makes."""
+    if not hasattr(examples, "flatmap"):
+        check(list(examples))
+        return
+    from hypothesis import given, settings
+
+    def example(rows: Any) -> None:
+        check(rows)
+
+    settings(max_examples=count, deadline=None, database=None)(given(rows=examples)(example))()
+
+
+class OperatorContract:
+    """What every operator has to keep to; subclass it, and say which operator and which rows.
+
+    Attributes:
+        operator: the operator.
+        rows: its input, as for `replay`; or a Hypothesis strategy that makes such lists.
+        times: the column that says when a row arrives.
+        tolerance: by how much floats may differ.
+        examples: how many streams a strategy makes for each test.
+        silent: whether it is right that nothing comes out.
+    """
+
+    operator: ClassVar[Any] = None
+    rows: ClassVar[Any] = ()
+    times: ClassVar[Attribute | None] = None
+    tolerance: ClassVar[float] = 1e-9
+    examples: ClassVar[int] = 10
+    silent: ClassVar[bool] = False
+
+    def test_it_is_the_same_everywhere(self) -> None:
+        """In plain Python, with both engines, in batches, restarted, and in farms that fit."""
+        op = self._operator()
+        self._each(
+            lambda stream: assert_same_everywhere(
+                op, stream.items, times=self.times, tolerance=self.tolerance
+            )
+        )
+
+    def test_a_snapshot_may_be_taken_anywhere(self) -> None:
+        """Saved, pickled and restored before any item, it goes on as if nothing had happened."""
+
+        def check(stream: Stream) -> None:
+            expected = plain(stream)
+            for place in range(len(stream.items) + 1):
+                got = restarted(stream, [place])
+                self._compare(f"restarted before item {place + 1}", expected, got)
+
+        self._each(check)
+
+    def test_it_is_a_value(self) -> None:
+        """Pickled and read again, it is equal, looks the same, and does the same."""
+        op = self._operator()
+        try:
+            other = pickle.loads(pickle.dumps(op))
+        except Exception as error:
+            msg = f"{op!r}: it cannot be pickled ({error}). Give it what can be, no lambdas."
+            raise AssertionError(msg) from error
+        assert other == op, f"{op!r}: pickled and read again, it is another one: {other!r}"
+
+        def check(stream: Stream) -> None:
+            expected, got = plain(stream), plain(stream._replace(operator=other))
+            self._compare("pickled and read again", expected, got)
+
+        self._each(check)
+
+    def test_its_description_is_stable(self) -> None:
+        """A copy says the same of itself, and nothing that is another one tomorrow."""
+        op = self._operator()
+        said, again = op.describe(), op._rebuilt().describe()
+        assert said == again, f"{op!r}: a copy describes itself otherwise: {said} and {again}"
+        for name, text in said.items():
+            assert isinstance(text, str), f"{op!r}: describe()[{name!r}] is no text: {text!r}"
+            assert " at 0x" not in text, f"{op!r}: describe()[{name!r}] has an address: {text}"
+
+    def test_its_rows_are_as_its_schema_says(self) -> None:
+        """Where it says the columns of its outputs, all rows have those, of those types."""
+        op = self._operator()
+
+        def check(stream: Stream) -> None:
+            try:
+                arrowed = as_arrow(stream)
+            except LeftOut:
+                return
+            schemas = [
+                arrowed.tables[port].schema if port in arrowed.tables else None
+                for port in range(len(op.model.inputs))
+            ]
+            check_schemas(op, op.schemas(*schemas), plain(arrowed.rows()))
+
+        self._each(check)
+
+    def test_a_failure_leaves_a_state_to_go_on_from(self) -> None:
+        """If who reads a row fails, that comes out; a copy of the state then goes on the same."""
+
+        def check(stream: Stream) -> None:
+            count = sum(not isinstance(item, Mark) for _, item in plain(stream))
+            for number in sorted({0, count // 2, count - 1} & set(range(count))):
+                self._fail(stream, number)
+
+        self._each(check)
+
+    def test_it_leaves_its_rows_alone(self) -> None:
+        """The rows that come in are as they were, when all is done."""
+
+        def check(stream: Stream) -> None:
+            before = copy.deepcopy(list(stream.items))
+            plain(stream)
+            place = first_difference(before, stream.items, near(0))
+            assert place is None, (
+                f"{stream.operator!r}: it changes its input. It was {at(before, place)} and is "
+                f"{at(stream.items, place)}."
+            )
+
+        self._each(check)
+
+    def test_two_of_it_share_nothing(self) -> None:
+        """Two that run at the same time give what one gives."""
+
+        def check(stream: Stream) -> None:
+            expected = plain(stream)
+            one, other = stream.drive(), stream.drive()
+            for item in stream.items:
+                one.take([item])
+                other.take([item])
+            for drive in (one, other):
+                drive.finish()
+                self._compare("beside another one", expected, sent(drive.events))
+
+        self._each(check)
+
+    def test_it_explains_itself(self) -> None:
+        """`explain` says something, and names the operator."""
+        op = self._operator()
+        said = op.explain()
+        assert op.name in said, f"{op!r}: explain() does not name it: {said!r}"
+
+    def test_something_comes_out(self) -> None:
+        """The rows make it send something, or none of these tests says much."""
+        seen: list[int] = []
+        self._each(lambda stream: seen.append(len(plain(stream))))
+        assert self.silent or any(seen), (
+            f"{type(self).__name__}: nothing ever comes out of {self.operator!r}. Give more rows, "
+            f"or say silent = True."
+        )
+
+    # -- how --------------------------------------------------------------------------------------
+
+    def _operator(self) -> Operator:
+        if not isinstance(self.operator, Operator):
+            msg = (
+                f"{type(self).__name__}.operator = {self.operator!r}: not an operator. Say which "
+                f"one, as operator = Mine(Tumbling(Count(2)))."
+            )
+            raise OperatorError(msg)
+        return self.operator
+
+    def _each(self, check: Callable[[Stream], Any]) -> None:
+        op = self._operator()
+        each(self.rows, self.examples, lambda rows: check(Stream(op, rows, self.times)))
+
+    def _compare(self, how: str, expected: Sent, got: Sent) -> None:
+        place = first_difference(expected, got, near(self.tolerance))
+        assert place is None, (
+            f"{self.operator!r}: {how}, it differs at row {place + 1} of what comes out.\n"
+            f"  expected  {at(expected, place)}\n  got       {at(got, place)}"
+        )
+
+    def _fail(self, stream: Stream, number: int) -> None:
+        """Refuse the row of this number, once; compare what a copy of the state does then."""
+        drive, copied = Failing(stream, number), None
+        for place, item in enumerate(stream.items):
+            try:
+                drive.take([item])
+            except Refused:
+                copied = self._copy(drive, stream, stream.items[place + 1 :])
+                break
+        if copied is None:
+            return  # it came at the end of the input, after which there is nothing to go on with
+        seen = len(drive.events)
+        for item in stream.items[place + 1 :]:
+            drive.take([item])
+        drive.finish()
+        self._compare("restored after a failure", sent(drive.events)[seen:], copied)
+
+    def _copy(self, drive: Drive, stream: Stream, rest: Sequence[Any]) -> Sent:
+        assert drive.running is not None
+        other = stream.drive(start=drive.running.now)
+        other.take([])
+        assert other.running is not None
+        other.running.restore(pickle.loads(pickle.dumps(drive.running.snapshot())))
+        other.take(rest)
+        other.finish()
+        return sent(other.events)
+
+
+class Failing(Drive):
+    """A run whose reader refuses one row."""
+
+    def __init__(self, stream: Stream, number: int) -> None:
+        super().__init__(stream.operator, times=stream.times)
+        self._left = number
+
+    def _listeners(self, running: Any, name: str) -> Any:
+        row, mark = super()._listeners(running, name)
+
+        def picky(item: Any) -> None:
+            self._left -= 1
+            if self._left == -1:
+                raise Refused(shown(item))
+            row(item)
+
+        return picky, mark
+
+
+def check_schemas(operator: Operator, schemas: Sequence[Any], found: Sent) -> None:
+    """Refuse rows that have other columns, or other types, than the schema of their output."""
+    import pyarrow as pa
+
+    for port, schema in zip(operator.model.outputs, schemas, strict=True):
+        rows = [r for name, r in found if name == port.name and not isinstance(r, Mark)]
+        for row in rows if schema is not None else ():
+            whose = f"{operator!r}: the row {shown(row)} of {port.name!r}"
+            if extra := [name for name in row if name not in schema.names]:
+                msg = f"{whose} has {extra}, and its schema has only {schema.names}."
+                raise AssertionError(msg)
+            for field in schema:
+                if pa.types.is_null(field.type):
+                    continue  # a type that only the values tell
+                try:
+                    pa.array([row.get(field.name)], field.type)
+                except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                    msg = f"{whose} has no {field.type} in {field.name!r}: {error}"
+                    raise AssertionError(msg) from error
+
+
+class SummarizerContract:
+    """What every summarizer has to keep to.
+
+    Attributes:
+        summarizer: its class, or what makes one.
+        tuples: what goes in; or a Hypothesis strategy that makes such lists.
+        examples: how many lists a strategy makes for each test.
+    """
+
+    summarizer: ClassVar[Any] = None
+    tuples: ClassVar[Any] = ()
+    examples: ClassVar[int] = 20
+
+    def test_open_starts_afresh(self) -> None:
+        """One that is opened again is like a new one."""
+
+        def check(tuples: list[Any]) -> None:
+            used, fresh = self._filled(tuples), self._filled(tuples)
+            used.open(None)
+            for tuple_ in tuples:
+                used.insert(tuple_)
+            self._compare("opened again", fresh.value(), used.value())
+
+        self._each(check)
+
+    def test_reading_the_value_changes_nothing(self) -> None:
+        """Whether `value` is called after each tuple or at the end, it is the same."""
+
+        def check(tuples: list[Any]) -> None:
+            read = self._filled([])
+            for tuple_ in tuples:
+                read.insert(tuple_)
+                read.value()
+            self._compare("read after every tuple", self._filled(tuples).value(), read.value())
+
+        self._each(check)
+
+    def test_a_snapshot_may_be_taken_anywhere(self) -> None:
+        """Saved and pickled after any tuple, another one goes on from there."""
+
+        def check(tuples: list[Any]) -> None:
+            whole = self._filled(tuples).value()
+            for place in range(len(tuples) + 1):
+                state = self._filled(tuples[:place]).snapshot()
+                other = self._new()
+                other.restore(pickle.loads(pickle.dumps(state)))
+                for tuple_ in tuples[place:]:
+                    other.insert(tuple_)
+                self._compare(f"restored after {place} tuples", whole, other.value())
+
+        self._each(check)
+
+    def test_two_of_it_share_nothing(self) -> None:
+        """Two that are filled at the same time are as if each were alone."""
+
+        def check(tuples: list[Any]) -> None:
+            whole = copy.deepcopy(self._filled(tuples).value())  # before there are two
+            one, other = self._filled([]), self._filled([])
+            for tuple_ in tuples:
+                one.insert(tuple_)
+                other.insert(tuple_)
+            for each_ in (one, other):
+                self._compare("beside another one", whole, each_.value())
+
+        self._each(check)
+
+    # -- how --------------------------------------------------------------------------------------
+
+    def _new(self) -> Summarizer[Any]:
+        make = type(self).__dict__.get("summarizer", self.summarizer)
+        made = make() if callable(make) else make
+        if not isinstance(made, Summarizer):
+            msg = (
+                f"{type(self).__name__}.summarizer = {make!r}: it makes no Summarizer. Say which "
+                f"class, as summarizer = Longest."
+            )
+            raise OperatorError(msg)
+        return made
+
+    def _filled(self, tuples: Sequence[Any]) -> Summarizer[Any]:
+        made = self._new()
+        made.open(None)
+        for tuple_ in tuples:
+            made.insert(tuple_)
+        return made
+
+    def _each(self, check: Callable[[list[Any]], None]) -> None:
+        each(self.tuples, self.examples, check)
+
+    def _compare(self, how: str, expected: Any, got: Any) -> None:
+        assert equal(expected, got), (
+            f"{type(self).__name__}: {how}, its value is another one.\n"
+            f"  expected  {shown(expected)}\n  got       {shown(got)}"
+        )
