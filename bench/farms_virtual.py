@@ -105,9 +105,6 @@ def skew(scale: Scale) -> Iterator[Measure]:
         cap = min(n, 1 / p_max)
         label = f"B3 V p_max {p_max:g}, n = {n}: KP speed-up"
         yield from between(f"{label} / min(n, 1 / p_max)", found["KP"] / cap, 0.95, 1.05)
-        # Its worker has a share of the other keys, too.
-        share = p_max + (1 - p_max) / n
-        yield Measure(f"{label} / what the heaviest worker allows", found["KP"] * share, None, True)
         for name in ("WF", "PF"):
             label = f"B3 V p_max {p_max:g}, n = {n}: {name} speed-up / n"
             yield Measure(label, found[name] / n, 0.95, True)

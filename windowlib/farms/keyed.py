@@ -17,11 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.host import FIRST
-from windowlib.columnar.keys import Keys
 from windowlib.columnar.primitives import Array
 from windowlib.columnar.stamps import Stamps
 from windowlib.farms.chunks import Piece, Reader
-from windowlib.farms.mapping import key_shift
+from windowlib.farms.placing import Placement
 from windowlib.farms.pool import dumped
 from windowlib.farms.running import Failure, RunningFarm
 from windowlib.farms.schedule import Task
@@ -182,9 +181,7 @@ class RunningKeys(RunningFarm):
         super().__init__(farm, *args, **options)
         operator = farm.operator
         names = [operator.splits_by(port) for port in range(len(operator.model.inputs))]
-        self._names = [each or () for each in names]
-        self._keys = [Keys(each, len(each) > 1) if each else None for each in self._names]
-        self._owners = [np.empty(0, np.intp) for _ in names]
+        self._placement = Placement([each or () for each in names], farm.workers)
         self._local = operator.open(self._now / 1e6)
         n = farm.workers
         self._saved_states: list[bytes | None] = [None] * n
@@ -205,7 +202,7 @@ class RunningKeys(RunningFarm):
 
     def _batch(self, batch: Any, port: int, stamps: Stamps | None) -> None:
         workers = self.farm.workers
-        owners = self._owned(batch, port)
+        owners = self._placement.owners(batch, port)
         order = np.argsort(owners, kind="stable")
         numbers = pa.array(order.astype(np.int64))
         stored = batch.take(numbers).append_column(ROW, numbers)
@@ -223,20 +220,6 @@ class RunningKeys(RunningFarm):
             self._advance(int(stamps[-1]))
         self.throttle()
         self._release()
-
-    def _owned(self, batch: Any, port: int) -> Array:
-        """The worker of each row; without a key, all have the same share."""
-        keys, workers = self._keys[port], self.farm.workers
-        if keys is None:
-            shares: Array = np.arange(batch.num_rows) * workers // max(batch.num_rows, 1)
-            return shares
-        ids = keys.encode([batch.column(name) for name in self._names[port]])
-        known = len(self._owners[port])
-        if len(keys) > known:
-            new = [key_shift(key, workers) for key in keys.values(range(known, len(keys)))]
-            self._owners[port] = np.append(self._owners[port], np.array(new, np.intp))
-        found: Array = self._owners[port][ids]
-        return found
 
     def _punctuate(self, port: int) -> None:
         self._everybody("punctuate", port)
@@ -314,9 +297,10 @@ class RunningKeys(RunningFarm):
             self._save(worker)
         while len(self.scheduler):
             self._pump(block=True)
-        return list(self._saved_states)
+        return {"keys": self._placement.dump(), "workers": list(self._saved_states)}
 
     def _load(self, state: Any) -> None:
-        for worker, each in enumerate(state):
+        self._placement.load(state["keys"])
+        for worker, each in enumerate(state["workers"]):
             self._saved_states[worker] = each
             self.pool.send(worker, "restore", (each,), 0)
