@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windowlib.columnar.keys import Keys
+from windowlib.attributes import one_key
 from windowlib.columnar.primitives import Array, group
 from windowlib.columnar.stamps import Stamps
 from windowlib.errors import FarmError
 from windowlib.farms.chunks import Run, runs_of
+from windowlib.farms.keys import AnyKeys
 from windowlib.model import OperatorModel
 from windowlib.operator import Operator
 from windowlib.policies import Delta, Time
@@ -143,7 +144,7 @@ class Emitter(Operator):
 
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
-        self._numbers = dict(state)
+        self._numbers = {one_key(key): number for key, number in state}
 
 
 def _numbers(column: Any) -> Array:
@@ -189,7 +190,7 @@ class Numbering:
 
     spec: Spec
     columns: tuple[str, ...] = field(init=False)
-    keys: Keys | None = field(init=False, default=None)
+    keys: AnyKeys | None = field(init=False, default=None)
     counts: Array = field(init=False, default_factory=lambda: np.zeros(1, np.int64))
     """How many tuples of each partition have come."""
 
@@ -205,7 +206,7 @@ class Numbering:
         self.columns = tuple(dict.fromkeys((*by, *map(str, deltas))))
         if by:
             parts = self.spec.by if isinstance(self.spec.by, tuple) else (self.spec.by,)
-            self.keys = Keys(tuple(map(str, parts)), isinstance(self.spec.by, tuple))
+            self.keys = AnyKeys(tuple(map(str, parts)), isinstance(self.spec.by, tuple))
 
     def take(self, batch: pa.RecordBatch, base: int, stamps: Stamps | None = None) -> Layout:
         """How a batch is stored whose first row gets the number `base`; nothing counts yet.

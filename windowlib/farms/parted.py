@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from windowlib.attributes import one_key
 from windowlib.farms.chunks import Run
 from windowlib.farms.cuts import Cuts
 from windowlib.farms.emitter import Firing, Stretch
@@ -227,7 +228,7 @@ class Panes(Parted):
         """Take back what `saved` gave."""
         self._slices = {}
         for key, slices in state:
-            found = self._slices[key] = deque()
+            found = self._slices[one_key(key)] = deque()
             for id, lo, hi, runs, parts, left in slices:
                 found.append(slice_ := Slice(key, id, lo, hi, [tuple(run) for run in runs]))
                 slice_.parts, slice_.left = parts, left

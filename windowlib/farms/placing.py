@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heapreplace
 from typing import Any
@@ -11,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.attributes import one_key
-from windowlib.columnar.decline import Decline
-from windowlib.columnar.keys import Keys
 from windowlib.columnar.primitives import Array
+from windowlib.farms.keys import AnyKeys
 
 
 class Placement:
@@ -31,7 +29,7 @@ class Placement:
 
     def __init__(self, columns: Sequence[tuple[str, ...]], workers: int) -> None:
         self._columns = columns
-        self._tables = [Keys(names, len(names) > 1) if names else None for names in columns]
+        self._tables = [AnyKeys(names, len(names) > 1) if names else None for names in columns]
         self._owners: list[Array] = [np.empty(0, np.intp) for _ in columns]
         self._workers: dict[Any, int] = {}
         self._load: Array = np.zeros(workers, np.int64)
@@ -43,19 +41,6 @@ class Placement:
         if table is None:
             shares: Array = np.arange(batch.num_rows) * len(self._load) // max(batch.num_rows, 1)
             return shares
-        try:
-            found = self._by_number(table, columns, port)
-        except Decline:  # such as -0.0: keys that only Python compares
-            found = self._by_value(columns)
-        self._load += self._shares(found)
-        return found
-
-    def _shares(self, workers: Array) -> Array:
-        """How many rows each worker has, of those with these workers."""
-        found: Array = np.bincount(workers, minlength=len(self._load))
-        return found
-
-    def _by_number(self, table: Keys, columns: Sequence[Any], port: int) -> Array:
         ids, known = table.encode(columns), self._owners[port]
         if len(table) > len(known):
             keys = table.values(range(len(known), len(table)))
@@ -65,17 +50,17 @@ class Placement:
             new = [self._workers[key] for key in keys]
             self._owners[port] = np.append(known, np.array(new, np.intp))
         found: Array = self._owners[port][ids]
+        self._load += self._shares(found)
         return found
 
-    def _by_value(self, columns: Sequence[Any]) -> Array:
-        rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        keys = [_key(row) for row in rows]
-        self._place(Counter(keys).items(), self._load)
-        return np.array([self._workers[key] for key in keys], np.intp)
+    def _shares(self, workers: Array) -> Array:
+        """How many rows each worker has, of those with these workers."""
+        found: Array = np.bincount(workers, minlength=len(self._load))
+        return found
 
     def _place(self, counts: Iterable[tuple[Any, int]], load: Array) -> None:
-        """Give a worker to the keys without one; others, and the load so far, count as well."""
-        load, new = load.copy(), []
+        """Give a worker to the keys without one; those of other inputs have one."""
+        new = []
         for key, count in counts:
             if (worker := self._workers.get(key)) is None:
                 new.append((key, count))
@@ -94,15 +79,5 @@ class Placement:
 
     def load(self, state: list[Any]) -> None:
         """Take back what `dump` gave."""
-        self._workers = dict(state[0])
+        self._workers = {one_key(key): worker for key, worker in state[0]}
         self._load = np.array(state[1], np.int64)
-
-
-def _key(row: tuple[Any, ...]) -> Any:
-    """A key that a dict can hold; what it cannot, the operator of any worker will refuse."""
-    key = one_key(row if len(row) > 1 else row[0])
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key

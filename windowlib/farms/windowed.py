@@ -212,7 +212,7 @@ class RunningWindows(RunningFarm):
         self.schema, self.chunks.end = state["schema"], state["end"]
         if self.numbering.keys is not None and state["keys"]:
             types = [self.schema.field(name).type for name in self.numbering.keys.names]
-            self.numbering.keys.adopt(state["keys"], types)
+            self.numbering.keys.load(state["keys"], types)
         self._seen = state["seen"]
         self.numbering.counts = np.array(state["counts"], np.int64)
         self.pattern.load(state["pattern"])
