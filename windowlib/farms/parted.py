@@ -8,8 +8,8 @@ many parts as workers shall have of it.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -19,9 +19,11 @@ from windowlib.farms.emitter import Firing, Stretch
 from windowlib.farms.functions import reads_twice
 from windowlib.farms.running import Failure
 from windowlib.farms.schedule import Task
-from windowlib.farms.station import Raised
+from windowlib.farms.station import Own, Raised
 from windowlib.farms.windowed import Pattern, RunningWindows
 from windowlib.farms.work import Given
+
+NONE: Mapping[Any, Any] = {}
 
 
 class Slice:
@@ -45,13 +47,29 @@ class Window:
         self.firing, self.number, self.slices = firing, number, slices
         self.missing = 0
 
+    def parts(self, own: Mapping[tuple[Slice, int], Own] = NONE) -> list[Any]:
+        """What its slices have become, in order; what is yet to come by where it will be."""
+        return [
+            own.get((slice_, place), part)
+            for slice_ in self.slices
+            for place, part in enumerate(slice_.parts)
+        ]
+
+    def failed(self) -> Failure | None:
+        """The first part that could not be made."""
+        return next((part for part in self.parts() if isinstance(part, Failure)), None)
+
+
+Ready = tuple[Slice, int, list[Run], int]
+"""A part that is asked for: of which slice, the how-manieth, its rows, and how many."""
+
 
 class Parted(Pattern):
     """Base: windows made of slices."""
 
     def __init__(self, run: RunningWindows) -> None:
         super().__init__(run)
-        self._ready: list[tuple[Slice, int, list[Run], int]] = []
+        self._ready: list[Ready] = []
         self._twice = reads_twice(self.farm.operator)
         self._again_from: dict[int, int] = {}  # the oldest rows of windows that are read again
 
@@ -73,20 +91,44 @@ class Parted(Pattern):
         for at in range(0, len(ready), size):
             self._give(ready[at : at + size])
 
-    def _give(self, ready: Sequence[tuple[Slice, int, list[Run], int]]) -> None:
+    def _give(self, ready: Sequence[Ready]) -> None:
         runs = [run for _, _, own, _ in ready for run in own]
-        windows, at = [], 0
+        given, at = [], 0
         for slice_, _, _, size in ready:
-            windows.append(Given(slice_.key, at, at + size, self.run._now))
+            given.append(Given(slice_.key, at, at + size, self.run._now))
             at += size
         first = min((lo for lo, _ in runs), default=None)
+        windows = self._complete_with(ready)
 
         def received(found: Any) -> None:
+            failed = isinstance(found, Failure)
             for i, (slice_, place, _, _) in enumerate(ready):
-                self._came(slice_, place, found if isinstance(found, Failure) else found[i])
+                self._came(slice_, place, found if failed else found[0][i])
+            for i, window in enumerate(windows):
+                items = None if failed else found[1][i]
+                self._complete(window) if items is None else self._done(window, items)
 
-        args = (self.run.pieces(runs), windows)
+        own = {(slice_, place): Own(i) for i, (slice_, place, _, _) in enumerate(ready)}
+        closes = [(w.firing.key, w.parts(own), w.firing.now) for w in windows]
+        args = (self.run.pieces(runs), given, closes)
         self.run.put(Task("parts", args, first=first, then=received))
+
+    def _complete_with(self, ready: Sequence[Ready]) -> list[Window]:
+        """The windows that lack nothing but these parts: whoever makes them ends the windows, too.
+
+        That saves a second message, which is most of what a small window has to wait for.
+        """
+        made = Counter(slice_ for slice_, *_ in ready)
+        ends = [slice_ for slice_, parts in made.items() if parts == slice_.left]
+        lack = Counter(window for slice_ in ends for window in slice_.waiting)
+        found = {w for w, slices in lack.items() if slices == w.missing and not w.failed()}
+        if self._twice or not found:
+            return []
+        for slice_ in ends:
+            slice_.waiting = [window for window in slice_.waiting if window not in found]
+        for window in found:
+            window.missing = 0
+        return sorted(found, key=lambda window: window.number)
 
     def _came(self, slice_: Slice, place: int, part: Any) -> None:
         slice_.parts[place] = Failure(part.noted()) if isinstance(part, Raised) else part
@@ -121,10 +163,8 @@ class Parted(Pattern):
     def _complete(self, window: Window) -> None:
         if window.missing:
             return
-        parts = [part for slice_ in window.slices for part in slice_.parts]
-        failed = next((part for part in parts if isinstance(part, Failure)), None)
-        firing = window.firing
-        if failed is not None:
+        parts, firing = window.parts(), window.firing
+        if (failed := window.failed()) is not None:
             self._done(window, failed)
         elif self._twice:
             then = _then(self._again, window)
