@@ -1,8 +1,9 @@
 """The tuples of a farm: immutable Arrow chunks that all workers read, and nobody copies.
 
 A chunk is a file in memory (`/dev/shm` where there is one), written once and then mapped by
-whoever reads it. Rows have numbers, which go on from chunk to chunk. A window is a list of runs of
-numbers, `(lo, hi)`; what a worker needs to find them are *pieces*: chunk, first and last row in it.
+whoever reads it; a tiny one is read, which is cheaper. Rows have numbers, which go on from chunk
+to chunk. A window is a list of runs of numbers, `(lo, hi)`; what a worker needs to find them are
+*pieces*: chunk, first and last row in it.
 
     numbers    0 1 2 3 4 5 | 6 7 8 9 | 10 11 12 ...
     chunks     0             1         2
@@ -35,6 +36,8 @@ Piece = tuple[int, int, int]
 """The number of a chunk, and the rows `[lo, hi)` in it."""
 
 SHARED = Path("/dev/shm")
+SMALL = 1 << 13
+"""Bytes up to which it takes longer to map a chunk than to read it."""
 SPARSE = 4
 """A chunk is written anew when fewer than one in so many of its rows are still needed."""
 
@@ -122,11 +125,13 @@ class Chunks:
         """Write rows into a file; its number, and how long it is."""
         number = self._number
         self._number += 1
-        path = _path(self.folder, number)
-        with pa.OSFile(path, "wb") as sink:
-            with pa.ipc.new_stream(sink, batch.schema) as writer:
-                writer.write_batch(batch)
-            return number, sink.tell()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        data = sink.getvalue()
+        with open(_path(self.folder, number), "wb") as file:
+            file.write(data)
+        return number, data.size
 
     def pieces(self, runs: Iterable[Run]) -> list[Piece]:
         """Where the rows of runs are; runs ascend."""
@@ -221,7 +226,11 @@ def runs_of(numbers: Array) -> list[Run]:
 
 def _mapped(folder: str, number: int) -> pa.RecordBatch:
     """A chunk in the memory that all share; it is unmapped when nobody has it any more."""
-    return pa.ipc.open_stream(pa.memory_map(_path(folder, number))).read_next_batch()
+    path = _path(folder, number)
+    with open(path, "rb", buffering=0) as file:
+        data = file.read(SMALL)
+    source = pa.py_buffer(data) if len(data) < SMALL else pa.memory_map(path)
+    return pa.ipc.open_stream(source).read_next_batch()
 
 
 def _path(folder: str, number: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import signal
 import sys
@@ -22,6 +23,7 @@ def main(connection: Connection) -> None:
     pa.set_io_thread_count(1)
     job = pickle.loads(connection.recv_bytes())
     station = job.station(job)
+    gc.freeze()  # what is there now stays, and need not be looked at again and again
     tasks: SimpleQueue[bytes | None] = SimpleQueue()
     # Tasks are read all the time, so that nobody waits for a worker that waits for them.
     threading.Thread(target=_read, args=(connection, tasks), daemon=True).start()
