@@ -19,6 +19,7 @@ from windowlib.farms.emitter import Firing, Stretch
 from windowlib.farms.functions import reads_twice
 from windowlib.farms.running import Failure
 from windowlib.farms.schedule import Task
+from windowlib.farms.shares import Shares
 from windowlib.farms.station import Own, Raised
 from windowlib.farms.windowed import Pattern, RunningWindows
 from windowlib.farms.work import Given
@@ -75,14 +76,18 @@ class Parted(Pattern):
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def ask(self, slice_: Slice, parts: int = 1) -> None:
-        """Have a slice computed, in so many parts."""
-        size = slice_.hi - slice_.lo
-        cuts = [size * i // parts for i in range(parts + 1)]
-        pairs = [(a, b) for a, b in pairwise(cuts) if a < b]
-        slice_.left, slice_.parts = len(pairs), [None] * len(pairs)
-        for place, (a, b) in enumerate(pairs):
-            self._ready.append((slice_, place, _between(slice_.runs, a, b), b - a))
+    def ask(self, slice_: Slice) -> None:
+        """Have a slice computed, as a whole or in parts."""
+        sizes = self._sizes(slice_.hi - slice_.lo)
+        slice_.left, slice_.parts = len(sizes), [None] * len(sizes)
+        at = 0
+        for place, size in enumerate(sizes):
+            self._ready.append((slice_, place, _between(slice_.runs, at, at + size), size))
+            at += size
+
+    def _sizes(self, size: int) -> list[int]:
+        """How many tuples the parts of a slice have."""
+        return [size]
 
     def flush_full(self) -> None:
         """Give away the parts that were asked for: a few tasks for each worker."""
@@ -111,7 +116,7 @@ class Parted(Pattern):
         own = {(slice_, place): Own(i) for i, (slice_, place, _, _) in enumerate(ready)}
         closes = [(w.firing.key, w.parts(own), w.firing.now) for w in windows]
         args = (self.run.pieces(runs), given, closes)
-        self.run.put(Task("parts", args, first=first, then=received))
+        self.run.put(Task("parts", args, first=first, then=received, rows=at))
 
     def _complete_with(self, ready: Sequence[Ready]) -> list[Window]:
         """The windows that lack nothing but these parts: whoever makes them ends the windows, too.
@@ -206,6 +211,7 @@ class Panes(Parted):
     def __init__(self, run: RunningWindows, cuts: Cuts) -> None:
         super().__init__(run)
         self._cuts = cuts
+        self.shares = None if self.farm.policy is None else Shares(self.farm.policy())
         self._slices: dict[Any, deque[Slice]] = {}
 
     def arrived(self, stretches: Iterable[Stretch]) -> None:
@@ -217,7 +223,7 @@ class Panes(Parted):
                 slice_.hi = hi
                 _add(slice_.runs, (at, at + hi - lo))
                 if ends:
-                    self.ask(slice_, self.farm.parts)
+                    self.ask(slice_)
 
     def _slice(self, key: Any, id: Any, lo: int) -> Slice:
         """The open slice of a partition; another one begins a new slice, and ends the last."""
@@ -225,9 +231,22 @@ class Panes(Parted):
         if slices and slices[-1].id == id:
             return slices[-1]
         if slices and slices[-1].left == -1:
-            self.ask(slices[-1], self.farm.parts)
+            self.ask(slices[-1])
         slices.append(Slice(key, id, lo, lo, []))
         return slices[-1]
+
+    def _sizes(self, size: int) -> list[int]:
+        """About equal ones, or as large as the policy says."""
+        if self.shares is not None:
+            self.shares.look(self.run.pool.now)
+            return self.shares.cut(size)
+        parts = self.farm.parts
+        return [b - a for a, b in pairwise(size * i // parts for i in range(parts + 1)) if a < b]
+
+    def worked(self, worker: int, rows: int, seconds: float) -> None:
+        """Tell whoever decides how large parts are."""
+        if self.shares is not None:
+            self.shares.worked(worker, rows, seconds)
 
     def slices(self, firing: Firing) -> Iterator[Slice]:
         """Whole slices, and parts of those that are not whole in the window."""
@@ -242,7 +261,7 @@ class Panes(Parted):
             if not ends or (lo, hi) != (slice_.lo, slice_.hi):
                 slice_ = Slice(firing.key, None, lo, hi, firing.runs(lo, hi))
             if slice_.left == -1:
-                self.ask(slice_, self.farm.parts)
+                self.ask(slice_)
             yield slice_
 
     def oldest(self) -> int | None:

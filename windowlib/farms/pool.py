@@ -11,6 +11,7 @@ import pickle
 import select
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -30,6 +31,8 @@ class Answer(NamedTuple):
     worker: int
     failed: bool
     value: Any
+    seconds: float
+    """How long the worker worked on it."""
 
 
 class Died(NamedTuple):
@@ -82,6 +85,11 @@ class Pool:
         self._finalizer = weakref.finalize(self, _stop, self.processes)
 
     @property
+    def now(self) -> float:
+        """Seconds, since some time or other."""
+        return time.monotonic()
+
+    @property
     def pids(self) -> list[int]:
         """The numbers of the processes."""
         return [each.process.pid for each in self.processes]
@@ -98,13 +106,13 @@ class Pool:
     def _received(self, worker: int) -> Answer | Died:
         process = self.processes[worker]
         try:
-            failed, value = pickle.loads(process.connection.recv_bytes())
+            answer = pickle.loads(process.connection.recv_bytes())
         except (EOFError, OSError):
             self._ready.unregister(process.connection)
             code = process.stop()
             self.processes[worker] = self._started(worker)
             return Died(worker, code)
-        return Answer(worker, failed, value)
+        return Answer(worker, *answer)
 
     def _started(self, worker: int) -> Process:
         process = Process(self._job)

@@ -7,6 +7,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
@@ -47,10 +48,12 @@ def _read(connection: Connection, tasks: SimpleQueue[bytes | None]) -> None:
 
 
 def _answer(station: Any, work: str, args: Any, oldest: int) -> bytes:
+    start = time.perf_counter()
     try:
-        return pickle.dumps((False, station.do(work, args, oldest)), protocol=5)
+        found = station.do(work, args, oldest)
+        return pickle.dumps((False, found, time.perf_counter() - start), protocol=5)
     except Exception as error:
-        return pickle.dumps((True, Raised.of(error)), protocol=5)
+        return pickle.dumps((True, Raised.of(error), time.perf_counter() - start), protocol=5)
 
 
 if __name__ == "__main__":
