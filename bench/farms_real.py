@@ -143,9 +143,11 @@ def _wall(found: Mapping[str, list[Ran]]) -> dict[str, list[float]]:
     return {name: [each.seconds for each in runs] for name, runs in found.items()}
 
 
-def variant(farm: Farm, batch: pa.RecordBatch, times: str | None = None) -> Variant:
-    """A farm that gets a batch at once, a fifth of it before the clock runs."""
-    first = batch.num_rows // 5
+def variant(
+    farm: Farm, batch: pa.RecordBatch, times: str | None = None, warm: int | None = None
+) -> Variant:
+    """A farm that gets a batch at once, its first rows (a fifth) before the clock runs."""
+    first = batch.num_rows // 5 if warm is None else warm
 
     def feed(lo: int, hi: int) -> Feed:
         return lambda running: running.insert_batch(batch.slice(lo, hi - lo), times=times)
@@ -241,12 +243,13 @@ def models(scale: Scale, turns: float) -> Iterator[Measure]:
     """B8: workers that own windows, and workers that take the next one."""
     rate = 2000
     for millis, windows in ((50, 100), (10, 100)):
-        batch = timed(_stream(rate, scale))
+        full = rate * millis * windows // 1000  # rows until windows are full: to warm up with
+        batch = timed(Poisson(rate).arrivals(full + int(rate * scale.seconds)))
         spec = Sliding(Time(f"{millis * windows}ms"), every=Time(f"{millis}ms"))
-        op = Burn(spec, 2 * turns / (rate * millis * windows / 1000))
+        op = Burn(spec, 2 * turns / full)
         wanted = expected(Burn(spec), [batch], times="at")
         variants = {
-            name: variant(WindowFarm(op, workers=N, active=name == "active"), batch, "at")
+            name: variant(WindowFarm(op, workers=N, active=name == "active"), batch, "at", full)
             for name in ("agnostic", "active")
         }
         found = in_turn("B8", variants, dict.fromkeys(variants, wanted), scale.rounds)

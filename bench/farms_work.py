@@ -105,7 +105,8 @@ class Price:
             return each * _rows(args[0])
         if work in ("windows", "parts"):
             rows = sum(given.hi - given.lo for given in args[1])
-            return self.row * rows + (self.window * len(args[1]) if work == "windows" else 0.0)
+            ends = args[1] if work == "windows" else args[2]
+            return self.row * rows + self.window * len(ends)
         if work == "take":
             return self.row * _rows(args[1])
         if work == "close":

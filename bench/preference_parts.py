@@ -20,6 +20,7 @@ from windowlib import Count, Tumbling, replay
 from windowlib.columnar import dominance
 from windowlib.columnar.dominance import Points as Coordinates
 from windowlib.farms import WindowPartition
+from windowlib.farms.station import Own
 from windowlib.farms.virtual import simulate
 from windowlib.workload import Points
 
@@ -74,15 +75,26 @@ class Tests:
 
     def __call__(self, work: str, args: Any) -> float:
         if work == "finish":
-            return float(counted(lambda: self._merge(args[1])))
-        pieces, given = args
+            return float(counted(lambda: self._merge(args[1], [])))
+        pieces, given, windows = args
         rows = np.concatenate([np.arange(lo, hi) + c * self._chunk for c, lo, hi in pieces])
         parts = [self._points[:, rows[each.lo : each.hi]] for each in given]
-        return float(counted(lambda: [dominance.skyline(part) for part in parts]))
 
-    def _merge(self, parts: list[Any]) -> None:
-        """The parts of a window, one after the other."""
-        clouds = [np.stack([c.to_numpy() for c in part.rows.columns]) for part in parts]
+        def work_done() -> None:
+            made = [part[:, dominance.skyline(part)] for part in parts]
+            for _, merged, _ in windows:
+                self._merge(merged, made)
+
+        return float(counted(work_done))
+
+    def _merge(self, parts: list[Any], made: list[Coordinates]) -> None:
+        """The parts of a window, one after the other; some have just been made."""
+        clouds = [
+            made[part.at]
+            if isinstance(part, Own)
+            else np.stack([c.to_numpy() for c in part.rows.columns])
+            for part in parts
+        ]
         before = clouds[0]
         for cloud in clouds[1:]:
             left, right = dominance.merged(before, cloud)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,8 +33,10 @@ from windowlib import (
     PartitionCount,
     Punct,
     Sliding,
+    SlidingWindow,
     Time,
     Tumbling,
+    TumblingWindow,
     TupleCount,
 )
 from windowlib.columnar import host, rows, ticks
@@ -147,6 +151,28 @@ def test_batches_give_what_advancing_and_inserting_each_row_gives(specs):
 def test_a_failure_leaves_what_it_leaves_row_by_row(specs):
     ran = whatever_comes(specs, failing=True)
     assert ran["columnar"] > 0.4 * ran["batches"] > 0
+
+
+@pytest.mark.parametrize(
+    "spec", [Tumbling(Time("10s")), Sliding(Count(2), every=Time("10s")), Tumbling(Punct())]
+)
+def test_a_reader_of_firings_that_fails_without_saying_where_is_told_of_none_twice(spec):
+    told: list[int] = []
+
+    def fail(firings: Any) -> None:
+        told.append(len(firings))
+        raise RuntimeError("full")
+
+    kind: Any = SlidingWindow if isinstance(spec, Sliding) else TumblingWindow
+    window = kind(spec)
+    window._consumer = fail
+    window.insert_batch(pa.record_batch({"x": [1, 2, 3]}))
+    for now in (10, 20):
+        with pytest.raises(RuntimeError, match="full") if now == 10 else nullcontext():
+            window.punctuate() if isinstance(spec.evict, Punct) else window.advance(now)
+        window._consumer = lambda firings: told.append(10 * len(firings))
+    again = [10] if isinstance(spec, Sliding) else []  # which fires the same at the next tick
+    assert [1, *again] == told
 
 
 # -- exact instants -----------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from windowlib import (
     punct,
     replay,
 )
+from windowlib.control import AdaptivePid
 from windowlib.farms import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition
 from windowlib.farms.virtual import VirtualPool
 
@@ -135,12 +136,19 @@ WINDOWS: dict[str, Any] = {
     "count delta": lambda **by: Sliding(Count(4), every=Delta("ts", 2), **by),
 }
 
+
+def eager(workers: int) -> AdaptivePid:
+    """A policy that splits whatever is larger than what came before it."""
+    return AdaptivePid(workers, warmup=0, weight=1.0, patience=2)
+
+
 FARMS: dict[str, Any] = {
     "agnostic": WindowFarm,
     "active": lambda op, **more: WindowFarm(op, active=True, **more),
     "partials": lambda op, **more: WindowFarm(op, partials=True, **more),
     "pane": PaneFarm,
     "gcd panes in parts": lambda op, **more: PaneFarm(op, panes="gcd", parts=2, **more),
+    "panes by a policy": lambda op, **more: PaneFarm(op, parts=eager, **more),
     "partition": WindowPartition,
     "two parts": lambda op, **more: WindowPartition(op, parts=2, **more),
     "key": KeyFarm,

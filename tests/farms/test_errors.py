@@ -21,6 +21,7 @@ from windowlib import (
     Tumbling,
     WindowlibError,
 )
+from windowlib.control import PaneRoundRobin  # noqa: F401 - named in the table
 from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm  # noqa: F401
 from windowlib.farms.choice import choose  # noqa: F401 - named in the table
 from windowlib.farms.functions import Function  # noqa: F401 - named in the table
@@ -122,6 +123,11 @@ CASES = [
         'made of such panes. Use "pairs", "gcd", or a Count(...) that divides both.',
     ),
     ("PaneFarm(ten, parts=0)", "PaneFarm(parts=0): not a number of parts. Use 1 or more."),
+    (
+        "PaneFarm(ten, parts=PaneRoundRobin)",
+        "PaneFarm(parts=<class 'windowlib.control.panes.PaneRoundRobin'>): PaneRoundRobin has no "
+        "threshold to cut slices at. Use a number, Adaptive or AdaptivePid.",
+    ),
     (
         'KeyFarm(keyed, order="all")',
         'KeyFarm(order=\'all\'): no such order. Use "rows" or "keys".',

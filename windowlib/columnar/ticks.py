@@ -10,7 +10,7 @@ import numpy as np
 
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.engine import Engine, beat_of
-from windowlib.columnar.failed import failure_of
+from windowlib.columnar.failed import Failed, failure_of
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.stamps import HUGE, Stamps, stretches
 from windowlib.policies import Either, Time
@@ -118,7 +118,7 @@ class Ticks:
 
         Args:
             otherwise: how the event engine does it, to go on after a firing that failed.
-            failures: where exceptions of handlers go.
+            failures: where exceptions of handlers go, and of whoever else is told.
         """
         self._check_idle()
         engine, window = self.engine, self.window
@@ -128,12 +128,13 @@ class Ticks:
                 raise Decline("there is no partition to fire")
             engine.check_age(window._now)
             firings = engine.fire_all()
+            firings.rows = np.arange(len(firings))
+            failed = self._told(firings, failures)
         except Decline as reason:
             self.reason = str(reason)
             self.settle()
             return False
-        firings.rows = np.arange(len(firings))
-        if (failed := failure_of(self._tell, firings)) is not None:
+        if failed is not None:
             keys = firings.python_keys()
             self.settle()
             with Broken(keys[: failed.row], keys[failed.row], failed.error).in_place(window):
@@ -141,6 +142,19 @@ class Ticks:
         else:
             engine.commit_all()
         return True
+
+    def _told(self, firings: Firings, failures: list[Exception]) -> Failed | None:
+        """Tell of firings that time caused; which one failed, if anybody says so.
+
+        Who does not say which is told of none of them again: time goes on all the same.
+        """
+        try:
+            return failure_of(self._tell, firings)
+        except Decline:
+            raise
+        except Exception as error:
+            failures.append(error)
+            return None
 
 
 class Broken:

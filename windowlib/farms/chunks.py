@@ -1,8 +1,9 @@
 """The tuples of a farm: immutable Arrow chunks that all workers read, and nobody copies.
 
 A chunk is a file in memory (`/dev/shm` where there is one), written once and then mapped by
-whoever reads it. Rows have numbers, which go on from chunk to chunk. A window is a list of runs of
-numbers, `(lo, hi)`; what a worker needs to find them are *pieces*: chunk, first and last row in it.
+whoever reads it; a tiny one is read, which is cheaper. Rows have numbers, which go on from chunk
+to chunk. A window is a list of runs of numbers, `(lo, hi)`; what a worker needs to find them are
+*pieces*: chunk, first and last row in it.
 
     numbers    0 1 2 3 4 5 | 6 7 8 9 | 10 11 12 ...
     chunks     0             1         2
@@ -35,6 +36,8 @@ Piece = tuple[int, int, int]
 """The number of a chunk, and the rows `[lo, hi)` in it."""
 
 SHARED = Path("/dev/shm")
+SMALL = 1 << 13
+"""Bytes up to which it takes longer to map a chunk than to read it."""
 SPARSE = 4
 """A chunk is written anew when fewer than one in so many of its rows are still needed."""
 
@@ -86,6 +89,8 @@ class Chunks:
         """The number that the next row gets."""
         self.rows = 0
         """How many rows are held."""
+        self.oldest = 0
+        """The lowest number of a chunk that is still there, for readers to forget others."""
         self._number = 0
 
     def __enter__(self) -> Chunks:
@@ -102,11 +107,6 @@ class Chunks:
     def bytes(self) -> int:
         """How much memory they take."""
         return sum(chunk.size for chunk in self.chunks)
-
-    @property
-    def oldest(self) -> int:
-        """The lowest number of a chunk that is still there, for readers to forget others."""
-        return min((chunk.number for chunk in self.chunks), default=self._number)
 
     def append(self, batch: pa.RecordBatch) -> Chunk:
         """Write a batch; the number of its first row is `base`."""
@@ -125,10 +125,13 @@ class Chunks:
         """Write rows into a file; its number, and how long it is."""
         number = self._number
         self._number += 1
-        path = _path(self.folder, number)
-        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
-        return number, os.path.getsize(path)
+        data = sink.getvalue()
+        with open(_path(self.folder, number), "wb") as file:
+            file.write(data)
+        return number, data.size
 
     def pieces(self, runs: Iterable[Run]) -> list[Piece]:
         """Where the rows of runs are; runs ascend."""
@@ -149,9 +152,8 @@ class Chunks:
             if chunk.base + chunk.rows > oldest:
                 break
             os.unlink(_path(self.folder, chunk.number))
-            self.rows -= chunk.held
             gone += 1
-        del self.chunks[:gone]
+        self._keep(self.chunks[gone:])
 
     def thin(self, needed: Array) -> None:
         """Write chunks anew of which few rows are needed, or none; `needed` has all such numbers.
@@ -168,13 +170,16 @@ class Chunks:
                 os.unlink(_path(self.folder, chunk.number))
             else:
                 kept.append(chunk)
-        self.chunks, self.rows = kept, sum(chunk.held for chunk in kept)
+        self._keep(kept)
+
+    def _keep(self, chunks: list[Chunk]) -> None:
+        self.chunks, self.rows = chunks, sum(chunk.held for chunk in chunks)
+        self.oldest = min((chunk.number for chunk in chunks), default=self._number)
 
     def _thinned(self, chunk: Chunk, some: Array) -> Chunk:
-        with pa.memory_map(_path(self.folder, chunk.number)) as source:
-            batch = pa.ipc.open_file(source).get_batch(0)
-            places = some - chunk.base if chunk.kept is None else np.searchsorted(chunk.kept, some)
-            number, size = self.write(batch.take(pa.array(places)))
+        batch = _mapped(self.folder, chunk.number)
+        places = some - chunk.base if chunk.kept is None else np.searchsorted(chunk.kept, some)
+        number, size = self.write(batch.take(pa.array(places)))
         return Chunk(number, chunk.base, chunk.rows, size, some)
 
 
@@ -184,6 +189,7 @@ class Reader:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self._open: dict[int, pa.RecordBatch] = {}
+        self._oldest = 0
 
     def read(self, pieces: Sequence[Piece]) -> pa.RecordBatch:
         """The rows of pieces: one piece without a copy, several put together."""
@@ -192,14 +198,14 @@ class Reader:
     def _chunk(self, number: int) -> pa.RecordBatch:
         found = self._open.get(number)
         if found is None:
-            source = pa.memory_map(_path(self.folder, number))
-            found = self._open[number] = pa.ipc.open_file(source).get_batch(0)
+            found = self._open[number] = _mapped(self.folder, number)
         return found
 
     def forget(self, oldest: int) -> None:
         """Unmap the chunks before this one."""
-        for number in [each for each in self._open if each < oldest]:
-            del self._open[number]
+        if oldest != self._oldest:  # which is seldom, and there may be many
+            self._oldest = oldest
+            self._open = {n: chunk for n, chunk in self._open.items() if n >= oldest}
 
 
 def runs_of(numbers: Array) -> list[Run]:
@@ -216,6 +222,15 @@ def runs_of(numbers: Array) -> list[Run]:
     cuts = np.flatnonzero(np.diff(numbers) != 1) + 1
     starts, ends = numbers[np.append(0, cuts)], numbers[np.append(cuts - 1, len(numbers) - 1)] + 1
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def _mapped(folder: str, number: int) -> pa.RecordBatch:
+    """A chunk in the memory that all share; it is unmapped when nobody has it any more."""
+    path = _path(folder, number)
+    with open(path, "rb", buffering=0) as file:
+        data = file.read(SMALL)
+    source = pa.py_buffer(data) if len(data) < SMALL else pa.memory_map(path)
+    return pa.ipc.open_stream(source).read_next_batch()
 
 
 def _path(folder: str, number: int) -> Any:

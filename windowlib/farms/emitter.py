@@ -9,6 +9,7 @@ few runs. `INDEX` counts the tuples of a partition.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
 
 AT, INDEX, TIME = "_at", "_index", "_time"
+_at = itemgetter(AT)
 
 
 @dataclass(slots=True, eq=False)
@@ -107,9 +109,9 @@ class Emitter(Operator):
         self.fired.append(Firing(None, 0, 0, np.empty(0, np.int64), window._now, empty=True))
 
     def _read(self, window: Any, key: Any) -> None:
-        rows = list(window[key])
-        at = np.array([row[AT] for row in rows], np.int64)
-        self._fire(key, rows[0][INDEX] if rows else 0, at, window._now)
+        rows = window[key]
+        at = np.fromiter(map(_at, rows), np.int64)
+        self._fire(key, next(iter(rows))[INDEX] if len(at) else 0, at, window._now)
 
     def _fire(self, key: Any, first: int, at: Array, now: int) -> None:
         number = self._numbers.get(key, 0)

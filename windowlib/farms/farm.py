@@ -11,9 +11,11 @@ True
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Literal
 
+from windowlib.control import Adaptive
 from windowlib.durations import Instant
 from windowlib.errors import FarmError
 from windowlib.farms.choice import Choice, Pattern, choose
@@ -76,6 +78,8 @@ class Farm(Operator):
         self.limit = 4 * self.workers
         """How many tasks may be under way before rows have to wait."""
         self.parts = 1
+        self.policy: Callable[[], Adaptive] | None = None
+        """What makes the policy that decides how slices are cut, if one does."""
 
     def _chosen(self) -> Choice:
         return choose(self.operator, self.workers, pattern=self.wanted)
@@ -185,7 +189,9 @@ class PaneFarm(Farm):
         operator: one whose function is associative, over windows that follow count or time alone.
         panes: how slices are cut: "pairs", where a window starts or ends; "gcd", all of one
             length, the longest that fits; or that length, as Count(10) or Time("1s").
-        parts: into how many parts a slice is cut, for workers to share it.
+        parts: into how many parts a slice is cut, for workers to share it; or `Adaptive` or
+            `AdaptivePid` of `windowlib.control`, to have a large slice cut and a small one not.
+            Options are said with `partial(AdaptivePid, setpoint=0.8)`.
         more: as for `Farm`.
     """
 
@@ -196,7 +202,7 @@ class PaneFarm(Farm):
         operator: Operator,
         *,
         panes: Literal["pairs", "gcd"] | Count | Time = "pairs",
-        parts: int = 1,
+        parts: int | Callable[[int], Adaptive] = 1,
         **more: Any,
     ) -> None:
         super().__init__(operator, **more)
@@ -204,7 +210,10 @@ class PaneFarm(Farm):
         model = model_of(spec)  # type: ignore[arg-type]
         assert isinstance(model, Regular)
         self.slices = _slices(model, panes)
-        self.parts = _parts("PaneFarm", parts)
+        if callable(parts):
+            self.policy = _policy(parts, self.workers)
+        else:
+            self.parts = _parts("PaneFarm", parts)
 
     def describe(self) -> dict[str, str]:
         """The slices, too."""
@@ -339,3 +348,14 @@ def _parts(kind: str, parts: int) -> int:
     if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
         raise FarmError(f"{kind}(parts={parts!r}): not a number of parts. Use 1 or more.")
     return parts
+
+
+def _policy(parts: Callable[[int], Adaptive], workers: int) -> Callable[[], Adaptive]:
+    """What makes the policies of a farm, one for each run: they learn."""
+    if not isinstance(found := parts(workers), Adaptive):
+        msg = (
+            f"PaneFarm(parts={parts!r}): {type(found).__name__} has no threshold to cut slices "
+            f"at. Use a number, Adaptive or AdaptivePid."
+        )
+        raise FarmError(msg)
+    return partial(parts, workers)

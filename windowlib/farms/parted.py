@@ -8,8 +8,8 @@ many parts as workers shall have of it.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -20,9 +20,12 @@ from windowlib.farms.emitter import Firing, Stretch
 from windowlib.farms.functions import reads_twice
 from windowlib.farms.running import Failure
 from windowlib.farms.schedule import Task
-from windowlib.farms.station import Raised
+from windowlib.farms.shares import Shares
+from windowlib.farms.station import Own, Raised
 from windowlib.farms.windowed import Pattern, RunningWindows
 from windowlib.farms.work import Given
+
+NONE: Mapping[Any, Any] = {}
 
 
 class Slice:
@@ -46,26 +49,46 @@ class Window:
         self.firing, self.number, self.slices = firing, number, slices
         self.missing = 0
 
+    def parts(self, own: Mapping[tuple[Slice, int], Own] = NONE) -> list[Any]:
+        """What its slices have become, in order; what is yet to come by where it will be."""
+        return [
+            own.get((slice_, place), part)
+            for slice_ in self.slices
+            for place, part in enumerate(slice_.parts)
+        ]
+
+    def failed(self) -> Failure | None:
+        """The first part that could not be made."""
+        return next((part for part in self.parts() if isinstance(part, Failure)), None)
+
+
+Ready = tuple[Slice, int, list[Run], int]
+"""A part that is asked for: of which slice, the how-manieth, its rows, and how many."""
+
 
 class Parted(Pattern):
     """Base: windows made of slices."""
 
     def __init__(self, run: RunningWindows) -> None:
         super().__init__(run)
-        self._ready: list[tuple[Slice, int, list[Run], int]] = []
+        self._ready: list[Ready] = []
         self._twice = reads_twice(self.farm.operator)
         self._again_from: dict[int, int] = {}  # the oldest rows of windows that are read again
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def ask(self, slice_: Slice, parts: int = 1) -> None:
-        """Have a slice computed, in so many parts."""
-        size = slice_.hi - slice_.lo
-        cuts = [size * i // parts for i in range(parts + 1)]
-        pairs = [(a, b) for a, b in pairwise(cuts) if a < b]
-        slice_.left, slice_.parts = len(pairs), [None] * len(pairs)
-        for place, (a, b) in enumerate(pairs):
-            self._ready.append((slice_, place, _between(slice_.runs, a, b), b - a))
+    def ask(self, slice_: Slice) -> None:
+        """Have a slice computed, as a whole or in parts."""
+        sizes = self._sizes(slice_.hi - slice_.lo)
+        slice_.left, slice_.parts = len(sizes), [None] * len(sizes)
+        at = 0
+        for place, size in enumerate(sizes):
+            self._ready.append((slice_, place, _between(slice_.runs, at, at + size), size))
+            at += size
+
+    def _sizes(self, size: int) -> list[int]:
+        """How many tuples the parts of a slice have."""
+        return [size]
 
     def flush_full(self) -> None:
         """Give away the parts that were asked for: a few tasks for each worker."""
@@ -74,20 +97,44 @@ class Parted(Pattern):
         for at in range(0, len(ready), size):
             self._give(ready[at : at + size])
 
-    def _give(self, ready: Sequence[tuple[Slice, int, list[Run], int]]) -> None:
+    def _give(self, ready: Sequence[Ready]) -> None:
         runs = [run for _, _, own, _ in ready for run in own]
-        windows, at = [], 0
+        given, at = [], 0
         for slice_, _, _, size in ready:
-            windows.append(Given(slice_.key, at, at + size, self.run._now))
+            given.append(Given(slice_.key, at, at + size, self.run._now))
             at += size
         first = min((lo for lo, _ in runs), default=None)
+        windows = self._complete_with(ready)
 
         def received(found: Any) -> None:
+            failed = isinstance(found, Failure)
             for i, (slice_, place, _, _) in enumerate(ready):
-                self._came(slice_, place, found if isinstance(found, Failure) else found[i])
+                self._came(slice_, place, found if failed else found[0][i])
+            for i, window in enumerate(windows):
+                items = None if failed else found[1][i]
+                self._complete(window) if items is None else self._done(window, items)
 
-        args = (self.run.pieces(runs), windows)
-        self.run.put(Task("parts", args, first=first, then=received))
+        own = {(slice_, place): Own(i) for i, (slice_, place, _, _) in enumerate(ready)}
+        closes = [(w.firing.key, w.parts(own), w.firing.now) for w in windows]
+        args = (self.run.pieces(runs), given, closes)
+        self.run.put(Task("parts", args, first=first, then=received, rows=at))
+
+    def _complete_with(self, ready: Sequence[Ready]) -> list[Window]:
+        """The windows that lack nothing but these parts: whoever makes them ends the windows, too.
+
+        That saves a second message, which is most of what a small window has to wait for.
+        """
+        made = Counter(slice_ for slice_, *_ in ready)
+        ends = [slice_ for slice_, parts in made.items() if parts == slice_.left]
+        lack = Counter(window for slice_ in ends for window in slice_.waiting)
+        found = {w for w, slices in lack.items() if slices == w.missing and not w.failed()}
+        if self._twice or not found:
+            return []
+        for slice_ in ends:
+            slice_.waiting = [window for window in slice_.waiting if window not in found]
+        for window in found:
+            window.missing = 0
+        return sorted(found, key=lambda window: window.number)
 
     def _came(self, slice_: Slice, place: int, part: Any) -> None:
         slice_.parts[place] = Failure(part.noted()) if isinstance(part, Raised) else part
@@ -122,10 +169,8 @@ class Parted(Pattern):
     def _complete(self, window: Window) -> None:
         if window.missing:
             return
-        parts = [part for slice_ in window.slices for part in slice_.parts]
-        failed = next((part for part in parts if isinstance(part, Failure)), None)
-        firing = window.firing
-        if failed is not None:
+        parts, firing = window.parts(), window.firing
+        if (failed := window.failed()) is not None:
             self._done(window, failed)
         elif self._twice:
             then = _then(self._again, window)
@@ -167,6 +212,7 @@ class Panes(Parted):
     def __init__(self, run: RunningWindows, cuts: Cuts) -> None:
         super().__init__(run)
         self._cuts = cuts
+        self.shares = None if self.farm.policy is None else Shares(self.farm.policy())
         self._slices: dict[Any, deque[Slice]] = {}
 
     def arrived(self, stretches: Iterable[Stretch]) -> None:
@@ -178,7 +224,7 @@ class Panes(Parted):
                 slice_.hi = hi
                 _add(slice_.runs, (at, at + hi - lo))
                 if ends:
-                    self.ask(slice_, self.farm.parts)
+                    self.ask(slice_)
 
     def _slice(self, key: Any, id: Any, lo: int) -> Slice:
         """The open slice of a partition; another one begins a new slice, and ends the last."""
@@ -186,9 +232,22 @@ class Panes(Parted):
         if slices and slices[-1].id == id:
             return slices[-1]
         if slices and slices[-1].left == -1:
-            self.ask(slices[-1], self.farm.parts)
+            self.ask(slices[-1])
         slices.append(Slice(key, id, lo, lo, []))
         return slices[-1]
+
+    def _sizes(self, size: int) -> list[int]:
+        """About equal ones, or as large as the policy says."""
+        if self.shares is not None:
+            self.shares.look(self.run.pool.now)
+            return self.shares.cut(size)
+        parts = self.farm.parts
+        return [b - a for a, b in pairwise(size * i // parts for i in range(parts + 1)) if a < b]
+
+    def worked(self, worker: int, rows: int, seconds: float) -> None:
+        """Tell whoever decides how large parts are."""
+        if self.shares is not None:
+            self.shares.worked(worker, rows, seconds)
 
     def slices(self, firing: Firing) -> Iterator[Slice]:
         """Whole slices, and parts of those that are not whole in the window."""
@@ -203,7 +262,7 @@ class Panes(Parted):
             if not ends or (lo, hi) != (slice_.lo, slice_.hi):
                 slice_ = Slice(firing.key, None, lo, hi, firing.runs(lo, hi))
             if slice_.left == -1:
-                self.ask(slice_, self.farm.parts)
+                self.ask(slice_)
             yield slice_
 
     def oldest(self) -> int | None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import select
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.connection import Pipe
 from typing import Any, NamedTuple
 
 from windowlib.errors import FarmError
@@ -29,6 +31,8 @@ class Answer(NamedTuple):
     worker: int
     failed: bool
     value: Any
+    seconds: float
+    """How long the worker worked on it."""
 
 
 class Died(NamedTuple):
@@ -75,8 +79,15 @@ class Pool:
 
     def __init__(self, workers: int, job: Any) -> None:
         self._job = dumped(job)
-        self.processes = [Process(self._job) for _ in range(workers)]
+        self._ready = select.poll()
+        self._by: dict[int, int] = {}  # whose connection has which number
+        self.processes = [self._started(worker) for worker in range(workers)]
         self._finalizer = weakref.finalize(self, _stop, self.processes)
+
+    @property
+    def now(self) -> float:
+        """Seconds, since some time or other."""
+        return time.monotonic()
 
     @property
     def pids(self) -> list[int]:
@@ -89,19 +100,25 @@ class Pool:
 
     def wait(self, *, block: bool) -> Iterator[Answer | Died]:
         """What has come from workers since; if that is nothing and `block`, what comes next."""
-        by = {each.connection: worker for worker, each in enumerate(self.processes)}
-        for ready in wait(list(by), None if block else 0):
-            assert isinstance(ready, Connection)
-            yield self._received(by[ready], ready)
+        for number, _ in self._ready.poll(None if block else 0):
+            yield self._received(self._by[number])
 
-    def _received(self, worker: int, connection: Connection) -> Answer | Died:
+    def _received(self, worker: int) -> Answer | Died:
+        process = self.processes[worker]
         try:
-            failed, value = pickle.loads(connection.recv_bytes())
+            answer = pickle.loads(process.connection.recv_bytes())
         except (EOFError, OSError):
-            code = self.processes[worker].stop()
-            self.processes[worker] = Process(self._job)
+            self._ready.unregister(process.connection)
+            code = process.stop()
+            self.processes[worker] = self._started(worker)
             return Died(worker, code)
-        return Answer(worker, failed, value)
+        return Answer(worker, *answer)
+
+    def _started(self, worker: int) -> Process:
+        process = Process(self._job)
+        self._ready.register(process.connection, select.POLLIN)
+        self._by[process.connection.fileno()] = worker
+        return process
 
     def close(self) -> None:
         """Stop all workers."""

@@ -256,6 +256,9 @@ class RunningFarm(Running):
     def _end_batch(self) -> None:
         """Nothing may be held back any longer."""
 
+    def _worked(self, worker: int, rows: int, seconds: float) -> None:
+        """A worker has done a task."""
+
     def _died(self, worker: int) -> None:
         """A worker has been replaced."""
 
@@ -295,6 +298,7 @@ class RunningFarm(Running):
 
     def _answered(self, answer: Answer) -> None:
         task = self.scheduler.sent[answer.worker][0]
+        self._worked(answer.worker, task.rows, answer.seconds)
         self._send(self.scheduler.done(answer.worker))
         if task.then is not None:
             task.then(Failure(answer.value.noted()) if answer.failed else answer.value)

@@ -33,7 +33,7 @@ class Task:
         owner: the worker that must do it, or None.
         first: the number of the oldest row that it reads, so that rows are kept until it is done.
         then: called with the answer.
-        cost: how much work it is, where time is virtual.
+        rows: how many tuples it is for somebody who counts them.
     """
 
     work: str
@@ -41,7 +41,7 @@ class Task:
     owner: int | None = None
     first: int | None = None
     then: Callable[[Any], None] | None = None
-    cost: float = 0.0
+    rows: int = 0
     deaths: int = 0
 
 

@@ -24,6 +24,16 @@ Pieces: TypeAlias = Sequence[Piece] | pa.Schema
 """Where rows are; or, for an empty window, what columns rows have, as far as any have come."""
 
 
+class Own(NamedTuple):
+    """In place of a part: the how-manieth of those that the same task makes."""
+
+    at: int
+
+
+Close = tuple[Any, Sequence[Any], int]
+"""A window that ends: its key, its parts, and when it fired."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What a worker is told when it starts."""
@@ -80,9 +90,24 @@ class Station:
         filled.add(batch.slice(size))
         return [filled.fire(given)]
 
-    def parts(self, pieces: Pieces, given: Sequence[Given]) -> list[Any]:
-        """The results of slices, or of parts of a window."""
-        return _each(self.work.parts, self._read(pieces), given)
+    def parts(
+        self, pieces: Pieces, given: Sequence[Given], closes: Sequence[Close]
+    ) -> tuple[list[Any], list[list[Item] | Raised | None]]:
+        """The results of slices, or of parts of a window; and what windows send that end here."""
+        made = _each(self.work.parts, self._read(pieces), given)
+        return made, [self._closed(made, *close) for close in closes]
+
+    def _closed(
+        self, made: Sequence[Any], key: Any, parts: Sequence[Any], now: int
+    ) -> list[Item] | Raised | None:
+        """What a window sends; nothing is known if one of its parts could not be made."""
+        parts = [made[part.at] if isinstance(part, Own) else part for part in parts]
+        if any(isinstance(part, Raised) for part in parts):
+            return None
+        try:
+            return self.work.finish(key, parts, now)
+        except Exception as error:
+            return Raised.of(error)
 
     def finish(self, key: Any, parts: Sequence[Any], now: int) -> list[list[Item]]:
         """What a window sends that is made of parts."""

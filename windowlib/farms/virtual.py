@@ -41,7 +41,7 @@ class VirtualPool:
         """How long each worker has worked."""
         self._cost, self._free = cost, [0.0] * workers
         self._stations = [job.station(job) for _ in range(workers)]
-        self._under_way: list[tuple[float, int, int, str, Any, int]] = []
+        self._under_way: list[tuple[float, int, int, float, str, Any, int]] = []
         self._count = count()
 
     def send(self, worker: int, work: str, args: Any, oldest: int) -> None:
@@ -52,8 +52,8 @@ class VirtualPool:
         if work in self._stations[worker].silent:
             self._stations[worker].do(work, args, oldest)
             return
-        done = (self._free[worker], next(self._count), worker, work, args, oldest)
-        heappush(self._under_way, done)
+        end, number = self._free[worker], next(self._count)
+        heappush(self._under_way, (end, number, worker, took, work, args, oldest))
 
     @property
     def next(self) -> float | None:
@@ -63,12 +63,12 @@ class VirtualPool:
     def wait(self, *, block: bool) -> Iterator[Answer]:
         """The next task that is done, if it is done by now; with `block`, time goes on to it."""
         if self._under_way and (block or self._under_way[0][0] <= self.now):
-            time, _, worker, work, args, oldest = heappop(self._under_way)
+            time, _, worker, took, work, args, oldest = heappop(self._under_way)
             self.now = max(self.now, time)
             try:
-                yield Answer(worker, False, self._stations[worker].do(work, args, oldest))
+                yield Answer(worker, False, self._stations[worker].do(work, args, oldest), took)
             except Exception as error:
-                yield Answer(worker, True, Raised.of(error))
+                yield Answer(worker, True, Raised.of(error), took)
 
     def close(self) -> None:
         """There is nothing to stop."""

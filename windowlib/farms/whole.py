@@ -2,7 +2,7 @@
 
 Agnostic workers are given a window when it fires, whoever is free. Active workers have windows of
 their own, one in n of each partition, and are given the tuples as they come: what folds tuples one
-by one has done most of the work when the window fires.
+by one has done most of the work when the window fires. That is for windows by count.
 """
 
 from __future__ import annotations
@@ -70,10 +70,18 @@ class Active(Pattern):
 
     def arrived(self, stretches: Iterable[Stretch]) -> None:
         """Remember what came: which of it is in open windows is known when the others fired."""
-        schema = self.run.schema
-        assert schema is not None
-        if self.run.local.fills(schema):
+        if self._early():
             self._new += stretches
+
+    def _early(self) -> bool:
+        """Whether tuples go to the owners of their windows as they come.
+
+        Not where all tuples of a window are read at once, nor where windows go by time. Then an
+        owner has nothing that others have not, and a window is for whoever is free.
+        """
+        schema = self.run.schema
+        counted = isinstance(self.model, CountWindows)
+        return counted and schema is not None and self.run.local.fills(schema)
 
     def fired(self, firing: Firing, number: int) -> None:
         """Its owner gets what it does not have, and the word."""
@@ -81,7 +89,8 @@ class Active(Pattern):
         self._fired[firing.key] = firing.number + 1
         pieces, taken = self.run.pieces(firing.runs()), self._taken.pop(which, 0)
         args = (which, taken, pieces, Given(firing.key, 0, firing.hi - firing.lo, firing.now))
-        owner, first = self._owner(*which), int(firing.at[0]) if len(firing.at) else None
+        owner = self._owner(*which) if self._early() else None
+        first = int(firing.at[0]) if len(firing.at) else None
         then = self.run.receiver([number])
         self.run.put(Task("close", args, owner=owner, first=first, then=then))
 
@@ -106,8 +115,7 @@ class Active(Pattern):
         begin, end = stretch.first, stretch.first + stretch.size
         fired = self._fired.get(stretch.key, 0)
         model = self.model
-        if not isinstance(model, CountWindows):
-            return
+        assert isinstance(model, CountWindows)
         lowest = model.lowest or 0
         for w in range(max(model.first(begin), fired + lowest), model.last(end - 1) + 1):
             lo, hi = model.extent(w)

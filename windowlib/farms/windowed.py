@@ -130,6 +130,9 @@ class RunningWindows(RunningFarm):
     def _end_batch(self) -> None:
         self.pattern.flush()
 
+    def _worked(self, worker: int, rows: int, seconds: float) -> None:
+        self.pattern.worked(worker, rows, seconds)
+
     def _fired(self) -> None:
         """Give away what has fired."""
         emitter = self._emitter
@@ -239,6 +242,9 @@ class Pattern:
 
     def flush(self) -> None:
         """Nothing may be held back."""
+
+    def worked(self, worker: int, rows: int, seconds: float) -> None:
+        """A worker has done a task."""
 
     def oldest(self) -> int | None:
         """The oldest row that is needed beside those of the window and of tasks."""

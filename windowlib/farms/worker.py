@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import signal
 import sys
 import threading
+import time
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
@@ -22,6 +24,7 @@ def main(connection: Connection) -> None:
     pa.set_io_thread_count(1)
     job = pickle.loads(connection.recv_bytes())
     station = job.station(job)
+    gc.freeze()  # what is there now stays, and need not be looked at again and again
     tasks: SimpleQueue[bytes | None] = SimpleQueue()
     # Tasks are read all the time, so that nobody waits for a worker that waits for them.
     threading.Thread(target=_read, args=(connection, tasks), daemon=True).start()
@@ -45,10 +48,12 @@ def _read(connection: Connection, tasks: SimpleQueue[bytes | None]) -> None:
 
 
 def _answer(station: Any, work: str, args: Any, oldest: int) -> bytes:
+    start = time.perf_counter()
     try:
-        return pickle.dumps((False, station.do(work, args, oldest)), protocol=5)
+        found = station.do(work, args, oldest)
+        return pickle.dumps((False, found, time.perf_counter() - start), protocol=5)
     except Exception as error:
-        return pickle.dumps((True, Raised.of(error)), protocol=5)
+        return pickle.dumps((True, Raised.of(error), time.perf_counter() - start), protocol=5)
 
 
 if __name__ == "__main__":
