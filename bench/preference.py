@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import preference_disorder, preference_panes, preference_parts, preference_real
+from bench import (
+    preference_disorder,
+    preference_farm,
+    preference_panes,
+    preference_parts,
+    preference_real,
+)
 from bench.harness import Measure
 
 
@@ -22,13 +28,14 @@ def virtual() -> list[Measure]:
     return [
         *preference_parts.measured(),
         *preference_panes.measured(),
+        *preference_farm.virtual(),
         *preference_disorder.measured(),
     ]
 
 
 def real() -> list[Measure]:
-    """In one process, by its clock."""
-    return list(preference_real.measured())
+    """By the clock: in one process, and with two workers."""
+    return [*preference_real.measured(), *preference_farm.real()]
 
 
 OPTIONS: dict[str, Callable[[], list[Measure]]] = {"--virtual": virtual, "--real": real}

@@ -28,6 +28,7 @@ from bench import (
     operators,
     peers,
     preference_disorder,
+    preference_farm,
     preference_panes,
     preference_parts,
     preference_real,
@@ -309,6 +310,22 @@ def test_policies_and_parts_are_the_same_every_time():
     few = FEW_PANES._replace(seconds=3.0)
     assert list(preference_panes.measured(few)) == list(preference_panes.measured(few))
     assert list(preference_parts.measured(PARTS)) == list(preference_parts.measured(PARTS))
+
+
+def test_policies_in_a_farm_are_measured_after_its_rows_agree():
+    few = preference_farm.Scale(tuples=20, panes=60, workers=(2,), seeds=1, heavy=20, dims=2)
+    found = list(preference_farm.virtual(few))
+    assert {"B15"} == rows_of(found)
+    assert found == list(preference_farm.virtual(few))
+
+
+def test_a_policy_in_a_farm_of_processes_is_told_how_busy_they_are():
+    op = preference_farm.query(0.05, dims=2)
+    arrivals = preference_farm.stream("high", 20, 12, 0.05, dims=2, seed=0)
+    rows, seen = preference_farm._paced("steered", op, arrivals)
+    assert preference_farm.rows_of(op, arrivals) == rows
+    assert seen.worst > 0
+    assert seen.split >= 1
 
 
 def test_preference_queries_are_timed_after_they_agree():
