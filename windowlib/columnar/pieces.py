@@ -11,11 +11,28 @@ carries from earlier batches; the last may stay open.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 Places = npt.NDArray[np.intp]
+
+
+class Runs(Protocol):
+    """The rows of runs that are not side by side; some runs go on from what is carried."""
+
+    def sums(self, values: Any, before: Any) -> Any:
+        """The sums of whole numbers; None is 0 for all."""
+
+    def two_sums(self, values: Any, high: Any, low: Any) -> Any:
+        """The sums of floats as pairs, as `primitives.two_sums` has them."""
+
+    def largest(self, values: Any, before: Any) -> Any:
+        """The largest values."""
+
+    def smallest(self, values: Any, before: Any) -> Any:
+        """The smallest values."""
 
 
 @dataclass(slots=True)
@@ -41,6 +58,8 @@ class Pieces:
     """Closed subwindows in order of firing: pieces by number, then those of `bare`."""
     rows: Places
     """The row of the batch that fires each of them."""
+    runs: Runs | None = None
+    """Where rows lie as they came: those of each piece, which has a start and no end."""
 
     @property
     def fired_ids(self) -> Places:
@@ -77,6 +96,21 @@ class Grouped:
     def lengths(self) -> Places:
         """How many rows each partition has."""
         return np.diff(self.starts)
+
+    @property
+    def heads(self) -> Places:
+        """The place of the first row of each partition."""
+        return self.starts[:-1]
+
+    @property
+    def lasts(self) -> Places:
+        """The place of the last row of each partition."""
+        return self.starts[1:] - 1
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return int(self.starts[-1])
 
 
 def by_count(grouped: Grouped, carried: Places, size: int) -> Pieces:

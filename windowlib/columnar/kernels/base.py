@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.pieces import Runs
 from windowlib.columnar.primitives import sums
 from windowlib.folds import Fold
 
@@ -45,6 +46,14 @@ class Kernel:
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """The state of each run of places."""
+        raise NotImplementedError
+
+    def deals(self, values: Values) -> bool:
+        """Whether `dealt` can do for these values what `partial` does."""
+        return False
+
+    def dealt(self, values: Values, runs: Runs, before: Planes) -> Planes:
+        """The state of each run of rows that are not side by side, after what it goes on with."""
         raise NotImplementedError
 
     def merge(self, a: Planes, b: Planes) -> Planes:
@@ -94,9 +103,13 @@ def column(kind: pa.DataType, data: Array, valid: Array | None = None) -> pa.Arr
 
 def nulls(valid: Array | None, lo: Array, hi: Array) -> Plane:
     """How many values of each run are null."""
-    if valid is None or valid.all():
-        return None
-    return sums((~valid).astype(np.int64), lo, hi)
+    missing = nullity(valid)
+    return None if missing is None else sums(missing, lo, hi)
+
+
+def nullity(valid: Array | None) -> Array | None:
+    """1 for each null; None: there is none."""
+    return None if valid is None or valid.all() else (~valid).astype(np.int64)
 
 
 def totals(plane: Plane, lo: Array, hi: Array) -> Plane:
