@@ -2,6 +2,7 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,8 @@ def test_each_row_goes_to_the_open_run_of_its_partition(ids, size, carried):
         np.array(ids, np.int32), size, partitions, run, owner, before, first, closed, rows
     )
 
-    counts, opened, found, closings, expected = held.tolist(), {}, [], [], []
+    counts, opened = held.tolist(), dict[int, int]()
+    found, closings, expected = list[Any](), list[Any](), list[int]()
     for row, partition in enumerate(ids):
         if partition not in opened:
             opened[partition] = len(found)
@@ -78,7 +80,7 @@ def dealt(run):
 
 def pieces(run, values, carried):
     """The values of each run, with what is carried before those of one."""
-    found = [[] for _ in range(RUNS)]
+    found: list[list[Any]] = [[] for _ in range(RUNS)]
     found[GOES_ON] += carried
     for index, value in zip(run, values, strict=True):
         found[index].append(value)

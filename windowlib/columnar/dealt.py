@@ -99,12 +99,7 @@ def deal(engine: Engine, batch: pa.RecordBatch, size: int) -> tuple[Dealt, Piece
 
 
 def seats(number: Places, first: Places) -> Places:
-    """A place for each of some numbers: those of one number follow each other from `first` on.
-
-    >>> with primitives.use("numba"):
-    ...     seats(np.array([1, 0, 1]), np.array([10, 20])).tolist()
-    [20, 10, 21]
-    """
+    """A place for each of some numbers: those of one number follow each other from `first` on."""
     from windowlib.columnar import dealing
 
     places = np.empty(len(number), np.intp)
