@@ -16,6 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from windowlib.columnar.grouping import stable_order
+
 Places = npt.NDArray[np.intp]
 
 
@@ -254,8 +256,6 @@ def whole(grouped: Grouped, carried: Places) -> Pieces:
     return by_cuts(grouped, carried, NONE)
 
 
-DENSE = 32
-"""Of so many rows one fires, at least, where putting firings into place beats sorting them."""
 NONE: Places = np.empty(0, np.intp)
 
 
@@ -267,7 +267,7 @@ def _fired(pieces: Pieces, grouped: Grouped, *, last: bool) -> Pieces:
     if grouped.order is None and not len(pieces.bare):  # in order already
         pieces.rows = rows
         return pieces
-    order = sorted_rows(rows, int(grouped.starts[-1]))
+    order = stable_order(rows, grouped.size)
     pieces.fires, pieces.rows = pieces.fires[order], rows[order]
     return pieces
 
@@ -276,14 +276,5 @@ def fired_in_order(rows: Places, grouped: Grouped) -> tuple[Places | slice, Plac
     """The order of firings, which is that of the rows that cause them, and these rows."""
     if grouped.order is None:
         return slice(None), rows
-    order = sorted_rows(rows, len(grouped.order))
+    order = stable_order(rows, len(grouped.order))
     return order, rows[order]
-
-
-def sorted_rows(rows: Places, size: int) -> Places:
-    """The order of different rows of a batch of `size`."""
-    if len(rows) * DENSE < size:
-        return np.argsort(rows)
-    place = np.full(size, -1, np.intp)
-    place[rows] = np.arange(len(rows))
-    return place[place >= 0]

@@ -131,10 +131,15 @@ def whole(plane: Plane, like: Array, dtype: Any = np.int64) -> Array:
 
 def some(nulls: Plane, n: Array) -> Array | None:
     """Which runs of `n` rows have a value; None: all."""
-    if nulls is None and n.all():
+    if nulls is None and none_empty(n):
         return None
     known: Array = n > whole(nulls, n)
     return known
+
+
+def none_empty(n: Array) -> bool:
+    """Whether all sizes are above 0; one that is repeated without a copy is looked at once."""
+    return bool(n[:1].all() if n.strides == (0,) else n.all())
 
 
 def taken(planes: Planes, places: Any) -> Planes:
@@ -150,8 +155,8 @@ def side_by_side(a: Planes, b: Planes, *lengths: int) -> Planes:
             found.append(None)
             continue
         kind = (y if x is None else x).dtype
-        zeros = [np.zeros(length, kind) for length in lengths]
-        found.append(np.concatenate([zeros[0] if x is None else x, zeros[1] if y is None else y]))
+        both = [np.zeros(n, kind) if p is None else p for p, n in zip((x, y), lengths, strict=True)]
+        found.append(np.concatenate(both))
     return tuple(found)
 
 
