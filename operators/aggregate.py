@@ -138,6 +138,8 @@ class Aggregate(Parted):
         self._plan = self._planned()
         self._last: dict[Any, dict[Any, dict[str, Any]]] = {}
         self._latest = Latest(spec)
+        self._asked: Any = None
+        self._answer: Any = None
         self._register(spec)
 
     # -- building ---------------------------------------------------------------------------------
@@ -339,7 +341,10 @@ class Aggregate(Parted):
         assert spec is not None
         if given is None:
             return None
-        return output_schema(self.outputs, spec.by, self.group_by, given)
+        if given != self._asked:  # which is the same for every batch
+            self._answer = output_schema(self.outputs, spec.by, self.group_by, given)
+            self._asked = given
+        return self._answer
 
     def _aside(self, port: int, columns: Sequence[Any]) -> Any:
         return passed_on(*columns)

@@ -33,7 +33,7 @@ from windowlib import (
     WindowEvents,
     summarizers,
 )
-from windowlib.columnar import functions, host, store
+from windowlib.columnar import dealt, functions, host, store
 from windowlib.columnar.holistic import HOLISTIC
 from windowlib.columnar.kernels import KERNELS
 
@@ -48,6 +48,7 @@ def eager(monkeypatch):
     """Small batches are worth it, and what is kept is packed often."""
     monkeypatch.setattr(host, "WORTH", 1)
     monkeypatch.setattr(host, "SLICE", 40)
+    monkeypatch.setattr(dealt, "PARTITIONS_PER_ROW", 4)  # so that it is as before in the end
     monkeypatch.setattr(functions, "PACK", 60)
     monkeypatch.setattr(store, "ROOM", 64)
 
@@ -61,6 +62,7 @@ def share_taken(case: Callable[[Any], Log], examples: int) -> float:
     @given(st.data())
     def run(data: Any) -> None:
         host.SLICE = data.draw(st.sampled_from(SLICES))
+        dealt.PARTITIONS_PER_ROW = data.draw(st.sampled_from([0, 10**6]))
         log = case(data)
         taken["batches"] += log.batches
         taken["columnar"] += log.columnar

@@ -13,6 +13,7 @@ from windowlib.columnar.dumps import need, whole
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.keys import Keys
 from windowlib.columnar.ledger import Ledger
+from windowlib.columnar.numbering import Ids
 from windowlib.columnar.physical import plain_type
 from windowlib.columnar.pieces import NONE, Grouped, Places
 from windowlib.columnar.primitives import group
@@ -137,16 +138,20 @@ class Engine:
             self.ledger.grow(1)
             found = Grouped(None, np.zeros(1, np.intp), np.array([0, n], np.intp))
         else:
-            columns = []
-            for name in self.keys.names:
-                self.type_of(name)
-                columns.append(batch.column(self.schema.get_field_index(name)))
-            ids = self.keys.encode(columns)
-            self.ledger.grow(len(self.keys))
-            order, touched, starts = group(ids, len(self.keys))
+            order, touched, starts = group(self.numbered(self.keys, batch), len(self.keys))
             found = Grouped(order, touched, starts)
         self._evicts_none(found, n)
         return found
+
+    def numbered(self, keys: Keys, batch: pa.RecordBatch) -> Ids:
+        """The partition of each row of a batch, with room for those that are new."""
+        columns = []
+        for name in keys.names:
+            self.type_of(name)
+            columns.append(batch.column(self.schema.get_field_index(name)))
+        ids = keys.encode(columns)
+        self.ledger.grow(len(keys))
+        return ids
 
     def _evicts_none(self, grouped: Grouped, rows: int) -> None:
         """Refuse a batch in which a partition might be evicted."""
@@ -204,7 +209,7 @@ class Engine:
 
     def used(self, grouped: Grouped) -> None:
         """Note that the partitions of a batch were used, in the order of their last rows."""
-        ledger, touched, places = self.ledger, grouped.touched, grouped.starts[1:] - 1
+        ledger, touched, places = self.ledger, grouped.touched, grouped.lasts
         if self.together:  # then some may have no rows
             some = grouped.lengths > 0
             touched, places = touched[some], places[some]
@@ -212,7 +217,7 @@ class Engine:
         ledger.last[touched] = self.seen_rows + last
         if self.window._pe is not None:  # otherwise nobody asks when
             ledger.stamp[touched] = self.until if self.arrivals is None else self.arrivals[last]
-        self.seen_rows += int(grouped.starts[-1])
+        self.seen_rows += grouped.size
         self.advance(self.until)
 
     def step(self, usual: int) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowlib.columnar.groups import Groups
-from windowlib.columnar.kernels.base import Result
+from windowlib.columnar.kernels.base import Result, none_empty
 from windowlib.columnar.keys import Keys
 from windowlib.columnar.physical import gather
 from windowlib.columnar.pieces import NONE, Places
@@ -69,7 +69,7 @@ class Entries:
         self._owners: Places | slice = slice(None)
         self.counts = np.broadcast_to(np.intp(1), len(firings))
         """How many entries each firing has."""
-        if groups is not None or not firings.sizes.all():
+        if groups is not None or not none_empty(firings.sizes):
             whole = (firings.sizes > 0).astype(np.intp)
             self.counts = whole if groups is None else groups.counts
             self._owners = np.repeat(np.arange(len(firings)), self.counts)

@@ -46,6 +46,10 @@ class Function:
         """The result for each extent of places; nothing is carried."""
         raise NotImplementedError
 
+    def deals(self, values: Values) -> bool:
+        """Whether the rows of these values need not be side by side."""
+        return False
+
     def grow(self, size: int) -> None:
         """Make room for so many partitions."""
         raise NotImplementedError
@@ -104,19 +108,26 @@ class Partial(Function):
 
     def fold(self, values: Values, pieces: Pieces) -> tuple[Result, Any]:
         """Fold each piece, after what it goes on with."""
-        planes = self.joined(self.kernel.partial(values, pieces.starts, pieces.ends), pieces)
+        planes = self.planes(values, pieces)
         later = taken(planes, pieces.stays)
         if len(pieces.bare):
             bare = self.state.take(pieces.bare)
             planes = side_by_side(planes, bare, len(pieces.starts), len(pieces.bare))
         return self.kernel.finish(taken(planes, pieces.fires), pieces.fired_sizes), later
 
-    def joined(self, planes: Planes, pieces: Pieces) -> Planes:
+    def deals(self, values: Values) -> bool:
+        """Whether the kernel can do without a layout."""
+        return self.kernel.deals(values)
+
+    def planes(self, values: Values, pieces: Pieces) -> Planes:
         """The planes of pieces with what is carried merged into those that go on with it."""
         joins = pieces.joins
+        before = self.state.take(pieces.ids[joins])
+        if pieces.runs is not None:
+            return self.kernel.dealt(values, pieces.runs, before)
+        planes = self.kernel.partial(values, pieces.starts, pieces.ends)
         if not len(joins) or not planes:
             return planes
-        before = self.state.take(pieces.ids[joins])
         merged = self.kernel.merge(before, taken(planes, joins))
         return replaced(planes, joins, merged, len(pieces.starts))
 

@@ -12,7 +12,7 @@ from windowlib.columnar.dumps import lengths, numbers, packed, unpacked, whole
 from windowlib.columnar.functions import Function
 from windowlib.columnar.group_runs import GroupRuns
 from windowlib.columnar.groups import Groups, Runs, runs_of
-from windowlib.columnar.inputs import Sorted
+from windowlib.columnar.inputs import Inputs, Sorted
 from windowlib.columnar.keys import Keys
 from windowlib.columnar.pieces import Grouped, Pieces, Places
 from windowlib.columnar.slots import Slots
@@ -37,6 +37,10 @@ class GroupSummaries(Summaries):
         self.slots.members.grow(partitions)
 
     # -- batches ----------------------------------------------------------------------------------
+
+    def deal(self, inputs: Inputs) -> bool:
+        """Groups are runs of a layout."""
+        return False
 
     def fold(self, columns: Sorted, grouped: Grouped, pieces: Pieces) -> Found:
         """The groups of the pieces that fire."""

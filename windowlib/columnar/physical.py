@@ -74,6 +74,7 @@ def check_movable(kind: Any) -> None:
         raise Decline(f"Arrow cannot put values of {kind} in order") from error
 
 
+@lru_cache(maxsize=256)
 def word(kind: Any) -> npt.DTypeLike | None:
     """The numpy type of one value in an Arrow buffer; None: no number, or not one word."""
     types = pa.types

@@ -11,11 +11,30 @@ carries from earlier batches; the last may stay open.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from windowlib.columnar.grouping import stable_order
+
 Places = npt.NDArray[np.intp]
+
+
+class Runs(Protocol):
+    """The rows of runs that are not side by side; some runs go on from what is carried."""
+
+    def sums(self, values: Any, before: Any) -> Any:
+        """The sums of whole numbers; None is 0 for all."""
+
+    def two_sums(self, values: Any, high: Any, low: Any) -> Any:
+        """The sums of floats as pairs, as `primitives.two_sums` has them."""
+
+    def largest(self, values: Any, before: Any) -> Any:
+        """The largest values."""
+
+    def smallest(self, values: Any, before: Any) -> Any:
+        """The smallest values."""
 
 
 @dataclass(slots=True)
@@ -41,6 +60,8 @@ class Pieces:
     """Closed subwindows in order of firing: pieces by number, then those of `bare`."""
     rows: Places
     """The row of the batch that fires each of them."""
+    runs: Runs | None = None
+    """Where rows lie as they came: those of each piece, which has a start and no end."""
 
     @property
     def fired_ids(self) -> Places:
@@ -77,6 +98,21 @@ class Grouped:
     def lengths(self) -> Places:
         """How many rows each partition has."""
         return np.diff(self.starts)
+
+    @property
+    def heads(self) -> Places:
+        """The place of the first row of each partition."""
+        return self.starts[:-1]
+
+    @property
+    def lasts(self) -> Places:
+        """The place of the last row of each partition."""
+        return self.starts[1:] - 1
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return int(self.starts[-1])
 
 
 def by_count(grouped: Grouped, carried: Places, size: int) -> Pieces:
@@ -220,8 +256,6 @@ def whole(grouped: Grouped, carried: Places) -> Pieces:
     return by_cuts(grouped, carried, NONE)
 
 
-DENSE = 32
-"""Of so many rows one fires, at least, where putting firings into place beats sorting them."""
 NONE: Places = np.empty(0, np.intp)
 
 
@@ -233,7 +267,7 @@ def _fired(pieces: Pieces, grouped: Grouped, *, last: bool) -> Pieces:
     if grouped.order is None and not len(pieces.bare):  # in order already
         pieces.rows = rows
         return pieces
-    order = sorted_rows(rows, int(grouped.starts[-1]))
+    order = stable_order(rows, grouped.size)
     pieces.fires, pieces.rows = pieces.fires[order], rows[order]
     return pieces
 
@@ -242,14 +276,5 @@ def fired_in_order(rows: Places, grouped: Grouped) -> tuple[Places | slice, Plac
     """The order of firings, which is that of the rows that cause them, and these rows."""
     if grouped.order is None:
         return slice(None), rows
-    order = sorted_rows(rows, len(grouped.order))
+    order = stable_order(rows, len(grouped.order))
     return order, rows[order]
-
-
-def sorted_rows(rows: Places, size: int) -> Places:
-    """The order of different rows of a batch of `size`."""
-    if len(rows) * DENSE < size:
-        return np.argsort(rows)
-    place = np.full(size, -1, np.intp)
-    place[rows] = np.arange(len(rows))
-    return place[place >= 0]

@@ -32,6 +32,7 @@ __all__ = [
     "Places",
     "add_pairs",
     "chain",
+    "compiles",
     "gather",
     "group",
     "largest",
@@ -96,6 +97,11 @@ def _engine(module: ModuleType) -> ModuleType:
     except (ImportError, RuntimeError):  # not for this numpy, or no place for what it compiles
         ENGINE = "numpy"
         return module
+
+
+def compiles() -> bool:
+    """Whether loops over single rows are fast, because numba compiles them."""
+    return _engine(grouping) is not grouping
 
 
 def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:

@@ -32,6 +32,10 @@ COPY = 16
 BLOCK = 1 << 16
 
 
+# Partial sums of values below this stay finite.
+HUGE = 1e290
+
+
 def sums(values: Array, lo: Array, hi: Array) -> Array:
     """See `primitives.sums`; floats are added as a tree, pairs before pairs of pairs."""
     return _reduce(np.add, values.dtype.type(0), values, lo, hi)

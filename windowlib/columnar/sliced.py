@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from windowlib.columnar import stream
+from windowlib.columnar import primitives, stream
+from windowlib.columnar.dealt import MOST, deal, deals, seats
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.dumps import need, numbers
 from windowlib.columnar.engine import Engine
@@ -55,13 +56,17 @@ class SlicedEngine(Engine):
             if not isinstance(each, Partial):
                 raise Decline("a function of slices that needs all values")
             self.functions.append(each)
+        self._counts = self.every < MOST and not self.tail
         # The newest slice is the last of a row.
         self.history = [State(each.kernel, self.kept) for each in self.functions]
 
     def step(self, usual: int) -> int:
         """Without partitions, first what fills the window: from then on it is a stream."""
         left = self.window_size - int(self.ledger.taken[0]) if self.keys is None else 0
-        return left if left > 0 else super().step(usual)
+        if left > 0:
+            return left
+        # Rows that are dealt need not fit the cache, and carried slices are moved less often.
+        return usual * 4 if self._counts and primitives.compiles() else super().step(usual)
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -70,15 +75,23 @@ class SlicedEngine(Engine):
         if stream.ready(self, batch):
             firings, self.pending = stream.insert(self, batch)
             return firings
-        grouped = self.grouped(batch)
-        columns = Sorted(Inputs(batch), grouped.order)
-        pieces = self._slices(grouped)
+        inputs = Inputs(batch)
+        grouped, pieces = self._laid_out(batch, inputs)
+        columns = Sorted(inputs, grouped.order)
         windows = Windows(self, grouped, pieces)
         numbers = range(len(self.functions))
         folded = [self._fold(i, columns, pieces, windows) for i in numbers]
         values = [value for value, *_ in folded]
         self.pending = (grouped, pieces, windows, folded)
         return Firings(self.keys, windows.ids, windows.sizes, values, windows.rows)
+
+    def _laid_out(self, batch: pa.RecordBatch, inputs: Inputs) -> tuple[Grouped, Pieces]:
+        """The slices of a batch as pieces, with or without a layout."""
+        dealt = self._counts and deals(self, batch.num_rows)
+        if dealt and all(each.deals(inputs.read(each.attribute)) for each in self.functions):
+            return deal(self, batch, self.every)
+        grouped = self.grouped(batch)
+        return grouped, self._slices(grouped)
 
     def _slices(self, grouped: Grouped) -> Pieces:
         """The slices of a batch as pieces."""
@@ -98,7 +111,7 @@ class SlicedEngine(Engine):
         each.grow(self.ledger.size)
         history.grow(self.ledger.size)
         values = columns.read(each.attribute)
-        planes = each.joined(each.kernel.partial(values, pieces.starts, pieces.ends), pieces)
+        planes = each.planes(values, pieces)
         later = taken(planes, pieces.stays)
         side = windows.side(history.take(windows.old), taken(planes, windows.closed))
         combined = taken(each.kernel.combine(side, windows.lo, windows.hi), windows.order)
@@ -114,7 +127,7 @@ class SlicedEngine(Engine):
         ledger, touched = self.ledger, grouped.touched
         open_ids = pieces.ids[pieces.stays]
         fresh = ~ledger.alive[touched]
-        ledger.born[touched[fresh]] = self.seen_rows + grouped.rows(grouped.starts[:-1][fresh])
+        ledger.born[touched[fresh]] = self.seen_rows + grouped.rows(grouped.heads[fresh])
         ledger.alive[touched] = True
         for each, history, (_, later, side) in zip(
             self.functions, self.history, folded, strict=True
@@ -221,7 +234,7 @@ class Windows:
 
     def __init__(self, engine: SlicedEngine, grouped: Grouped, pieces: Pieces) -> None:
         ledger, touched, width = engine.ledger, grouped.touched, engine.kept
-        self.closed = pieces.fires  # in order of the layout
+        self.closed = pieces.fires  # in order of the layout, or in order of arrival
         number = pieces.number[self.closed]
         carried = ledger.closed[touched]
         self.fresh = np.bincount(number, minlength=len(touched))
@@ -232,10 +245,14 @@ class Windows:
         # Carried slices stand at the right end of their rows of history.
         self.old = ranges(touched * width + width - carried, carried)
         self._old_places = ranges(begins, carried)
-        self._new_places = ranges(begins + carried, self.fresh)
         self.counts = np.minimum(both, width)
         self.newest = ranges(ends - self.counts, self.counts)
         self.kept = ranges(touched * width + width - self.counts, self.counts)
+        self._first = begins + carried
+        if pieces.runs is None:
+            self._new_places = ranges(self._first, self.fresh)
+        else:
+            self._new_places = seats(number, self._first)
         self._triggers(engine, grouped, pieces, begins, number)
 
     def side(self, old: Planes, new: Planes) -> Planes:
@@ -261,18 +278,38 @@ class Windows:
         number: Places,
     ) -> None:
         """The closed slices that end a period, as extents; those that do not count are left out."""
-        ends = pieces.ends[self.closed]
-        arrived = (engine.ledger.taken[grouped.touched] - grouped.starts[:-1])[number] + ends
+        arrived = self._arrived(engine, grouped, pieces, number)
         fires = None
         if engine.tail:
             fires = arrived % engine.every == 0
         if not engine.partial:
             full = arrived >= engine.window_size
             fires = full if fires is None else fires & full
-        which = np.arange(len(ends)) if fires is None else np.flatnonzero(fires)
+        which = np.arange(len(number)) if fires is None else np.flatnonzero(fires)
         self.hi = self._new_places[which] + 1
         self.lo = np.maximum(self.hi - engine.kept, begins[number[which]])
-        self.order, self.rows = fired_in_order(grouped.rows(ends[which] - 1), grouped)
+        self.order, self.rows = self._in_order(grouped, pieces, which)
         which = which[self.order]
         self.ids = grouped.touched[number[which]]
         self.sizes = np.minimum(arrived[which], engine.window_size)
+
+    def _arrived(
+        self, engine: SlicedEngine, grouped: Grouped, pieces: Pieces, number: Places
+    ) -> Places:
+        """How many tuples its partition has taken when each slice closes."""
+        ledger, touched, every = engine.ledger, grouped.touched, engine.every
+        if pieces.runs is None:
+            before, ends = ledger.taken[touched] - grouped.starts[:-1], pieces.ends[self.closed]
+        else:  # then all slices have one size
+            before = ledger.taken[touched] - ledger.n[touched] - self._first * every
+            ends = (self._new_places + 1) * every
+        arrived: Places = before[number] + ends
+        return arrived
+
+    def _in_order(
+        self, grouped: Grouped, pieces: Pieces, which: Places
+    ) -> tuple[Places | slice, Places]:
+        """The order of triggers, and the rows that cause them."""
+        if pieces.runs is not None:  # they are in order
+            return slice(None), pieces.rows[which]
+        return fired_in_order(grouped.rows(pieces.ends[self.closed][which] - 1), grouped)

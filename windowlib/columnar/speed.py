@@ -28,9 +28,6 @@ SPANNED_DIGITS, DIGITS = 5.0, 20.0
 # The same for differences of running sums of integers.
 SPANNED_SUM, DIFFERENCE = 0.6, 2.5
 
-# Partial sums of values below this stay finite.
-HUGE = 1e290
-
 
 def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     """As `grouping.group`: count the rows of each id, then put each row in its place."""
@@ -142,7 +139,7 @@ def two_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
     """As `reduce.two_sums`."""
     if not len(lo) or reduce.one_sign(values):
         return sums(values, lo, hi), np.zeros(len(lo))
-    if not max(values.max(), -values.min()) < HUGE:  # or NaN, or infinite
+    if not max(values.max(), -values.min()) < reduce.HUGE:  # or NaN, or infinite
         return reduce.two_sums(values, lo, hi)
     shape = _Shape(lo, hi)
     together = (SPANNED_PAIR, SLIDING_PAIR) if shape.ascends else (SPANNED_DIGITS, DIGITS)

@@ -52,29 +52,30 @@ def insert(engine: SlicedEngine, batch: pa.RecordBatch) -> tuple[Firings, Stream
     """All triggers of a batch, and what it changes."""
     inputs, every, size = Inputs(batch), engine.every, batch.num_rows
     carried = int(engine.ledger.n[0])
-    ends = np.arange(every - carried, size + 1, every)
-    open_size = (carried + size) % every
-    sizes = np.broadcast_to(np.intp(engine.window_size), len(ends))
+    rows = np.arange(every - carried - 1, size, every)  # those that end a slice
+    closing, open_size = len(rows), (carried + size) % every
+    sizes = np.broadcast_to(np.intp(engine.window_size), closing)
     found, streamed = [], Streamed(size, open_size, [], [])
     for each, history in zip(engine.functions, engine.history, strict=True):
         values = inputs.read(each.attribute)
-        planes = _planes(each, values, ends, size, carried)
-        closed = taken(planes, slice(0, len(ends)))
-        streamed.later.append(taken(planes, slice(len(ends), None)))
-        side = side_by_side(_carried(history, engine.kept), closed, engine.kept, len(ends))
+        planes = _planes(each, values, rows, size, carried)
+        closed = taken(planes, slice(0, closing))
+        streamed.later.append(taken(planes, slice(closing, None)))
+        side = side_by_side(_carried(history, engine.kept), closed, engine.kept, closing)
         # A window begins one slice after the window before it: the oldest carried one is in none.
-        windows, size_ = taken(side, slice(1, None)), engine.kept + len(ends) - 1
+        windows, size_ = taken(side, slice(1, None)), engine.kept + closing - 1
         combined = each.kernel.slide(windows, size_, engine.kept)
         found.append(each.kernel.finish(combined, sizes))
         streamed.newest.append(taken(side, slice(-engine.kept, None)))
-    ids = np.broadcast_to(np.intp(0), len(ends))
-    return Firings(None, ids, sizes, found, ends - 1), streamed
+    ids = np.broadcast_to(np.intp(0), closing)
+    return Firings(None, ids, sizes, found, rows), streamed
 
 
-def _planes(each: Partial, values: Values, ends: Places, size: int, carried: int) -> Planes:
-    """The planes of the slices of a batch; the last may be open."""
-    if not carried and len(ends) == size:
+def _planes(each: Partial, values: Values, rows: Places, size: int, carried: int) -> Planes:
+    """The planes of the slices of a batch, which end with some rows; the last may be open."""
+    if not carried and len(rows) == size:
         return each.kernel.singles(values)
+    ends = rows + 1
     stops = ends if len(ends) and ends[-1] == size else np.append(ends, size)
     starts = np.append(0, stops[:-1])
     planes = each.kernel.partial(values, starts, stops)

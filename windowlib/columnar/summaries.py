@@ -10,7 +10,7 @@ import numpy as np
 from windowlib.columnar.dumps import need
 from windowlib.columnar.functions import Function
 from windowlib.columnar.groups import Groups
-from windowlib.columnar.inputs import Sorted
+from windowlib.columnar.inputs import Inputs, Sorted
 from windowlib.columnar.kernels.base import Result
 from windowlib.columnar.pieces import Grouped, Pieces, Places
 
@@ -32,6 +32,10 @@ class Summaries:
         """Make room for so many partitions."""
         for each in self.functions:
             each.grow(partitions)
+
+    def deal(self, inputs: Inputs) -> bool:
+        """Whether all functions can do without a layout."""
+        return all(each.deals(inputs.read(each.attribute)) for each in self.functions)
 
     def fold(self, columns: Sorted, grouped: Grouped, pieces: Pieces) -> Found:
         """The values of the pieces that fire."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.closings import Carried, Closings, by_lapse, by_ticks, with_others
+from windowlib.columnar.dealt import MOST, deal, deals
 from windowlib.columnar.decline import Decline
 from windowlib.columnar.deltas import DeltaColumn
 from windowlib.columnar.engine import Engine
@@ -47,6 +48,7 @@ class TumblingEngine(Engine):
             self.delta = DeltaColumn(evict, self.type_of(evict.attribute))
             self.ledger.set_dtype("ref", self.delta.dtype)
         self.summaries = self._summaries(window._factory)
+        self._counts = 0 < self.size < MOST and not self.lapse
 
     def _summaries(self, plan: Any) -> Summaries:
         """What keeps the state of a plan, once a partition or once a group."""
@@ -94,15 +96,23 @@ class TumblingEngine(Engine):
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All flushes of a batch; `commit` makes it so."""
-        inputs = Inputs(batch)
-        grouped = self.grouped(batch)
-        columns = Sorted(inputs, grouped.order)
-        pieces, references = self._pieces(grouped, columns)
+        grouped, columns, pieces, references = self._laid_out(batch, Inputs(batch))
         self.summaries.grow(self.ledger.size)
         values, groups = self.summaries.fold(columns, grouped, pieces)
         self.pending = (grouped, pieces, references)
         ids, sizes = pieces.fired_ids, pieces.fired_sizes
         return Firings(self.keys, ids, sizes, values, pieces.rows, groups)
+
+    def _laid_out(
+        self, batch: pa.RecordBatch, inputs: Inputs
+    ) -> tuple[Grouped, Sorted, Pieces, Any]:
+        """The pieces of a batch, the columns they are of, and the references at its end."""
+        if self._counts and deals(self, batch.num_rows) and self.summaries.deal(inputs):
+            dealt, pieces = deal(self, batch, self.size)
+            return dealt, Sorted(inputs, None), pieces, None
+        grouped = self.grouped(batch)
+        columns = Sorted(inputs, grouped.order)
+        return grouped, columns, *self._pieces(grouped, columns)
 
     def _pieces(self, grouped: Grouped, columns: Sorted) -> tuple[Pieces, Any]:
         if (closings := self._closed(grouped)) is not None:

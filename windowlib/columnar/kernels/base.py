@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from windowlib.columnar.columns import Column
 from windowlib.columnar.decline import Decline
+from windowlib.columnar.pieces import Runs
 from windowlib.columnar.primitives import sums
 from windowlib.folds import Fold
 
@@ -45,6 +46,14 @@ class Kernel:
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """The state of each run of places."""
+        raise NotImplementedError
+
+    def deals(self, values: Values) -> bool:
+        """Whether `dealt` can do for these values what `partial` does."""
+        return False
+
+    def dealt(self, values: Values, runs: Runs, before: Planes) -> Planes:
+        """The state of each run of rows that are not side by side, after what it goes on with."""
         raise NotImplementedError
 
     def merge(self, a: Planes, b: Planes) -> Planes:
@@ -94,9 +103,13 @@ def column(kind: pa.DataType, data: Array, valid: Array | None = None) -> pa.Arr
 
 def nulls(valid: Array | None, lo: Array, hi: Array) -> Plane:
     """How many values of each run are null."""
-    if valid is None or valid.all():
-        return None
-    return sums((~valid).astype(np.int64), lo, hi)
+    missing = nullity(valid)
+    return None if missing is None else sums(missing, lo, hi)
+
+
+def nullity(valid: Array | None) -> Array | None:
+    """1 for each null; None: there is none."""
+    return None if valid is None or valid.all() else (~valid).astype(np.int64)
 
 
 def totals(plane: Plane, lo: Array, hi: Array) -> Plane:
@@ -118,10 +131,15 @@ def whole(plane: Plane, like: Array, dtype: Any = np.int64) -> Array:
 
 def some(nulls: Plane, n: Array) -> Array | None:
     """Which runs of `n` rows have a value; None: all."""
-    if nulls is None and n.all():
+    if nulls is None and none_empty(n):
         return None
     known: Array = n > whole(nulls, n)
     return known
+
+
+def none_empty(n: Array) -> bool:
+    """Whether all sizes are above 0; one that is repeated without a copy is looked at once."""
+    return bool(n[:1].all() if n.strides == (0,) else n.all())
 
 
 def taken(planes: Planes, places: Any) -> Planes:
@@ -137,8 +155,8 @@ def side_by_side(a: Planes, b: Planes, *lengths: int) -> Planes:
             found.append(None)
             continue
         kind = (y if x is None else x).dtype
-        zeros = [np.zeros(length, kind) for length in lengths]
-        found.append(np.concatenate([zeros[0] if x is None else x, zeros[1] if y is None else y]))
+        both = [np.zeros(n, kind) if p is None else p for p, n in zip((x, y), lengths, strict=True)]
+        found.append(np.concatenate(both))
     return tuple(found)
 
 

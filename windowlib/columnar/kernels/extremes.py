@@ -19,6 +19,7 @@ from windowlib.columnar.kernels.base import (
     added,
     column,
     data_of,
+    nullity,
     nulls,
     physical,
     plain_places,
@@ -26,6 +27,7 @@ from windowlib.columnar.kernels.base import (
     totals,
     whole,
 )
+from windowlib.columnar.pieces import Runs
 from windowlib.columnar.primitives import largest, slide, smallest, sums
 from windowlib.folds import Fold
 
@@ -48,16 +50,31 @@ class Extreme(Kernel):
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """The best of each run."""
-        (values_,) = values
-        data, odd = data_of(values_), None
-        if values_.valid is not None:
-            data = np.where(values_.valid, data, self.worst)
+        data, odd = self._numbers(values[0])
+        nans = None if odd is None else sums(odd, lo, hi)
+        return type(self).best(data, lo, hi), nulls(values[0].valid, lo, hi), nans
+
+    def deals(self, values: Values) -> bool:
+        """The best can be told in any order."""
+        return True
+
+    def dealt(self, values: Values, runs: Runs, before: Planes) -> Planes:
+        """The best of each run, and of what it goes on with."""
+        data, odd = self._numbers(values[0])
+        best, left, nans = before
+        found = (runs.largest if self.nan_wins else runs.smallest)(data, best)
+        return found, runs.sums(nullity(values[0].valid), left), runs.sums(odd, nans)
+
+    def _numbers(self, values: Column) -> tuple[Array, Array | None]:
+        """The values, the worst there is for null and NaN; and, if there is any, NaN as 1."""
+        data = data_of(values)
+        if values.valid is not None:
+            data = np.where(values.valid, data, self.worst)
         # The largest of values with a NaN is NaN: one look at all tells whether there is any.
-        if self.floating and len(data) and np.isnan(data.max()):
-            odd = np.isnan(data)
-            data = np.where(odd, self.worst, data)
-        nans = None if odd is None else sums(odd.astype(np.int64), lo, hi)
-        return type(self).best(data, lo, hi), nulls(values_.valid, lo, hi), nans
+        if not self.floating or not len(data) or not np.isnan(data.max()):
+            return data, None
+        odd = np.isnan(data)
+        return np.where(odd, self.worst, data), odd.astype(np.int64)
 
     def singles(self, values: Values) -> Planes:
         """Each value itself."""

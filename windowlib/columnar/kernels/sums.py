@@ -29,13 +29,16 @@ from windowlib.columnar.kernels.base import (
     farthest,
     is_number,
     masked,
+    nullity,
     nulls,
     plain_places,
     some,
     totals,
     whole,
 )
+from windowlib.columnar.pieces import Runs
 from windowlib.columnar.primitives import add_pairs, sums, two_sums
+from windowlib.columnar.reduce import HUGE
 from windowlib.folds import Fold
 
 
@@ -43,6 +46,14 @@ class Counting(Kernel):
     """How many tuples; the window counts them anyway."""
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
+        """Nothing to keep."""
+        return ()
+
+    def deals(self, values: Values) -> bool:
+        """There is nothing to do."""
+        return True
+
+    def dealt(self, values: Values, runs: Runs, before: Planes) -> Planes:
         """Nothing to keep."""
         return ()
 
@@ -76,6 +87,14 @@ class CountingValues(Kernel):
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """The number of nulls."""
         return (nulls(values[0].valid, lo, hi),)
+
+    def deals(self, values: Values) -> bool:
+        """Nulls can be counted in any order."""
+        return True
+
+    def dealt(self, values: Values, runs: Runs, before: Planes) -> Planes:
+        """The number of nulls."""
+        return (runs.sums(nullity(values[0].valid), before[0]),)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """The sum of both."""
@@ -115,6 +134,20 @@ class Total:
         data = data_of(values)
         bounded(data, len(data))
         return (sums(data, lo, hi),)
+
+    def deals(self, values: Column) -> bool:
+        """Whether no float is so large that a part of a sum might be infinite, nor NaN."""
+        data = values.data
+        return not self.floating or not len(data) or max(data.max(), -data.min()) < HUGE
+
+    def dealt(self, values: Column, runs: Runs, before: Planes) -> Planes:
+        """The sum of each run, and of what it goes on with."""
+        if self.floating:
+            return pair(runs.two_sums(values.data, *before))
+        data = data_of(values)
+        bounded(data, len(data))
+        bounded(before[0], 2)
+        return (runs.sums(data, before[0]),)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """The sum of both."""
@@ -196,6 +229,16 @@ class Sum(Kernel):
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """Sums and nulls."""
         return (*self.total.partial(values[0], lo, hi), nulls(values[0].valid, lo, hi))
+
+    def deals(self, values: Values) -> bool:
+        """Unless a part of a sum might be infinite."""
+        return self.total.deals(values[0])
+
+    def dealt(self, values: Values, runs: Runs, before: Planes) -> Planes:
+        """Sums and nulls."""
+        *sums, left = before
+        missing = runs.sums(nullity(values[0].valid), left)
+        return (*self.total.dealt(values[0], runs, tuple(sums)), missing)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """Add both."""
