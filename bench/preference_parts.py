@@ -17,8 +17,9 @@ import pyarrow as pa
 from bench.harness import Measure
 from operators import Skyline
 from windowlib import Count, Tumbling, replay
-from windowlib.columnar import dominance
+from windowlib.columnar import dominance, rivals
 from windowlib.columnar.dominance import Points as Coordinates
+from windowlib.columnar.primitives import use
 from windowlib.farms import WindowPartition
 from windowlib.farms.station import Own
 from windowlib.farms.virtual import simulate
@@ -97,19 +98,29 @@ class Tests:
         ]
         before = clouds[0]
         for cloud in clouds[1:]:
-            left, right = dominance.merged(before, cloud)
-            before = np.concatenate([before[:, left], cloud[:, right]], axis=1)
+            part = np.repeat([0, 1], [before.shape[1], cloud.shape[1]])
+            both = np.concatenate([before, cloud], axis=1)
+            before = both[:, dominance.skyline(both, part)]
 
 
 def counted(work: Callable[[], object]) -> int:
     """How many pairs of points are compared in some work."""
-    plain, pairs = dominance._nowhere_greater, 0
+    pairs, blocks, alone = 0, rivals._nowhere_greater, rivals.less_somewhere
 
     def counting(ones: Coordinates, others: Coordinates) -> Any:
         nonlocal pairs
         pairs += ones.shape[1] * others.shape[1]
-        return plain(ones, others)
+        return blocks(ones, others)
 
-    with patch.object(dominance, "_nowhere_greater", counting):
+    def counting_one(points: Coordinates, place: int) -> Any:
+        nonlocal pairs
+        pairs += points.shape[1]
+        return alone(points, place)
+
+    with (
+        use("numpy"),
+        patch.object(rivals, "_nowhere_greater", counting),
+        patch.object(rivals, "less_somewhere", counting_one),
+    ):
         work()
     return pairs

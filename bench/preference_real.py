@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial, reduce
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,17 +16,18 @@ from windowlib import Count, Sliding, Tumbling
 from windowlib.workload import Points
 
 KINDS = ("correlated", "independent", "anticorrelated")
+OVERLAPS = (2, 5, 10)
+"""Panes of a window."""
 
 
 class Scale(NamedTuple):
     """How much of everything; a test makes do with less."""
 
     panes: tuple[int, ...] = (1000, 5000)
+    """Rows of a pane."""
     dims: tuple[int, ...] = (4, 8)
-    pane: int = 1000
-    """Rows of a pane of overlapping windows."""
     length: int = 20
-    """Panes of a stream."""
+    """Panes of a stream: fewer would time the opening of the operator."""
     rounds: int = 5
 
 
@@ -72,7 +73,7 @@ def _candidates(scale: Scale, size: int) -> Iterator[tuple[str, Setup]]:
     window = Tumbling(Count(size))
     for dims in scale.dims:
         for kind in KINDS:
-            batch, names = rows(kind, dims, size)
+            batch, names = rows(kind, dims, size * scale.length)
             yield f"sky {kind} {dims}", timed(Skyline(window, *names), batch)
             yield f"top {kind} {dims}", timed(TopDelta(window, *names, delta=10), batch)
 
@@ -92,29 +93,30 @@ def timed(operator: Any, batch: pa.RecordBatch) -> Setup:
 
 def panes(scale: Scale) -> Iterator[Measure]:
     """B23: windows anew, and from the partial results of the panes that they share."""
-    batch, names = rows("independent", 4, scale.pane * scale.length)
-    gains, ours = [], []
-    for each in (2, 5, 10):
-        window = Sliding(Count(each * scale.pane), every=Count(scale.pane))
-        operator = Skyline(window, *names)
-        ways = {
-            "windows": partial(by_windows, operator, batch, scale.pane, each),
-            "panes": partial(by_panes, operator, batch, scale.pane, each),
-        }
-        one, other = (way() for way in ways.values())
-        assert one == other, f"B23 {each} panes a window: other results with panes"
-        setups: dict[str, Setup] = {name: partial(_same, way) for name, way in ways.items()}
-        setups["operator"] = timed(operator, batch)
-        times = alternate(setups, scale.rounds)
-        gains.append(ratio(times, "windows", "panes"))
-        ours.append(ratio(times, "windows", "operator"))
-    for each, gain, own in zip((2, 5, 10), gains, ours, strict=True):
-        label = f"B23 R {each} panes a window: time,"
-        needed = 1.5 if each == 5 else None
-        yield Measure(f"{label} without panes / with panes", gain, needed, True)
-        yield Measure(f"{label} without panes / Skyline over a batch", own, None, True)
-    for (few, low), (many, high) in pairwise(zip((2, 5, 10), gains, strict=True)):
-        yield Measure(f"B23 R gain, {many} / {few} panes a window", high / low, 1.0, True)
+    for size in scale.panes:
+        batch, names = rows("independent", 4, size * scale.length)
+        gains, ours = [], []
+        for each in OVERLAPS:
+            operator = Skyline(Sliding(Count(each * size), every=Count(size)), *names)
+            ways = {
+                "windows": partial(by_windows, operator, batch, size, each),
+                "panes": partial(by_panes, operator, batch, size, each),
+            }
+            one, other = (way() for way in ways.values())
+            assert one == other, f"B23 {each} panes a window: other results with panes"
+            setups: dict[str, Setup] = {name: partial(_same, way) for name, way in ways.items()}
+            setups["operator"] = timed(operator, batch)
+            times = alternate(setups, scale.rounds)
+            gains.append(ratio(times, "windows", "panes"))
+            ours.append(ratio(times, "windows", "operator"))
+        for each, gain, own in zip(OVERLAPS, gains, ours, strict=True):
+            label = f"B23 R pane {size}, {each} panes a window: time,"
+            needed = 1.5 if each == 5 else None
+            yield Measure(f"{label} without panes / with panes", gain, needed, True)
+            yield Measure(f"{label} without panes / Skyline over a batch", own, None, True)
+        for (few, low), (many, high) in pairwise(zip(OVERLAPS, gains, strict=True)):
+            label = f"B23 R pane {size}: gain, {many} / {few} panes a window"
+            yield Measure(label, high / low, 1.0, True)
 
 
 def _same(way: Callable[[], Any]) -> Callable[[], Any]:
@@ -133,4 +135,4 @@ def by_panes(operator: Any, batch: pa.RecordBatch, pane: int, each: int) -> list
     work = operator.partials
     parts = [work.of(batch.slice(at, pane), at) for at in range(0, batch.num_rows, pane)]
     windows = (parts[at : at + each] for at in range(len(parts) - each + 1))
-    return [work.rows(reduce(work.merge, window)) for window in windows]
+    return [work.rows(work.merge(*window)) for window in windows]

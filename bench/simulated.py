@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,16 +114,17 @@ def _utilisation(stats: Sequence[WorkerStats]) -> tuple[float, float]:
 
 
 def merge(policy: WindowPolicy, tasks: Sequence[tuple[float, WindowTask]], costs: Times) -> float:
-    """How long windows take from their last task to their end, in virtual time.
+    """How long windows take from their last task until they are sent on, in virtual time.
 
     `tasks` are (time, task) in order; `costs` says what each item costs. Workers that have no
-    feedback keep queues of their own.
+    feedback keep queues of their own. Windows are sent on in order, as farms do.
     """
     events: list[Any] = [(time, 0, i, None, task) for i, (time, task) in enumerate(tasks)]
     heapify(events)
     queues: list[deque[list[Any]]] = [deque() for _ in range(policy.workers)]
     came: dict[int, float] = {}
-    took, number = [], len(events)
+    ended: dict[int, float] = {}
+    number = len(events)
     while events:
         now, kind, _, worker, task = heappop(events)
         if kind == 0:
@@ -131,7 +133,7 @@ def merge(policy: WindowPolicy, tasks: Sequence[tuple[float, WindowTask]], costs
         else:
             queues[worker].popleft()
             if task.last:
-                took.append(now - came[task.window])
+                ended[task.window] = now
             sent = policy.done(worker, task.window)
         touched = {worker} if kind else set()
         for target, each in sent:
@@ -143,7 +145,11 @@ def merge(policy: WindowPolicy, tasks: Sequence[tuple[float, WindowTask]], costs
                 number += 1
                 end = now + costs[queues[target][0][0].item]
                 heappush(events, (end, 1, number, target, queues[target][0][0]))
-    return float(sum(took) / len(took))
+    windows = sorted(ended)
+    sent_on = accumulate((ended[window] for window in windows), max)
+    return sum(end - came[window] for window, end in zip(windows, sent_on, strict=True)) / len(
+        ended
+    )
 
 
 def pane_tasks(

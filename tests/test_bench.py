@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 import pyarrow as pa
@@ -32,12 +33,16 @@ from bench import (
     preference_panes,
     preference_parts,
     preference_real,
+    simulated,
 )
 from bench.harness import Measure
 from bench.peers import Candidate
+from operators import KSlack
 from windowlib import Count, Sliding
 from windowlib.columnar.dominance import skyline
+from windowlib.control import WindowRoundRobin, WindowTask
 from windowlib.farms import WindowFarm
+from windowlib.workload import Delays
 
 
 def gives(*rows):
@@ -292,7 +297,7 @@ SHORT = preference_disorder.Scale(
     rate=1000, seconds=8.0, delays=(0.01, 0.1), panes=(0.1,), arrivals=20_000, seeds=1, looks=4
 )
 PARTS = preference_parts.Scale(size=200, windows=2, workers=(2,))
-TIMED = preference_real.Scale(panes=(50,), dims=(2, 3), pane=20, length=12, rounds=1)
+TIMED = preference_real.Scale(panes=(20,), dims=(2, 3), length=12, rounds=1)
 
 
 def test_policies_slack_and_parts_are_measured_in_virtual_time():
@@ -332,7 +337,36 @@ def test_preference_queries_are_timed_after_they_agree():
     assert {"B13", "B23"} == rows_of(list(preference_real.measured(TIMED)))
 
 
+def test_latencies_of_panes_are_those_of_a_buffer_that_is_watched():
+    scale = SHORT._replace(seconds=2.0)
+    stream = preference_disorder.Stream.of(scale, Delays.uniform(0.05), 2, dispersion=30.0)
+    slack, done, out = KSlack().start(), {}, {}
+    buffer = []
+    for ts, arrival in zip(stream.ts.tolist(), stream.arrival.tolist(), strict=True):
+        reached = slack.observe(ts)
+        if ts >= reached:
+            first = done.get(ts // 100_000, (arrival, 0))[0]
+            done[ts // 100_000] = first, arrival
+            buffer.append(ts)
+        for old in [old for old in buffer if old <= reached]:
+            buffer.remove(old)
+            out[old // 100_000] = arrival
+    complete = [pane for pane in done if pane < int(reached) // 100_000 - 1]
+    as_they_come = mean(done[pane][1] - done[pane][0] for pane in complete) / 1e6
+    in_order = mean(out[pane] - done[pane][0] for pane in complete) / 1e6
+    found = preference_disorder.latencies(stream, 100_000)
+    assert (as_they_come, in_order) == pytest.approx(found)
+    assert as_they_come < in_order
+
+
+def test_windows_are_sent_on_in_order_whoever_is_done_first():
+    tasks = [(0.0, WindowTask(0, 0, True)), (0.0, WindowTask(1, 1, True))]
+    found = simulated.merge(WindowRoundRobin(2), tasks, np.array([5.0, 1.0]))
+    assert (5.0 + 5.0) / 2 == found
+
+
 def test_pairs_of_points_are_counted_while_they_are_compared():
     points = np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
-    assert 9 == preference_parts.counted(lambda: skyline(points))
+    # All with the first one, twice, which beats none; then all with all.
+    assert 3 + 3 + 9 == preference_parts.counted(lambda: skyline(points))
     assert 0 == preference_parts.counted(lambda: None)

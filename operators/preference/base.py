@@ -187,7 +187,7 @@ class Preference(Comparing):
         from windowlib.columnar.decline import Decline
 
         try:
-            return self.dimensions.of_columns(rows)
+            return self.dimensions.cloud(rows).points
         except Decline:
             lists = {name: rows[name].arrow().to_pylist() for name in rows.names}
             return self.dimensions.points(list(dict_rows(lists)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from operators.order import Key, falling, sort_keys
 from windowlib.attributes import Getter, brief, column_names
@@ -22,6 +22,16 @@ EXACT = 1 << 53
 
 MISSING = (1, 0)
 """The place of NaN and null: behind all values."""
+
+
+class Cloud(NamedTuple):
+    """Rows as points, and what these are good for."""
+
+    points: Points
+    complete: bool
+    """Whether no value is NaN or null."""
+    absolute: bool
+    """Whether coordinates compare with those of other rows, too; else with each other only."""
 
 
 class Dimension:
@@ -99,19 +109,35 @@ class Dimension:
         )
         return SchemaError(msg)
 
-    def of_column(self, column: Column) -> Any:
-        """The same as `coordinates`, for the values of an Arrow column; may decline."""
+    def of_column(self, column: Column, out: Any) -> tuple[bool, bool]:
+        """As `coordinates`, for the values of an Arrow column; may decline.
+
+        Returns what a `Cloud` says of all dimensions: whether it is complete, and absolute.
+        """
         import numpy as np
 
+        if usual(column):
+            np.multiply(column.data, -1.0 if self.key.descending else 1.0, out=out)
+            return True, True
         there = present(column)
-        data = column.order_keys() if there.any() else np.zeros(len(column))
-        sign = -1.0 if self.key.descending else 1.0
-        narrow = data.dtype.kind == "f" or ((data >= -EXACT) & (data <= EXACT)).all()
-        if narrow and there.all() and np.isfinite(data).all():
-            return sign * data
-        found = np.full(len(data), float(len(data)))
-        found[there] = sign * np.unique(data[there], return_inverse=True)[1]
-        return found
+        out[:] = len(out)
+        if there.any():
+            ranks = np.unique(column.order_keys()[there], return_inverse=True)[1]
+            out[there] = -1.0 * ranks if self.key.descending else ranks
+        return bool(there.all()), False
+
+    def first(self, column: Column) -> Any:
+        """The first value of a column that is there; UNSET if none is."""
+        import pyarrow as pa
+
+        plain = pa.types.is_float64(column.type) or pa.types.is_int64(column.type)
+        if plain and len(column) and usual(column):
+            return column.data[0].item()
+        there = present(column)
+        if not there.any():
+            return UNSET
+        place = int(there.argmax())
+        return column.slice(place, place + 1).arrow().to_pylist()[0]
 
 
 def exact(values: Sequence[Any]) -> bool:
@@ -137,6 +163,18 @@ def comparable(value: Any, other: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+def usual(column: Column) -> bool:
+    """Whether a column has numbers alone, finite ones that floats hold exactly."""
+    import numpy as np
+
+    if column.valid is not None or not column.physical:
+        return False
+    if column.floating:
+        return bool(np.isfinite(column.data).all())
+    low, high = (column.data.min(), column.data.max()) if len(column) else (0, 0)
+    return bool(low >= -EXACT and high <= EXACT)
 
 
 def present(column: Column) -> Any:
@@ -200,19 +238,17 @@ class Dimensions:
             found[number] = dimension.coordinates(dimension.values(rows))
         return found
 
-    def of_columns(self, rows: Any) -> Points:
+    def cloud(self, rows: Any) -> Cloud:
         """Rows as points, given their columns; declines what only Python can read."""
         import numpy as np
 
         columns = self._columns(rows)
-        found = np.empty((len(columns), len(columns[0])))
-        for number, (dimension, column) in enumerate(zip(self.all, columns, strict=True)):
-            found[number] = dimension.of_column(column)
-        return found
-
-    def complete(self, rows: Any) -> bool:
-        """Whether no value is NaN or null, given the columns of rows."""
-        return all(present(column).all() for column in self._columns(rows))
+        points = np.empty((len(columns), len(columns[0])))
+        said = [
+            dimension.of_column(column, out)
+            for dimension, column, out in zip(self.all, columns, points, strict=True)
+        ]
+        return Cloud(points, all(complete for complete, _ in said), all(same for _, same in said))
 
     def _columns(self, rows: Any) -> list[Column]:
         import pyarrow as pa
@@ -233,13 +269,11 @@ class Dimensions:
 
         firsts = []
         for dimension, column in zip(self.all, self._columns(batch), strict=True):
-            there = present(column)
-            if self.nan == "error" and not there.all():
+            if self.nan == "error" and not usual(column) and not present(column).all():
                 raise Decline(f"NaN or null in {attribute_text(dimension.key.attribute)}")
-            place = int(there.argmax()) if len(there) else 0
-            if not there.any():
+            first = dimension.first(column)
+            if first is UNSET:
                 continue
-            (first,) = column.slice(place, place + 1).arrow().to_pylist()
             if not comparable(first, first if dimension.known is UNSET else dimension.known):
                 raise Decline("values that do not compare with earlier ones")
             firsts.append((dimension, first))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from windowlib.columnar.dominance import Factors, Mask, Places, Points
+    from windowlib.columnar.dominance import Factors, Parts, Places, Points
 
 
 class Answer(NamedTuple):
@@ -31,26 +31,39 @@ class Rule:
 
         return skyline(points)
 
-    def merged(self, points: Points, first: Mask) -> Places:
-        """The survivors of the survivors of two parts; `first` tells the parts apart."""
-        from windowlib.columnar.dominance import merged
+    def merged(self, points: Points, part: Parts) -> Places:
+        """The survivors of the survivors of several parts; `part` tells these apart."""
+        from windowlib.columnar.dominance import skyline
 
-        ones, others = first.nonzero()[0], (~first).nonzero()[0]
-        left, right = merged(points[:, ones], points[:, others])
-        keep = first & False
-        keep[ones[left]] = keep[others[right]] = True
-        found: Places = keep.nonzero()[0]
-        return found
+        return skyline(points, part)
 
     def answer(self, points: Points) -> Answer:
         """The answer for points of which none is left out."""
         places = self.survivors(points)
         if not self.factored:
             return Answer(places)
-        from windowlib.columnar.dominance import factors_within
-
-        chosen, more = self.chosen(factors_within(points[:, places]), len(points))
+        found = self.factors(points.take(places, axis=1))
+        chosen, more = self.chosen(found, len(points))
         return Answer(places[chosen], more)
+
+    def factors(self, points: Points) -> Factors:
+        """The dominance factors of survivors."""
+        from windowlib.columnar.dominance import factors
+
+        return factors(points)
+
+    def raised(self, points: Points, part: Parts, known: Factors) -> Factors:
+        """The factors of survivors of several parts, given those within each part."""
+        import numpy as np
+
+        from windowlib.columnar.dominance import factors
+
+        found = known.copy()
+        for number in np.unique(part):
+            own = part == number
+            others = factors(points.compress(own, axis=1), points.compress(~own, axis=1))
+            found[own] = np.maximum(found[own], others)
+        return found
 
     def chosen(self, factors: Factors, dimensions: int) -> Answer:
         """Which survivors are in the answer, given the factors of all of them."""
@@ -103,6 +116,6 @@ class Smallest(Rule):
 
         return smallest(points[0], self.k)
 
-    def merged(self, points: Points, first: Mask) -> Places:
-        """The k smallest of both parts."""
+    def merged(self, points: Points, part: Parts) -> Places:
+        """The k smallest of all parts."""
         return self.survivors(points)

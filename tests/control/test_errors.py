@@ -70,6 +70,10 @@ CASES = [
         "Adaptive(weight=1.5): not a share. Use more than 0, and at most 1.",
     ),
     (
+        "AdaptivePid(2, smooth=2)",
+        "AdaptivePid(smooth=2): not a share. Use more than 0, and at most 1.",
+    ),
+    (
         "Adaptive(2).assign(0, 5, [1, 2, 3])",
         "assign(loads): 3 loads of 2 workers. Give one for each.",
     ),

@@ -180,8 +180,35 @@ def test_alpha_rises_while_workers_could_do_more_and_falls_while_they_cannot():
     assert 1.2 == pytest.approx(policy.alpha), "a step at most"
     assert 120 == pytest.approx(policy.threshold)
     for now in (2.0, 3.0):
-        policy.sample(now, busy(1.5), 1.0)
-    assert 0.8 == pytest.approx(policy.alpha)
+        policy.sample(now, busy(1.9), 1.0)
+    assert policy.alpha < 1.2
+
+
+def test_a_sample_counts_for_its_share_and_the_fallback_forgets_it():
+    policy = AdaptivePid(2, gains=(1.0, 0.0, 0.0), step=9.0, smooth=0.25, patience=2)
+    policy.sample(1.0, busy(0.9), 1.0)
+    policy.sample(2.0, busy(1.7), 1.0)
+    assert 0.8 == pytest.approx(policy.alpha), "the mean is 1.1: a quarter of the way"
+    policy.sample(3.0, busy(1.7), 1.0)
+    assert policy.fallback
+    for now in (4.0, 5.0):
+        policy.sample(now, busy(0.8), 1.0)
+    assert not policy.fallback
+    assert 0.01 + 0.1 == pytest.approx(policy.alpha), "a mean of the last sample alone"
+
+
+def test_a_sample_that_is_busy_for_once_does_not_leave_workers_too_busy():
+    # Workers are as busy as partitions are large, and twice as busy in one sample of ten. Moved by
+    # each sample alone, alpha takes whole steps only: one down, and then up, which is no mean.
+    def mean(**options):
+        policy, seen = AdaptivePid(1, patience=1000, **options), []
+        for now in range(1000):
+            seen.append(0.5 * policy.alpha * (2.0 if now % 10 == 0 else 8 / 9))
+            policy.sample(float(now), busy(seen[-1]), 1.0)
+        return sum(seen[500:]) / 500
+
+    assert 0.9 == pytest.approx(mean(), abs=0.05)
+    assert mean(smooth=1.0, gains=(1.8, 0.0, 2.0)) > 0.97
 
 
 def test_alpha_and_the_threshold_are_bounded():

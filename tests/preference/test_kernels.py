@@ -1,15 +1,24 @@
 """The kernels give what the definitions say, for any points."""
 # ruff: noqa: SIM300 - asserts read expected first
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.preference import oracles
-from windowlib.columnar import dominance
+from windowlib.columnar import dominance, primitives, rivals
 
 FEW = st.sampled_from([0.0, 1.0, 2.0, 3.0])
+ENGINES = [
+    "numpy",
+    pytest.param(
+        "numba",
+        marks=pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed"),
+    ),
+]
 ANY = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -32,87 +41,120 @@ def cloud(seed, dimensions, size, values):
     return np.random.default_rng(seed).integers(0, values, (dimensions, size)).astype(float)
 
 
-@settings(max_examples=100, deadline=None)
+def divided(points, part):
+    """Those points of each part that are on its skyline: where they are, and of which part."""
+    there = [np.flatnonzero(part == each) for each in np.unique(part)]
+    there = [places[dominance.skyline(points.take(places, axis=1))] for places in there]
+    found = np.sort(np.concatenate([np.arange(0), *there]))
+    return found, np.unique(part[found], return_inverse=True)[1]
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request, monkeypatch):
+    """Both ways to compute, for the smallest clouds, too."""
+    monkeypatch.setattr(dominance, "FEW", 2)
+    monkeypatch.setattr(dominance, "APART", 1)
+    with primitives.use(request.param):
+        yield
+
+
+several = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@several
 @given(clouds())
-def test_a_skyline_is_what_no_point_dominates(points):
+def test_a_skyline_is_what_no_point_dominates(engine, points):
     assert oracles.skyline(tuples(points)) == dominance.skyline(points).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@several
 @given(clouds(ANY))
-def test_floats_of_any_size_have_a_skyline(points):
+def test_floats_of_any_size_have_a_skyline(engine, points):
     with np.errstate(over="ignore"):
         assert oracles.skyline(tuples(points)) == dominance.skyline(points).tolist()
 
 
-def test_a_point_that_differs_by_less_than_its_sum_can_show_is_dominated():
+def test_a_point_that_differs_by_less_than_its_sum_can_show_is_dominated(engine):
     points = np.array([[1e17, 1e17], [2.0, 1.0]])
     assert [1] == dominance.skyline(points).tolist()
+    assert [1] == dominance.skyline(points, np.array([0, 1])).tolist()
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 4, 7])
 @pytest.mark.parametrize("values", [3, 40, 1_000_000])
-def test_a_skyline_over_many_blocks(dimensions, values):
-    points = cloud(dimensions, dimensions, 900, values)
-    assert oracles.skyline(tuples(points)) == dominance.skyline(points).tolist()
+def test_a_skyline_over_many_blocks(engine, dimensions, values):
+    points = cloud(dimensions, dimensions, 700, values)
+    want = oracles.skyline(tuples(points))
+    assert want == dominance.skyline(points).tolist()
+    for parts in (2, 5):
+        places, part = divided(points, np.arange(700) % parts)
+        found = dominance.skyline(points.take(places, axis=1), part)
+        assert want == places[found].tolist(), "and of those of its parts"
 
 
-def test_a_skyline_of_all_points_over_many_blocks():
+def test_a_skyline_of_all_points_over_many_blocks(engine):
     line = np.arange(1000.0)
     points = np.stack([line, line[::-1]])
     assert list(range(1000)) == dominance.skyline(points).tolist()
 
 
-@settings(max_examples=60, deadline=None)
-@given(clouds())
-def test_factors_are_the_largest_k_that_dominates(points):
-    want = [oracles.factor(p, tuples(points)) for p in tuples(points)]
-    assert want == dominance.factors(points, points).tolist()
+@pytest.mark.parametrize(("size", "kind"), [(2, "f"), (600, "u"), (65_535, "u"), (65_536, "f")])
+def test_ranks_are_short_and_compare_as_coordinates_do(size, kind):
+    points = cloud(size, 2, size, size) / 7 - 3
+    ranks = rivals._ranks(points)
+    assert kind == ranks.dtype.kind
+    for row, short in zip(points, ranks, strict=True):
+        order = np.argsort(row)
+        assert (np.diff(row[order]) > 0).tolist() == (
+            np.diff(short[order].astype(float)) > 0
+        ).tolist()
+        assert (np.diff(short[order].astype(float)) >= 0).all()
 
 
-@settings(max_examples=60, deadline=None)
+@several
 @given(clouds())
-def test_the_factors_of_a_skyline_need_the_skyline_alone(points):
+def test_the_factors_of_a_skyline_need_the_skyline_alone(engine, points):
     places = dominance.skyline(points)
     want = [oracles.factor(tuples(points)[i], tuples(points)) for i in places.tolist()]
-    assert want == dominance.factors_within(points[:, places]).tolist()
+    assert want == dominance.factors(points[:, places]).tolist()
 
 
-def test_factors_over_many_blocks():
-    points = cloud(7, 4, 600, 50)
-    places = dominance.skyline(cloud(8, 4, 3000, 10**6))
-    front = cloud(8, 4, 3000, 10**6)[:, places]
+@several
+@given(clouds(), st.data())
+def test_factors_are_the_largest_of_those_by_each_part_of_the_skyline(engine, points, data):
+    places = dominance.skyline(points)
+    front = points.take(places, axis=1)
+    side = np.array([data.draw(st.booleans()) for _ in places], bool)
+    ones, others = (
+        dominance.factors(front, front.compress(some, axis=1)) for some in (side, ~side)
+    )
+    assert dominance.factors(front).tolist() == np.maximum(ones, others).tolist()
+
+
+def test_factors_over_many_blocks(engine):
+    points = cloud(8, 4, 3000, 10**6)
+    points[3] = 3 * 10**6 - points[:3].sum(axis=0)  # all of them are on the skyline
+    points = points[:, :600]
     want = [oracles.factor(p, tuples(points)) for p in tuples(points)]
-    assert want == dominance.factors(points, points).tolist()
-    assert dominance.factors(front, front).tolist() == dominance.factors_within(front).tolist()
+    assert want == dominance.factors(points).tolist()
 
 
-def test_factors_in_more_dimensions_than_a_byte_counts():
+def test_factors_in_more_dimensions_than_a_byte_counts(engine):
     points = np.zeros((300, 3))
     points[0] = [0.0, 1.0, 1.0]
-    points[1] = [0.0, -1.0, 0.0]
-    assert [299, 299, 300] == dominance.factors(points, points).tolist()
+    points[1] = [1.0, 0.0, 0.0]
+    assert [299, 299, 299] == dominance.factors(points).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@several
 @given(clouds(), st.data())
-def test_two_skylines_make_up_that_of_all_points(points, data):
-    side = np.array([data.draw(st.booleans()) for _ in range(points.shape[1])], bool)
-    ones, others = np.flatnonzero(side), np.flatnonzero(~side)
-    ones = ones[dominance.skyline(points[:, ones])]
-    others = others[dominance.skyline(points[:, others])]
-    left, right = dominance.merged(points[:, ones], points[:, others])
-    found = sorted([*ones[left].tolist(), *others[right].tolist()])
-    assert oracles.skyline(tuples(points)) == found
-
-
-def test_a_merge_over_many_blocks():
-    points = cloud(3, 3, 2000, 10**6)
-    halves = [np.arange(0, 2000, 2), np.arange(1, 2000, 2)]
-    ones, others = (half[dominance.skyline(points[:, half])] for half in halves)
-    left, right = dominance.merged(points[:, ones], points[:, others])
-    found = sorted([*ones[left].tolist(), *others[right].tolist()])
-    assert dominance.skyline(points).tolist() == found
+def test_skylines_of_parts_make_up_that_of_all_points(engine, points, data):
+    drawn = [data.draw(st.integers(0, 2)) for _ in range(points.shape[1])]
+    places, part = divided(points, np.array(drawn, np.intp))
+    found = dominance.skyline(points.take(places, axis=1), part)
+    assert oracles.skyline(tuples(points)) == places[found].tolist()
 
 
 @settings(max_examples=60, deadline=None)

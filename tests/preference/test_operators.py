@@ -346,7 +346,7 @@ def test_rows_that_cannot_be_compared_at_a_tick_fail_it_once(monkeypatch):
     running.insert_batch(pa.RecordBatch.from_pylist([{"a": 1}, {"a": 2}, {"a": 0}]))
     with monkeypatch.context() as broken:
         assert isinstance(running.operator, TopK)
-        broken.setattr(running.operator.dimensions, "of_columns", fail)
+        broken.setattr(running.operator.dimensions, "cloud", fail)
         with pytest.raises(SchemaError, match="no order"):
             running.advance(1)
     running.advance(2)

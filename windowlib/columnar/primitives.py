@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from windowlib.columnar import chains, grouping, reduce
+from windowlib.columnar import chains, grouping, reduce, rivals
 from windowlib.columnar.grouping import Array, Places, ranges
 from windowlib.columnar.pairs import add_pairs
 
@@ -33,9 +33,11 @@ __all__ = [
     "add_pairs",
     "chain",
     "compiles",
+    "front",
     "gather",
     "group",
     "largest",
+    "most",
     "oldest_within",
     "ranges",
     "slide",
@@ -228,4 +230,29 @@ def oldest_within(values: Array, lo: Array, hi: Array, newest: Array, threshold:
     array([1, 3, 2])
     """
     result: Places = _engine(chains).oldest_within(values, lo, hi, newest, threshold)
+    return result
+
+
+def front(points: Array, part: Places | None = None) -> Places:
+    """The places of points that none before is nowhere greater than, ascending.
+
+    Points are columns of coordinates, all different. With `part`, which counts from 0, points of
+    the same part are known not to beat one another.
+
+    >>> import numpy as np
+    >>> front(np.array([[1.0, 2.0, 0.0, 3.0], [1.0, 2.0, 4.0, 0.5]])).tolist()
+    [0, 2, 3]
+    """
+    result: Places = _engine(rivals).front(points, part)
+    return result
+
+
+def most(points: Array, by: Array) -> Array:
+    """In how many dimensions a rival is at most not greater than each point, but not in all.
+
+    >>> import numpy as np
+    >>> most(np.array([[5.0], [5.0]]), np.array([[5.0, 1.0], [5.0, 9.0]])).tolist()
+    [1]
+    """
+    result: Array = _engine(rivals).most(points, by)
     return result

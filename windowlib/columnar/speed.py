@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from windowlib.columnar import chains, compiled, grouping, reduce
+from windowlib.columnar import chains, compiled, compiled_rivals, grouping, reduce
 from windowlib.columnar.grouping import Array, Places
 
 # Counting goes over all possible ids. With more than so many of them for a row, numpy sorts.
@@ -174,3 +174,26 @@ def oldest_within(values: Array, lo: Array, hi: Array, newest: Array, threshold:
     places = np.empty(len(lo), np.int64)
     compiled.oldest_within(values, lo, hi, newest, chains.exact(threshold, values), places)
     return places
+
+
+def front(points: Array, part: Places | None = None) -> Places:
+    """As `rivals.front`."""
+    size, lanes = points.shape[1], compiled_rivals.LANES
+    labels = np.zeros(size, np.intp) if part is None else part
+    room = -(-(np.array([size]) if part is None else np.bincount(part)) // lanes)
+    blocks = np.empty((int(room.sum()), len(points), lanes))
+    starts, places = np.cumsum(room) - room, np.empty(size, np.intp)
+    found = compiled_rivals.front(points, labels, starts, part is None, blocks, places)
+    return places[:found]
+
+
+def most(points: Array, by: Array) -> Array:
+    """As `rivals.most`."""
+    dimensions, size = by.shape
+    lanes = compiled_rivals.LANES
+    rows = np.full((dimensions, -(-size // lanes) * lanes), np.inf)
+    rows[:, :size] = by
+    blocks = np.ascontiguousarray(rows.reshape(dimensions, -1, lanes).swapaxes(0, 1))
+    found = np.empty(points.shape[1], np.int64)
+    compiled_rivals.most(points, blocks, found)
+    return found

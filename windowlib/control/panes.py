@@ -147,10 +147,7 @@ class Adaptive(_Panes):
     def __init__(self, workers: int, *, warmup: int = 5, weight: float = 0.1) -> None:
         super().__init__(workers)
         self.warmup = counted("Adaptive(warmup)", warmup, least=0)
-        self.weight = finite("Adaptive(weight)", weight, least=0, strict=True)
-        if weight > 1:
-            msg = f"Adaptive(weight={weight!r}): not a share. Use more than 0, and at most 1."
-            raise FarmError(msg)
+        self.weight = _share("Adaptive(weight", weight)
         self.mean = self.variance = 0.0
         self._closed = self._seen = 0
         self._owners: dict[int, int] = {}
@@ -217,6 +214,13 @@ class Adaptive(_Panes):
         return found
 
 
+def _share(name: str, value: float) -> float:
+    """A weight, if it is one."""
+    if finite(f"{name})", value, least=0, strict=True) > 1:
+        raise FarmError(f"{name}={value!r}): not a share. Use more than 0, and at most 1.")
+    return value
+
+
 def _ceil(value: float) -> int:
     """Rounded up; of infinity, more tuples than any batch has."""
     return 1 << 62 if value == inf else int(-(-value // 1))
@@ -228,7 +232,10 @@ class AdaptivePid(Adaptive):
     The threshold is `alpha` times that of `Adaptive`. At each sample a controller moves alpha: up,
     to larger partitions and smaller results, while the utilisation is below the set point, and down
     while it is above. `on` says which utilisation: of the "worst" worker, which is never less than
-    the mean, or the "weighted" mean.
+    the mean, or the "weighted" mean. It is averaged: a sample weighs `smooth`, older ones less and
+    less. One sample of a few panes says little of many workers; moved by each of them alone, alpha
+    takes its largest step most of the time, as large for a burst as for a trifle, and so workers
+    are busier than they should be on average.
 
     If it stays above 1 for `patience` samples, tuples go to workers in turn, which is as well
     spread as can be; that ends when it has been below the set point for as many samples.
@@ -246,8 +253,9 @@ class AdaptivePid(Adaptive):
         warmup: int = 5,
         weight: float = 0.1,
         setpoint: float = 0.9,
-        gains: tuple[float, float, float] = (1.8, 0.0, 2.0),
+        gains: tuple[float, float, float] = (0.9, 0.0, 1.0),
         step: float = 0.2,
+        smooth: float = 0.25,
         alphas: tuple[float, float] = (0.01, 4.0),
         patience: int = 5,
         on: Literal["worst", "weighted"] = "worst",
@@ -260,6 +268,7 @@ class AdaptivePid(Adaptive):
             raise FarmError(msg)
         self.patience = counted("AdaptivePid(patience)", patience)
         self.on = on
+        self.smooth = _share("AdaptivePid(smooth", smooth)
         self.pid = Pid(
             *gains,
             setpoint=setpoint,
@@ -272,6 +281,7 @@ class AdaptivePid(Adaptive):
         self.fallback = False
         self._streak = 0
         self._now: float | None = None
+        self._mean: float | None = None  # of recent utilisations
 
     @property
     def alpha(self) -> float:
@@ -298,18 +308,21 @@ class AdaptivePid(Adaptive):
         The very first sample needs the interval, or only says when the next one begins.
         """
         finite("sample(now)", now)
-        before, self._now = self._now, now
+        last, self._now = self._now, now
         if interval is None:
-            if before is None:
+            if last is None:
                 return
-            interval = now - before
+            interval = now - last
         self.utilisation = Utilisation.of(stats, interval)
         if self.utilisation is None:
             return
         found = self.utilisation.worst if self.on == "worst" else self.utilisation.weighted
         self._watch(found)
         if not self.fallback:
-            self.pid.update(clamp(found, 0.0, CEILING))
+            found = clamp(found, 0.0, CEILING)
+            before = found if self._mean is None else self._mean
+            self._mean = before + self.smooth * (found - before)
+            self.pid.update(self._mean)
 
     def _watch(self, found: float) -> None:
         """Fall back after too many samples that were too busy, and come back after as many good."""
@@ -318,5 +331,6 @@ class AdaptivePid(Adaptive):
         if self._streak < self.patience:
             return
         self.fallback, self._streak = not self.fallback, 0
+        self._mean = None
         self.pid.reset()
         self.pid.output = self.pid.limits[0]  # small partitions first: they were needed just now
