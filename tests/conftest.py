@@ -1,7 +1,37 @@
-"""Settings of all tests."""
+"""Settings of all tests, and who sends to a socket."""
 
+import socket
+import threading
+
+import pytest
 from hypothesis import settings
 
 # How long an example takes depends on the machine, and on what the first one has to import.
 settings.register_profile("windowlib", deadline=None)
 settings.load_profile("windowlib")
+
+
+@pytest.fixture
+def sender():
+    """A function that serves bytes to the first who connects, and gives the address."""
+    threads, servers = [], []
+
+    def serve(data):
+        server = socket.create_server(("127.0.0.1", 0))
+        servers.append(server)
+
+        def send():
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(data)
+
+        thread = threading.Thread(target=send, daemon=True)
+        thread.start()
+        threads.append(thread)
+        return f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+    yield serve
+    for thread in threads:
+        thread.join(10)
+    for server in servers:
+        server.close()

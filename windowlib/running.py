@@ -121,12 +121,15 @@ class Running:
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
+        self._take_batch(batch, port, times, self.operator.order_by)
+
+    def _take_batch(self, batch: Any, port: int, times: str | None, order: Any) -> None:
+        """`insert_batch` in an order; None if somebody has seen to that."""
         self._offered(batch, "insert_batch", port, times)
+        if order is not None and batch.num_rows:
+            batch = in_order(batch, order)
         window = self._direct[port]
-        parts = record_batches(batch, "insert_batch")
-        if parts and self.operator.order_by is not None:
-            parts = record_batches(in_order(batch, self.operator.order_by), "insert_batch")
-        for part in parts:
+        for part in record_batches(batch, "insert_batch"):
             if times is not None:
                 self._insert_timed(part, port, times)
             elif window is not None:

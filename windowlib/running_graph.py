@@ -114,7 +114,7 @@ class RunningGraph(Running):
             if self._failures:
                 self._raise()
 
-    def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
+    def _take_batch(self, batch: Any, port: int, times: str | None, order: Any) -> None:
         """Take the rows of an Arrow batch in order; whole if just one operator reads them."""
         self._offered(batch, "insert_batch", port, times)
         graph = self.operator
@@ -128,7 +128,8 @@ class RunningGraph(Running):
         if len(readers) == 1 and entry not in graph.sinks.values():
             ((node, at),) = readers
             with kept(self._failures):
-                self.nodes[node].insert_batch(batch, at)
+                reader = self.nodes[node]
+                reader._take_batch(batch, at, None, order and reader.operator.order_by)
             self._raise()
             return
         for part in record_batches(batch, "insert_batch"):

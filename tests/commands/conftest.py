@@ -1,8 +1,6 @@
 """A folder with trades in every kind of file, and commands that run there."""
 
 import json
-import socket
-import threading
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -65,29 +63,3 @@ def ran(capsys):
         return out, err
 
     return run
-
-
-@pytest.fixture
-def sender():
-    """A function that serves bytes to the first who connects, and gives the address."""
-    threads, servers = [], []
-
-    def serve(data):
-        server = socket.create_server(("127.0.0.1", 0))
-        servers.append(server)
-
-        def send():
-            connection, _ = server.accept()
-            with connection:
-                connection.sendall(data)
-
-        thread = threading.Thread(target=send, daemon=True)
-        thread.start()
-        threads.append(thread)
-        return f"tcp://127.0.0.1:{server.getsockname()[1]}"
-
-    yield serve
-    for thread in threads:
-        thread.join(10)
-    for server in servers:
-        server.close()

@@ -3,9 +3,9 @@
 
 import errno
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 import windowlib.commands
@@ -13,6 +13,7 @@ from tests.test_errors import lines_of
 from tests.test_operator_errors import unseen
 from windowlib import cli
 from windowlib.commands.inputs import Input
+from windowlib.commands.live import Query
 from windowlib.commands.on_spark import failures, said
 from windowlib.commands.sockets import SocketRows
 from windowlib.commands.usage import UsageError
@@ -21,6 +22,7 @@ SOURCES = sorted(Path(windowlib.commands.__file__).parent.rglob("*.py"))
 SUM = "Aggregate(Tumbling(Count(2)), s=agg.sum('qty'))"
 ALL = "Filter(lambda t: True)"
 JOIN = "Join(left=Sliding(Count(1)), right=Sliding(Count(1)), on='symbol')"
+COLUMNS = ["--schema", "qty bigint, symbol string"]
 NOWHERE = "tcp://127.0.0.1:1"
 
 FILES = {
@@ -41,6 +43,12 @@ FILES = {
     "rows.xml": b"<a/>",
     "fails.py": b"x = 1\nop = 1 / 0\n",
     "syntax.py": b"x = 1\nop = (\n",
+    "farmed.py": f"""\
+from windowlib import Count, Tumbling
+from windowlib.farms import farm
+from windowlib.operators import Aggregate, agg
+op = farm({SUM.replace("(2)", "(2), by='symbol'")}, workers=2)
+""".encode(),
     "lacks.py": b"import nothing_of_that_name\n",
 }
 
@@ -107,6 +115,8 @@ CASES = [
     ([SUM, "--show", "0"], "--show: '0' is not a number of rows"),
     ([SUM, "--workers", "x"], "--workers: 'x' is not a number of workers"),
     ([SUM, "--workers", "2", "--spark"], "--workers is for this process; with --spark"),
+    ([SUM, *COLUMNS], "--schema is for a socket; files have columns of their own."),
+    ([SUM, "--schema", "qty bigit"], "there is no type 'bigit'."),
     ([SUM, "-i", "punct.jsonl", "--spark"], "Spark has no punctuations among rows."),
     (["Aggregate(Tumbling(Count(2)), s=agg.sum('qty'))", "--bogus"], "unrecognized arguments"),
 ]
@@ -158,7 +168,13 @@ def sockets(sender):
     return [
         (["run", SUM, "-i", sender(good + b"\xff\n")], "what comes is not text."),
         (["run", SUM, "-i", sender(good + b"{\n")], "line 2: malformed JSON: "),
-        (["run", SUM, "-i", sender(good), "--spark"], "--spark reads files. Leave it out for"),
+        (["run", SUM, "-i", sender(good), "--spark"], "Spark asks for the columns before the"),
+        (["run", SUM, "-i", sender(good), *COLUMNS, "--times", "qty", "--spark"], "--times: on"),
+        (
+            ["run", "farmed.py:op", "-i", sender(good), *COLUMNS, "--spark"],
+            "a farm on Spark does",
+        ),
+        (["run", SUM, "-i", sender(b'{"qty": 1.5}'), *COLUMNS], "line 1: qty is 1.5, and --schema"),
         (["run", SUM, "-i", sender(good), "--order-by", "qty"], "rows of a socket go in as they"),
         (["run", JOIN, "-i", sender(good), "-i", "trades.csv"], "a socket must be the only input."),
     ]
@@ -190,6 +206,21 @@ def reset():
     rows: Any = SocketRows.__new__(SocketRows)
     rows.place, rows._socket = "tcp://x:1", Reset()
     return list(rows.rows(timed=False))
+
+
+def punctuated(sender):
+    return list(SocketRows(sender(b'{"qty": 1}\n{"punct": true}\n')).pieces())
+
+
+def test_punctuations_of_a_socket_are_not_for_spark(sender):
+    with pytest.raises(UsageError, match=r": Spark has no punctuations among rows\."):
+        punctuated(sender)
+
+
+def failed():
+    query: Any = Query.__new__(Query)
+    query.query = SimpleNamespace(exception=lambda: RuntimeError("a row"))
+    query.take([])
 
 
 def test_a_connection_that_is_given_up_is_said_so():
@@ -251,12 +282,17 @@ def test_every_raise_has_a_case(sender):
         with failures():
             raise RuntimeError
 
-    seen |= lines_of(raised(failing)) | lines_of(raised(reset))
+    for call in (failing, failed, reset, lambda: punctuated(sender)):
+        seen |= lines_of(raised(call))
     left = [path for path in SOURCES if path.name not in ELSEWHERE]
     assert [] == [place for path in left for place in unseen(path.read_text(), path, seen)]
 
 
 def test_a_parquet_file_that_is_refused_leaves_nothing_half_written(files):
-    assert 2 == cli.main(["run", ALL, "-i", "mixed.jsonl", "-o", "x.parquet", "-q"])
-    with pytest.raises(Exception, match="Parquet"):
-        pq.read_table(files / "x.parquet")
+    argv = ["run", ALL, "-i", "mixed.jsonl", "-o", "x.parquet", "-q"]
+    before = {path.name for path in files.iterdir()}
+    assert 2 == cli.main(argv)
+    assert before == {path.name for path in files.iterdir()}
+    (files / "x.parquet").write_text("as it was")
+    assert 2 == cli.main(argv)
+    assert "as it was" == (files / "x.parquet").read_text()

@@ -77,6 +77,34 @@ def test_rows_of_a_socket_are_shown_as_they_come(sender, ran):
     assert "         a\n         1\n       2.5\n" == out
 
 
+def test_the_rows_of_a_socket_have_the_columns_that_are_said(sender, ran):
+    said = "a double, at timestamp, text string, tags array<bigint>, of struct<n: int>"
+    line = b'{"a": 1, "x": 2, "at": "2024-03-01T10:00:00Z", "text": "2024-03-01", "tags": [1, 2.0]}'
+    place = sender(line + b'\n{"of": {"n": 3}}\n')
+    out, _ = ran("run", "Filter(lambda t: True)", "-i", place, "--schema", said, "-o", "-", "-q")
+    first = {"a": 1.0, "at": "2024-03-01T10:00:00+00:00", "text": "2024-03-01", "tags": [1, 2]}
+    empty = dict.fromkeys(first)
+    assert [first | {"of": None}, empty | {"of": {"n": 3}}] == lines(out)
+
+
+@pytest.mark.parametrize("bad", [b'{"n": [1.5]}', b'{"n": ["1"]}', b'{"n": 1}'])
+def test_a_value_of_another_type_ends_it_after_the_rows_before(bad, sender, capsys):
+    place = sender(b'{"n": [1]}\n' + bad)
+    argv = ["run", "Filter(lambda t: True)", "-i", place, "--schema", "n array<int>", "-o", "-"]
+    assert 2 == main(argv)
+    out, err = capsys.readouterr()
+    assert '{"n": [1]}\n' == out
+    assert err.startswith(f"windowlib run: {place}, line 2: n is ")
+
+
+def test_pieces_of_a_socket_are_its_rows(sender, monkeypatch):
+    monkeypatch.setattr("windowlib.commands.sockets.MOST", 2)
+    text = b"".join(b'{"a": %d}\n' % n for n in range(5))
+    pieces = list(SocketRows(sender(text)).pieces())
+    assert [{"a": n} for n in range(5)] == [row for piece in pieces for row in piece]
+    assert max(map(len, pieces)) <= 2
+
+
 def test_punctuations_stand_among_json_lines(folder, ran):
     (folder / "p.jsonl").write_text('{"a": 1}\n{"a": 2}\n{"punct": true}\n{"a": 5}\n')
     out, _ = ran("run", "Aggregate('tumbling, punct()', s=agg.sum('a'))", "-i", "p.jsonl", "-o-")

@@ -39,6 +39,32 @@ def test_run_gives_the_rows_of_this_process_on_spark(tmp_path, monkeypatch, capf
     assert f"300 rows in, {len(rows)} rows out\n" in capfd.readouterr().err
 
 
+COLUMNS = ["--schema", "symbol string, price double, qty bigint"]
+SORT = "Sort('price', window=Sliding(Count(20)))"
+HIGH = "Aggregate(Tumbling(Count(5), by='symbol', order_by='price'), high=agg.max('price'))"
+BAD = b'{"qty": "many"}\n'
+
+
+@pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize(("operator", "last", "code"), [(SORT, b"", 0), (HIGH, BAD, 2)])
+def test_a_socket_gives_the_rows_of_this_process_on_spark(
+    operator, last, code, sender, monkeypatch, tmp_path, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("windowlib.commands.sockets.MOST", 40)  # so there are two micro-batches
+    text = b"".join(json.dumps(row, default=str).encode() + b"\n" for row in trades(60))
+    found, said = [], []
+    for place, more in (("here.jsonl", []), ("there.jsonl", ["--spark"])):
+        argv = ["run", operator, "-i", sender(text + last), *COLUMNS, "-q", "-o", place, *more]
+        assert code == main(argv)
+        said.append(capfd.readouterr().err.rpartition("tcp://")[2].partition(", ")[2])
+        rows = [json.loads(line) for line in Path(place).read_text().splitlines()]
+        found.append(sorted(rows, key=lambda row: str(row["symbol"]) if code else ""))
+    assert found[0] == found[1]
+    assert len(found[0]) > 5
+    assert said[0] == said[1]
+
+
 @pytest.mark.usefixtures("settled")
 def test_the_demonstration_agrees_with_spark_and_shows_how_it_goes(monkeypatch, capsys):
     monkeypatch.setattr(demo, "TRADES", 400)

@@ -3,14 +3,20 @@
 
 import pickle
 import random
+import time
+from collections import Counter
+from math import inf
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from operators import Skyline
 from tests.preference import oracles
+from tests.spark.running import stream, write
 from windowlib import Count, FarmError, Tumbling
 from windowlib.control import Adaptive, AdaptivePid, PaneRoundRobin
 from windowlib.spark import Salting
@@ -19,12 +25,15 @@ from windowlib.spark.salting import parts
 QUERY = Skyline(Tumbling(Count(10)), "price", "km")
 
 
-def progress(came, went, milliseconds=1000, name="offers"):
+def progress(second, busy, name="offers", **more):
+    """Of a micro-batch that began at a second of the hour, and took so many."""
     return {
         "name": name,
-        "inputRowsPerSecond": came,
-        "processedRowsPerSecond": went,
-        "durationMs": {"triggerExecution": milliseconds},
+        "runId": UUID(int=7),
+        "timestamp": f"2024-03-01T14:{second // 60:02}:{second % 60:02}.000Z",
+        "numInputRows": 1000,
+        "durationMs": {"triggerExecution": int(1000 * busy)},
+        **more,
     }
 
 
@@ -44,33 +53,43 @@ def test_a_group_gets_a_salt_for_every_threshold_and_no_more_than_there_are_work
 def test_batches_that_take_too_long_get_more_salts_and_short_ones_fewer():
     found = salting(patience=9)
     before = found.policy.threshold
-    found.told(progress(came=1000.0, went=1500.0))
+    found.told(progress(0, busy=6))
+    found.told(progress(60, busy=40))
     assert before < (rested := found.policy.threshold)
-    for _ in range(4):
-        found.told(progress(came=1500.0, went=1000.0))
+    for second in (120, 180, 240, 300):
+        found.told(progress(second, busy=90))
     assert found.policy.threshold < before < rested
     assert 1.5 == found.policy.utilisation.worst
 
 
 def test_a_stream_that_stays_behind_has_all_hot_rows_spread():
     found = salting(patience=3)
-    for _ in range(3):
-        found.told(progress(came=1500.0, went=1000.0))
+    for second in (0, 2, 4, 6):
+        found.told(progress(second, busy=3))
     assert [1, 2, 4] == [found.sigma(rows) for rows in (1, 2, 9)]
+
+
+def test_what_spark_does_between_batches_is_no_load():
+    found = salting()
+    found.told(progress(0, busy=1))
+    found.told(progress(58, busy=1, numInputRows=0))  # it looked, and nothing was there
+    found.told(progress(60, busy=6, inputRowsPerSecond=1e6))
+    assert 0.1 == pytest.approx(found.policy.utilisation.worst)
 
 
 @pytest.mark.parametrize(
     "unknown",
     [
-        progress(0.0, 100.0),
-        progress(float("nan"), 100.0),
-        progress(100.0, float("inf")),
-        progress(100.0, None),
-        progress(100.0, 100.0, 0),
+        progress(60, busy=1, numInputRows=0),
+        progress(60, busy=0),
+        progress(60, busy=1, durationMs={}),
+        progress(60, busy=1, runId=UUID(int=8)),  # the first batch since a restart
+        progress(0, busy=1),
     ],
 )
 def test_a_batch_whose_rate_is_unknown_moves_nothing(unknown):
     found = salting()
+    found.told(progress(0, busy=1))
     found.told(unknown)
     assert found.policy.utilisation is None
 
@@ -78,14 +97,13 @@ def test_a_batch_whose_rate_is_unknown_moves_nothing(unknown):
 def test_a_listener_tells_of_its_query_only():
     found = salting()
     listener = found.listener("offers")
-    event = SimpleNamespace(progress=SimpleNamespace(**progress(9.0, 10.0, name="others")))
-    listener.onQueryProgress(event)
-    assert found.policy.utilisation is None
-    event = SimpleNamespace(progress=SimpleNamespace(**progress(9.0, 10.0)))
-    for tell in (listener.onQueryStarted, listener.onQueryIdle, listener.onQueryProgress):
-        tell(event)
-    listener.onQueryTerminated(event)
-    assert 0.9 == getattr(found.policy.utilisation, "worst", None)
+    for second, name in ((0, "offers"), (5, "others"), (10, "offers")):
+        event = SimpleNamespace(progress=SimpleNamespace(**progress(second, busy=9, name=name)))
+        for tell in (listener.onQueryStarted, listener.onQueryIdle, listener.onQueryProgress):
+            tell(event)
+        assert (second == 10) is (found.policy.utilisation is not None)
+        listener.onQueryTerminated(event)
+    assert 0.9 == pytest.approx(found.policy.utilisation.worst)
 
 
 def test_a_policy_without_threshold_is_refused():
@@ -95,20 +113,18 @@ def test_a_policy_without_threshold_is_refused():
         Salting(Adaptive(2), workers=0)
 
 
-def offers(size):
-    """Most are of one city and one pane; some have no city."""
-    draw = random.Random(3)
+def offers(number, size):
+    """A burst: most are of one city and one pane; some have no city."""
+    draw = random.Random(number)
     return [
         {
             "city": draw.choice(["Pisa"] * 8 + ["Rome", None]),
-            "ts": ts,
-            "pane": ts // 100,
-            "n": n,
+            "pane": draw.choice([1, 1, draw.randrange(5)]),
+            "n": 1000 * number + n,
             "price": draw.randint(40, 200),
             "km": draw.randint(1, 50),
         }
         for n in range(size)
-        for ts in [draw.choice([draw.randrange(100, 200), draw.randrange(500)])]
     ]
 
 
@@ -123,26 +139,87 @@ def skylines(rows):
     }
 
 
-def test_the_skyline_of_event_time_panes_does_not_depend_on_salts(spark):
-    rows = offers(900)
-    found = Salting(AdaptivePid(4, warmup=1, patience=9))
-    merged: dict[tuple[str, int], Any] = {}
-    most: list[dict[tuple[str, int], int]] = []
-    for begin in range(0, 900, 300):  # micro-batches; every pane has rows in each of them
-        frame = spark.createDataFrame(pa.Table.from_pylist(rows[begin : begin + 300]))
-        salted = found.salted(frame, "city", "pane").persist()
-        salts = salted.groupBy("city", "pane").agg({"salt": "max"}).collect()
-        most.append({row[:2]: row[2] for row in salts})
-        for city, pane, part in parts(salted, QUERY, "city", "pane", order_by="n").collect():
-            part, before = pickle.loads(part), merged.get((city, pane))
-            after = part if before is None else QUERY.partials.merge(before, part)
-            merged[city, pane] = after
+class Job:
+    """A query that adds the partial results of a micro-batch to those that there are, on disk."""
+
+    def __init__(self, spark, folder, failing=None):
+        self.spark, self.folder, self.failing = spark, folder, failing
+        self.policy = AdaptivePid(4, warmup=1, patience=9, setpoint=0.001)
+        self.found = Salting(self.policy)
+        self.said, self.seen = [], []
+
+    def run(self):
+        listener = self.found.listener("offers")
+        self.spark.streams.addListener(listener)
+        writer = stream(self.spark, self.folder / "in").writeStream.foreachBatch(self.batch)
+        writer = writer.option("checkpointLocation", f"{self.folder}/checkpoint")
+        query = writer.queryName("offers").trigger(availableNow=True).start()
+        try:
+            query.awaitTermination()
+        finally:
+            self.heard()
+            self.spark.streams.removeListener(listener)
+
+    def heard(self):
+        """Wait until the listener knows of the batch before."""
+        self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+
+    def batch(self, frame, number):
+        self.heard()
+        self.said.append(self.policy.threshold)
+        salted = self.found.salted(frame, "city", "pane").persist()
+        self.seen.append([(row.city, row.pane, row.salt) for row in salted.collect()])
+        made = parts(salted, QUERY, "city", "pane", order_by="n")
+        made.write.mode("overwrite").parquet(f"{self.folder}/out/{number}")
         salted.unpersist()
-        found.told(progress(came=1300.0, went=1000.0))
-    got = {key: QUERY.partials.rows(part)["n"].to_pylist() for key, part in merged.items()}
-    assert skylines(rows) == got
-    assert {0} == set(most[0].values())  # nothing was known of panes yet
-    hot = [each["Pisa", 1] for each in most]
-    assert hot == sorted(hot)
-    assert 1 <= hot[-1] <= 3
-    assert 0 == most[1]["Rome", 4]
+        if number == self.failing:
+            raise ValueError("after it was written")
+
+
+def test_the_skyline_of_a_stream_does_not_depend_on_salts_nor_on_restarts(spark, tmp_path):
+    batches = [offers(number, size) for number, size in enumerate((60, 120, 120))]
+    schema = pa.Table.from_pylist(batches[0]).schema
+    for number, rows in enumerate(batches):
+        write(tmp_path / "in", number, rows, schema)
+    first, second = Job(spark, tmp_path, failing=2), Job(spark, tmp_path)
+    with pytest.raises(StreamingQueryException):
+        first.run()
+    second.run()
+
+    got: dict[tuple[str, int], Any] = {}
+    for city, pane, part in spark.read.parquet(f"{tmp_path}/out/*").collect():
+        part, before = pickle.loads(part), got.get((city, pane))
+        got[city, pane] = part if before is None else QUERY.partials.merge(before, part)
+    rows = {key: QUERY.partials.rows(part)["n"].to_pylist() for key, part in got.items()}
+    assert skylines([row for rows in batches for row in rows]) == rows
+
+    assert inf == first.said[0] == second.said[0]  # after a restart nothing is known, either
+    assert inf > first.said[1] > first.said[2]
+    assert first.policy.utilisation is not None
+    assert {0} == {salt for job in (first, second) for *_, salt in job.seen[0]}
+    for threshold, seen in zip(first.said, first.seen, strict=True):
+        sizes = Counter(row[:2] for row in seen)
+        assert all(salt < max(1, sizes[tuple(key)] / threshold) for *key, salt in seen)
+    assert 3 == max(salt for *_, salt in first.seen[-1])
+
+
+@pytest.fixture
+def rome(monkeypatch):
+    monkeypatch.setenv("TZ", "Europe/Rome")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("rome")
+def test_panes_of_the_hour_that_comes_twice_are_two(spark):
+    # 02:30 on the night of the change to winter time, and an hour later again
+    rows = [(when, n) for n in range(8) for when in (1729989000, 1729992600)]
+    frame = spark.createDataFrame(rows, "at long, n long")
+    frame = frame.selectExpr("timestamp_seconds(at) pane", "n")
+    found = Salting(Adaptive(4, warmup=1))
+    found.learn([4])
+    salted = found.salted(frame, "pane").selectExpr("unix_seconds(pane)", "n", "salt").collect()
+    assert sorted(rows) == sorted(row[:2] for row in salted)
+    assert {0, 1} == {row.salt for row in salted}

@@ -2,6 +2,7 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,13 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from operators import Aggregate, Filter, Sort, agg
 from tests.spark import cases
 from tests.spark.running import unended
 from tests.spark.test_same_answers import close
+from windowlib import Count, Sliding, Time, Tumbling
 from windowlib.columnar.ipc import packed, unpacked
 from windowlib.errors import StateVersionError
 from windowlib.spark import checks
-from windowlib.spark.packing import HELLO, Chunk
+from windowlib.spark.packing import ENDED, HELLO, Chunk
 from windowlib.spark.unit import Job, Request, Unit, check_about
 
 CASES = {**cases.ONE_INPUT, **cases.TWO_INPUTS, **cases.LATE, **cases.TIMED}
@@ -195,6 +198,31 @@ def test_the_clock_of_a_bucket_never_goes_back():
     kept.step(some(0, 50), 100_000_000, False)
     kept.step(some(50, 60), 90_000_000, False)  # another machine, whose clock is behind
     assert 100.0 == kept.unit.running.now
+
+
+def test_the_order_of_the_query_goes_before_that_of_the_window():
+    window = Tumbling(Count(2), order_by="ts")
+    schema = pa.schema({"ts": pa.int64(), "n": pa.int64()})
+    rows = [{"ts": 3, "n": 1}, {"ts": 2, "n": 3}, {"ts": 1, "n": 2}, {"ts": 4, "n": 4}]
+    firsts = Aggregate(window, first=agg.first("n"))
+    for operator in (firsts, firsts.then(Filter(lambda row: True))):
+        for order, expected in ((("n",), [1, 3]), (None, [1, 2]), ("ts", [2, 1])):
+            kept = Kept(replace(job_of(operator, schema), orders=(order,)))
+            kept.step(chunks_of([rows], [schema], []), None, False)
+            assert expected == [row["first"] for _, row in kept.rows]
+
+
+def test_the_end_of_a_stream_finishes_a_bucket_and_nothing_is_due_after_it():
+    schema = pa.schema({"n": pa.int64()})
+    window = Sliding(Count(9), order_by=None)
+    kept = Kept(job_of(Sort("n", window=window), schema))
+    kept.step(chunks_of([[{"n": n} for n in (3, 1, 2)]], [schema], []), None, False)
+    assert [] == kept.rows
+    kept.step((Chunk(ENDED, 0, b""),), None, True)
+    assert [1, 2, 3] == [row["n"] for _, row in kept.rows]
+    timed = Kept(job_of(Aggregate(Tumbling(Time("1s")), n=agg.count()), schema))
+    assert timed.step(chunks_of([[{"n": 1}]], [schema], []), 0, False).due is not None
+    assert timed.step((Chunk(ENDED, 0, b""),), 10, False).due is None
 
 
 def test_other_settings_are_refused_by_name():

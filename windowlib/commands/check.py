@@ -54,14 +54,15 @@ def _columns(operator: Operator, given: Sequence[str]) -> list[Any]:
         if port not in ports or port in found:
             have = f"The operator has {len(ports)}: {', '.join(ports)}."
             raise UsageError(f"--schema {text!r}: no input is left for it. {have}")
-        found[port] = _schema(named["columns"] if named else text)
+        found[port] = schema_said(named["columns"] if named else text)
     for number, port in enumerate(ports):
         if port in found:
             operator.check_columns(found[port].names, number)
     return [found.get(port) for port in ports] if found else []
 
 
-def _schema(text: str) -> Any:
+def schema_said(text: str) -> Any:
+    """The Arrow schema that `--schema` says."""
     try:
         return schema_of(text, "--schema")
     except WindowlibError as error:  # what was typed is wrong, not the operator

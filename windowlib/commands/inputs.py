@@ -39,7 +39,7 @@ class Input(NamedTuple):
     def columns(self) -> list[str]:
         """The names of columns, as far as they are known."""
         if self.live:
-            return []
+            return list(self.rows.schema.names) if self.rows.schema is not None else []
         if not isinstance(self.rows, list):
             return list(self.rows.column_names)
         return list(next((row for row in self.rows if not isinstance(row, Mark)), []))
@@ -67,8 +67,11 @@ class Input(NamedTuple):
             raise UsageError(msg) from None
 
 
-def inputs_of(operator: Operator, given: Sequence[str]) -> list[Input]:
-    """An input for each port of an operator, in their order, from what `--input` says."""
+def inputs_of(operator: Operator, given: Sequence[str], schema: Any = None) -> list[Input]:
+    """An input for each port of an operator, in their order, from what `--input` says.
+
+    A socket has the columns of the schema, if there is one.
+    """
     ports = [port.name for port in operator.model.inputs]
     places: dict[str, str] = {}
     for text in given:
@@ -89,7 +92,7 @@ def inputs_of(operator: Operator, given: Sequence[str]) -> list[Input]:
     found: list[Input] = []
     try:
         for port in ports:
-            found.append(Input(places[port], read(places[port])))
+            found.append(Input(places[port], read(places[port], schema)))
     except BaseException:
         closed(found)
         raise
@@ -107,10 +110,10 @@ def _have(ports: Sequence[str]) -> str:
     return f"The operator has {len(ports)}: {', '.join(ports)}."
 
 
-def read(place: str) -> Any:
+def read(place: str, schema: Any = None) -> Any:
     """The rows of a file, of stdin for "-", or of tcp://host:port."""
     if place.startswith("tcp://"):
-        return SocketRows(place)
+        return SocketRows(place, schema)
     if place == "-":
         text = read_text(place)
         return _json("stdin", text) if is_json(text) else _csv("stdin", text.encode())

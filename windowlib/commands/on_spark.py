@@ -1,4 +1,4 @@
-"""`windowlib run --spark`: the same operator on static DataFrames of a Spark in this process."""
+"""`windowlib run --spark`: the same operator on DataFrames of a Spark in this process."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from windowlib.commands.inputs import Input
 from windowlib.commands.meter import Meter
+from windowlib.commands.sockets import UNPUNCTUATED
 from windowlib.commands.usage import UsageError
 from windowlib.errors import WindowlibError
 from windowlib.operator import Operator
@@ -27,40 +28,58 @@ RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): (.+)$", re.MULTILI
 
 def run_on_spark(operator: Operator, inputs: list[Input], arguments: argparse.Namespace) -> int:
     """Run it; rows of one key come in their order, those of others where Spark has them."""
-    from windowlib.commands.run import opened, order_of
+    from windowlib.commands.live import check_live, run_live
 
+    live = any(each.live for each in inputs)
     for each in inputs:
         if each.live:
-            raise UsageError(f"{each.name}: --spark reads files. Leave it out for a socket.")
+            check_live(operator, each, arguments)
         if each.punctuated:
-            msg = f"{each.name}: Spark has no punctuations among rows. Leave out --spark."
-            raise UsageError(msg)
-    order = order_of(arguments)
-    with quiet() as err, tempfile.TemporaryDirectory(prefix="windowlib-") as folder:
+            raise UsageError(f"{each.name}: {UNPUNCTUATED}")
+    # Spark may still be tidying up when all is done.
+    place = tempfile.TemporaryDirectory(prefix="windowlib-", ignore_cleanup_errors=True)
+    with quiet() as err, place as folder:
         meter = Meter(err, quiet=arguments.quiet)
         with failures():
-            from windowlib.spark import attach, session
+            from windowlib.spark import session
 
             spark = session()
             spark.sparkContext.setLogLevel("OFF")
-            placed = attach(
-                operator,
-                port=arguments.port,
-                times=arguments.times,
-                order_by=... if order is None else order,
-            )
-            frame = placed(*_frames(spark, inputs, Path(folder)))
-            table = _collected(spark, frame, meter)
-        meter.update(sum(each.total for each in inputs), table.num_rows)
-        out = opened(operator, inputs, arguments, live=False)
-        try:
-            for batch in table.to_batches():
-                for row in batch.to_pylist():
-                    out.add(row)
-        finally:
-            out.close()
+        run = run_live if live else _run_static
+        run(spark, operator, inputs, arguments, Path(folder), meter)
         meter.end()
     return 0
+
+
+def _run_static(
+    spark: Any,
+    operator: Operator,
+    inputs: list[Input],
+    arguments: argparse.Namespace,
+    folder: Path,
+    meter: Meter,
+) -> None:
+    from windowlib.commands.run import opened, order_of
+
+    order = order_of(arguments)
+    with failures():
+        from windowlib.spark import attach
+
+        placed = attach(
+            operator,
+            port=arguments.port,
+            times=arguments.times,
+            order_by=... if order is None else order,
+        )
+        table = _collected(spark, placed(*_frames(spark, inputs, folder)), meter)
+    meter.update(sum(each.total for each in inputs), table.num_rows)
+    out = opened(operator, inputs, arguments, live=False)
+    try:
+        for batch in table.to_batches():
+            for row in batch.to_pylist():
+                out.add(row)
+    finally:
+        out.close()
 
 
 def _frames(spark: Any, inputs: list[Input], folder: Path) -> list[Any]:

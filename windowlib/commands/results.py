@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from windowlib.attributes import column_names
-from windowlib.commands.usage import UsageError, one_line
+from windowlib.commands.usage import UsageError
 
 SUFFIXES = (".csv", ".jsonl", ".ndjson", ".parquet")
 GAP = "  "
@@ -50,6 +50,8 @@ def writer(
         msg = f"--output {place}: {suffix or 'no suffix'} is no kind of file that is written here."
         raise UsageError(f"{msg} Use {', '.join(SUFFIXES)}, or - for JSON lines on stdout.")
     if suffix == ".parquet":
+        from windowlib.commands.parquet import Parquet
+
         return Parquet(Path(place), schema)
     file = Path(place).open("w", encoding="utf-8", newline="")  # noqa: SIM115 - the writer closes it
     return Cells(file, place, schema) if suffix == ".csv" else Lines(file)
@@ -136,31 +138,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, default=plain, ensure_ascii=False)
     return plain(value)
-
-
-class Parquet(Writer):
-    """A Parquet file, written at the end: only then the types of all columns are known."""
-
-    def __init__(self, path: Path, schema: Any) -> None:
-        self.path, self.rows = path, list[dict[str, Any]]()
-        self.schema = schema
-        path.open("wb").close()  # a place where nothing can be written is told of at once
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Keep a row."""
-        self.rows.append(dict(row))
-
-    def close(self) -> None:
-        """Write the file."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            table = pa.Table.from_pylist(self.rows, self.schema)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            msg = f"--output {self.path}: the values of a column are not of one type"
-            raise UsageError(f"{msg}: {one_line(error)}. Use .jsonl.") from None
-        pq.write_table(table, self.path)
 
 
 # -- tables ---------------------------------------------------------------------------------------

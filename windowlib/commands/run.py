@@ -9,6 +9,7 @@ from typing import Any
 
 from windowlib.attributes import key_getter
 from windowlib.batched import in_order
+from windowlib.commands.check import schema_said
 from windowlib.commands.inputs import Input, closed, inputs_of, parts
 from windowlib.commands.meter import Meter, terminal_width
 from windowlib.commands.named import operator_of
@@ -38,6 +39,9 @@ def add(commands: Any) -> None:
         action="append",
         required=True,
         help="rows: a file, - or tcp://host:port; port=FILE for an operator with several inputs",
+    )
+    told.add_argument(
+        "--schema", metavar="COLUMNS", help='of a socket, as "symbol string, price double"'
     )
     told.add_argument("--output", "-o", metavar="FILE", help="a .csv, .jsonl or .parquet file")
     told.add_argument("--port", metavar="NAME", help="only this output, of several")
@@ -69,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     operator = operator_of(arguments.operator)
     if arguments.port is not None:
         operator.model.output(arguments.port, operator.name)
-    inputs = inputs_of(operator, arguments.input)
+    schema = None if arguments.schema is None else schema_said(arguments.schema)
+    inputs = inputs_of(operator, arguments.input, schema)
     try:
         return _started(operator, inputs, arguments)
     finally:
@@ -91,6 +96,8 @@ def _started(operator: Operator, inputs: list[Input], arguments: argparse.Namesp
 
 def _check(operator: Operator, inputs: list[Input], arguments: argparse.Namespace) -> None:
     """Refuse columns that are not there before anything runs."""
+    if arguments.schema is not None and not any(each.live for each in inputs):
+        raise UsageError("--schema is for a socket; files have columns of their own.")
     for port, each in enumerate(inputs):
         for name in order_of(arguments) or ():
             check_column("--order-by", name, each.columns, each.name)

@@ -10,13 +10,18 @@ from typing import Any
 
 from windowlib.commands.texts import json_row
 from windowlib.commands.usage import UsageError
-from windowlib.marks import advance
+from windowlib.marks import Mark, advance
 
 PLACE = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\s]+):(?P<port>\d{1,5})/?")
 PATIENCE = 10.0
 """Seconds to wait for the connection."""
 TICK = 0.2
 """Seconds of silence after which the clock moves by itself."""
+WHILE = 0.5
+"""Seconds in which the rows of a piece come."""
+MOST = 16_384
+"""Rows that a piece has at most."""
+UNPUNCTUATED = "Spark has no punctuations among rows. Leave out --spark."
 
 
 class SocketRows:
@@ -24,11 +29,14 @@ class SocketRows:
 
     Args:
         place: tcp://host:port; the connection is made at once.
+        schema: the Arrow schema that rows are to have, if it is known.
         clock: what time it is, in seconds.
     """
 
-    def __init__(self, place: str, clock: Callable[[], float] = time.time) -> None:
-        self.place, self.clock = place, clock
+    def __init__(
+        self, place: str, schema: Any = None, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.place, self.schema, self.clock = place, schema, clock
         found = PLACE.fullmatch(place)
         if found is None or not 0 < int(found["port"]) < 65536:
             raise UsageError(f"{place}: not an address. Write tcp://host:port.")
@@ -51,7 +59,26 @@ class SocketRows:
                     continue
                 number += 1
                 if line.strip():
-                    yield json_row(f"{self.place}, line {number}", line)
+                    yield json_row(f"{self.place}, line {number}", line, self.schema)
+
+    def pieces(self) -> Iterator[list[Any]]:
+        """The rows some at a time: those of a while, which may be none."""
+        waiting: list[Any] = []
+        since, failure = time.monotonic(), None
+        try:
+            for item in self.rows(timed=True):
+                if not isinstance(item, Mark):
+                    waiting.append(item)
+                elif item.at is None:
+                    raise UsageError(f"{self.place}: {UNPUNCTUATED}")
+                elif time.monotonic() - since >= WHILE or len(waiting) >= MOST:
+                    yield waiting
+                    waiting, since = [], time.monotonic()
+        except UsageError as error:  # the rows before it are as good as any
+            failure = error
+        yield waiting
+        if failure is not None:
+            raise failure
 
     def close(self) -> None:
         """End the connection."""

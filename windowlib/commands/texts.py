@@ -49,8 +49,8 @@ def json_rows(name: str, lines: Iterable[str]) -> Iterator[Any]:
             yield json_row(f"{name}, line {number}", line)
 
 
-def json_row(where: str, line: str) -> Any:
-    """The row or the punctuation that a line is."""
+def json_row(where: str, line: str, schema: Any = None) -> Any:
+    """The row or the punctuation that a line is; with a schema, of these columns and types."""
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
@@ -59,7 +59,35 @@ def json_row(where: str, line: str) -> Any:
         raise UsageError(f'{where}: not a JSON object, such as {{"ts": 7}}.')
     if list(row) == ["punct"] and row["punct"] is True:
         return punct()
-    return {key: _date(value) for key, value in row.items()}
+    if schema is None:
+        return {key: _date(value) for key, value in row.items()}
+    return {field.name: _fitted(where, field, row.get(field.name)) for field in schema}
+
+
+def _fitted(where: str, field: Any, value: Any) -> Any:
+    """A value as a column of that type has it."""
+    import pyarrow as pa
+
+    dated = pa.types.is_timestamp(field.type) or pa.types.is_date(field.type)
+    try:
+        if _whole(value, field.type):
+            return pa.scalar(_date(value) if dated else value, field.type).as_py()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass
+    raise UsageError(f"{where}: {field.name} is {value!r}, and --schema says {field.type}.")
+
+
+def _whole(value: Any, kind: Any) -> bool:
+    """Whether Arrow, which cuts floats to integers, would cut nothing off."""
+    from pyarrow import types
+
+    if isinstance(value, float):
+        return value.is_integer() or not types.is_integer(kind)
+    if isinstance(value, list) and types.is_list(kind):
+        return all(_whole(each, kind.value_type) for each in value)
+    if isinstance(value, dict) and types.is_struct(kind):
+        return all(_whole(value.get(field.name), field.type) for field in kind)
+    return True
 
 
 def _csv(name: str, text: str) -> Iterator[Any]:

@@ -224,16 +224,21 @@ class Plan:
             for frame, key in zip(self.frames, keys, strict=True)
         ]
 
-    def streamed(self) -> DataFrame:
-        """The plan for a stream."""
+    def chunks(self) -> DataFrame:
+        """What goes to the buckets of a stream: the rows of all inputs, packed."""
         chunks = None
         for side, frame in enumerate(self.bucketed()):
             packed = frame.mapInArrow(Pack(side, self.buckets, self.nonce), CHUNK_DDL)
             chunks = packed if chunks is None else chunks.union(packed)
         assert chunks is not None  # every operator has an input
+        return chunks
+
+    def streamed(self) -> DataFrame:
+        """The plan for a stream."""
         job = replace(self.job(), code=dumped(self.operator))
         mode = "ProcessingTime" if job.timed else "None"
-        made = chunks.groupBy(BUCKET).transformWithState(Processor(job), OUTPUT_DDL, "Append", mode)
+        chunks = self.chunks().groupBy(BUCKET)
+        made = chunks.transformWithState(Processor(job), OUTPUT_DDL, "Append", mode)
         name = f"windowlib {self.operator.name} {self.nonce[:8]}"
         made = made.observe(name, *[fn.sum(metric).alias(metric) for metric in METRICS])
         return made.mapInArrow(self.unpack(), self.output)

@@ -27,6 +27,8 @@ BYTES = 1 << 25
 """Bytes that are packed at once, where rows are large."""
 HELLO = -1
 """The side of a chunk without rows: it only asks a bucket to show itself."""
+ENDED = -2
+"""The side of a chunk without rows: the input has ended."""
 REGISTER = -1
 """The bucket that never gets rows. It has state from the first micro-batch on, so a query that has
 other buckets than before, none of which has state, still meets what the checkpoint was for."""

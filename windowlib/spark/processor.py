@@ -14,7 +14,7 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from windowlib.spark.homes import HOMES, taken
-from windowlib.spark.packing import REGISTER, Chunk, run_of
+from windowlib.spark.packing import HELLO, REGISTER, Chunk, run_of
 from windowlib.spark.store import Store
 from windowlib.spark.unit import COUNTS, GAUGES, Job, Outcome, Request, Unit
 
@@ -71,7 +71,7 @@ class Processor(StatefulProcessor):
         now = job.now(timers.getCurrentProcessingTimeInMs())
         if head is not None:
             head.check(job)
-        elif not any(chunk.data for chunk in chunks):
+        elif all(chunk.side == HELLO for chunk in chunks):
             return
         saved, logged = (0, 0) if head is None else (head.saved, head.logged)
         run = run_of(job.nonce)

@@ -10,11 +10,14 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import reduce
-from math import ceil, isfinite
+from math import ceil
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
@@ -41,6 +44,7 @@ class Salting:
     >>> from windowlib.control import Adaptive
     >>> salting = Salting(Adaptive(workers=4, warmup=1))
     >>> salting.learn([100, 100, 100])
+    [1, 1, 1]
     >>> [salting.sigma(rows) for rows in (100, 101, 250, 10_000)]
     [1, 2, 3, 4]
     """
@@ -55,39 +59,44 @@ class Salting:
         self.policy = policy
         self.workers = policy.workers if workers is None else counted("Salting(workers)", workers)
         self._lock = threading.Lock()  # Spark tells of progress from a thread of its own
-        self._batches, self._seconds = 0, 0.0
+        self._batches, self._run, self._began = 0, "", 0.0
 
     def sigma(self, rows: int) -> int:
         """How many salts a group of so many rows gets: 1 unless it is hot."""
         return max(1, min(self.workers, ceil(rows / self.policy.threshold)))
 
-    def learn(self, groups: Sequence[int]) -> None:
-        """Take the number of rows of the groups of a batch; their parts are what panes are cut to.
+    def learn(self, groups: Sequence[int]) -> list[int]:
+        """Take the number of rows of the groups of a batch, and say how many salts each gets.
 
         Of the parts of a pane the policy weighs the recent ones; here all are of one moment, so it
         is told of them in a mixed order, not by size.
         """
         with self._lock:
             self._batches += 1
-            cuts = [(rows, self.sigma(rows)) for rows in groups]  # as they were before this batch
-            for rows, parts in cuts:
+            sigmas = [self.sigma(rows) for rows in groups]  # of what was known before this batch
+            for rows, parts in zip(groups, sigmas, strict=True):
                 sizes = [rows // parts + (i < rows % parts) for i in range(parts)]
                 self.policy.closed(self._batches, sizes)
+        return sigmas
 
     def told(self, progress: Any) -> None:
         """Take the progress of a micro-batch, as an object or a dict, and move the threshold.
 
-        A batch takes as long as its slowest task, so its rate is that of the busiest worker.
+        A batch takes as long as its slowest task, so its rate is that of the busiest worker. Its
+        rows came since the last batch that had any began: Spark's own `inputRowsPerSecond` counts
+        from the last look for rows, which in a quiet stream was a moment ago.
         """
         part = progress.get if isinstance(progress, Mapping) else lambda n: getattr(progress, n)
-        came, went = (float(part(f"{n}RowsPerSecond") or 0) for n in ("input", "processed"))
-        seconds = (part("durationMs") or {}).get("triggerExecution", 0) / 1000
-        if not (isfinite(came) and isfinite(went) and came > 0 and went > 0 and seconds > 0):
-            return  # the first batch, of which nobody knows since when its rows had come
+        rows, run, began = part("numInputRows"), str(part("runId")), _seconds(part("timestamp"))
+        busy = (part("durationMs") or {}).get("triggerExecution", 0) / 1000
+        if not (rows and busy):
+            return
         with self._lock:
-            self._seconds += seconds
-            stats = [WorkerStats(came * seconds, went * seconds, seconds)]
-            self.policy.sample(self._seconds, stats, seconds)
+            same, came = run == self._run, began - self._began
+            self._run, self._began = run, began
+            if same and came > 0:  # of a first batch nobody knows since when its rows had come
+                stats = [WorkerStats(rows / came * busy, rows, busy)]
+                self.policy.sample(began, stats, interval=busy)
 
     def listener(self, query: str) -> StreamingQueryListener:
         """Passes on the progress of the query of that name: `spark.streams.addListener(...)`."""
@@ -108,22 +117,28 @@ class Salting:
             spread: the columns to hash; all but maps, which have no hash, unless given.
         """
         counts = frame.groupBy(*by).agg(f.count(f.lit(1)).alias(name))
-        largest = counts.orderBy(f.desc(name)).limit(LARGEST)
-        rows = largest.orderBy(f.xxhash64(*by)).collect()
-        hot = [(*row[:-1], self.sigma(row[-1])) for row in rows if self.sigma(row[-1]) > 1]
-        self.learn([row[-1] for row in rows])
-        if not hot:
+        largest = counts.orderBy(f.desc(name)).limit(LARGEST).orderBy(f.xxhash64(*by)).toArrow()
+        sigmas = self.learn(largest[name].to_pylist())
+        if max(sigmas, default=1) == 1:
             return frame.withColumn(name, f.lit(0))
+        # Keys stay in Arrow: as Python's values, two hours of a change to winter time are one.
+        told = largest.set_column(len(by), name, pa.array(sigmas, pa.int64()))
+        hot = frame.sparkSession.createDataFrame(told.filter(pc.field(name) > 1), counts.schema)
+        same = reduce(Column.__and__, (_of("rows", n).eqNullSafe(_of("hot", n)) for n in by))
+        joined = frame.alias("rows").join(f.broadcast(hot.alias("hot")), same, "left")
         maps = {field.name for field in frame.schema if field.dataType.typeName() == "map"}
-        hashed = f.xxhash64(*(spread or [each for each in frame.columns if each not in maps]))
-        sigmas = f.broadcast(frame.sparkSession.createDataFrame(hot, counts.schema)).alias("hot")
-        same = reduce(
-            lambda one, other: one & other,
-            (f.col(f"rows.{each}").eqNullSafe(f.col(f"hot.{each}")) for each in by),
-        )
-        joined = frame.withColumn("_hash", hashed).alias("rows").join(sigmas, same, "left")
-        salt = f.coalesce(f.pmod("rows._hash", f.col(f"hot.{name}")), f.lit(0)).cast("int")
-        return joined.select(*(f.col(f"rows.`{each}`") for each in frame.columns), salt.alias(name))
+        hashed = f.xxhash64(*(_of("rows", n) for n in spread or frame.columns if n not in maps))
+        salt = f.coalesce(f.pmod(hashed, _of("hot", name)), f.lit(0)).cast("int")
+        return joined.select(*(_of("rows", n) for n in frame.columns), salt.alias(name))
+
+
+def _of(frame: str, name: str) -> Column:
+    return f.col(f"{frame}.`{name}`")
+
+
+def _seconds(text: Any) -> float:
+    """What Spark writes as a time, in seconds."""
+    return datetime.fromisoformat(text).timestamp()
 
 
 class _Listener(StreamingQueryListener):

@@ -19,7 +19,7 @@ from windowlib.errors import StateVersionError
 from windowlib.operator import Operator
 from windowlib.snapshot import first_change
 from windowlib.spark.merging import in_turn
-from windowlib.spark.packing import HELLO, Chunk
+from windowlib.spark.packing import ENDED, HELLO, Chunk
 from windowlib.spark.types import fitted
 
 COUNTS = ("rows_in", "rows_out", "fired", "evicted", "late", "partitions_evicted", "loads")
@@ -114,6 +114,7 @@ class Unit:
         self.names = [port.name for port in running.model.outputs]
         self.counted: dict[str, int] | None = None  # after the last micro-batch
         self.end: int | None = None  # when the clock stops, if that is known
+        self.ended = False  # whether a stream has said so
 
     @cached_property
     def counters(self) -> Counters:
@@ -142,7 +143,8 @@ class Unit:
         if request.fresh:  # then what there is counts whole, not what has changed
             counts |= {"partitions": after["partitions"], "state_bytes": size}
         blobs = tuple((port, packed(made)) for port, made in rows)
-        return Outcome(self.nonce, blobs, counts, self.running.due(), snapshot, entry)
+        due = None if self.ended else self.running.due()
+        return Outcome(self.nonce, blobs, counts, due, snapshot, entry)
 
     def _take(self, chunks: Sequence[Chunk], now: int | None, orders: Sequence[Any]) -> int:
         running = self.running
@@ -150,8 +152,11 @@ class Unit:
             running.advance_micros(max(now, running._now))
         taken = 0
         for port, table in in_turn(self._tables(chunks), orders):
-            running.insert_batch(table, port)
+            self._insert(table, port)
             taken += table.num_rows
+        if any(chunk.side == ENDED for chunk in chunks):
+            self.ended = True
+            running.finish()
         return taken
 
     def _tables(self, chunks: Sequence[Chunk]) -> list[pa.Table | None]:
@@ -165,8 +170,12 @@ class Unit:
 
     def fed(self, rows: pa.RecordBatch, port: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Take rows that are in order, and give what they made, by output."""
-        self.running.insert_batch(rows, port, self.job.times)
+        self._insert(rows, port)
         return self._drained()
+
+    def _insert(self, rows: Any, port: int) -> None:
+        """Take rows that are in the order of the query, which may not be that of the window."""
+        self.running._take_batch(rows, port, self.job.times, None)
 
     def finished(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The input has ended; what that makes."""
