@@ -51,8 +51,18 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 def _outside_code(markdown: str, folder: Path) -> str:
     parts = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
     return "".join(
-        part if part.startswith("```") else _readme_aware(part, folder) for part in parts
+        _shown(part) if part.startswith("```") else _readme_aware(part, folder) for part in parts
     )
+
+
+def _shown(code: str) -> str:
+    """Code for readers: without what is there for doctest, and output that is no Python.
+
+    >>> _shown("```python\\n>>> f()\\na\\n<BLANKLINE>\\nb\\n\\n```")
+    '```pycon\\n>>> f()\\na\\n\\nb\\n```'
+    """
+    session = code.replace("<BLANKLINE>", "").replace("\n\n```", "\n```")
+    return session.replace("```python\n>>>", "```pycon\n>>>", 1)
 
 
 def _readme_aware(text: str, folder: Path) -> str:

@@ -80,6 +80,19 @@ def test_made_up_rows_have_the_key_that_was_asked_for(capsys):
     assert "symbol = B" in capsys.readouterr().out
 
 
+def test_the_window_may_be_python(rows, capsys):
+    for spl, python in (
+        (["sliding, count(3), count(2)"], ["Sliding(Count(3), every=Count(2))"]),
+        (["tumbling, count(2), partitioned", "--by", "ts"], ["Tumbling(Count(2), by='ts')"]),
+        (["tumbling, count(2), partitioned", "--by", "ts"], ["Tumbling(Count(2))", "--by", "ts"]),
+    ):
+        shown = []
+        for spec, *more in (spl, python):
+            assert 0 == main(["trace", spec, rows(CSV), *more])
+            shown.append(capsys.readouterr().out)
+        assert shown[0] == shown[1]
+
+
 def test_trace_reads_csv(rows, capsys):
     spec = "sliding, delta(ts, 2), count(1), partitioned"
     assert 0 == main(["trace", spec, rows(CSV), "--by", "symbol"])
@@ -143,6 +156,8 @@ def test_a_questionable_window_is_traced_with_a_warning(capsys):
         (["trace", "tumbling, count(2)", "no.csv"], "no.csv: No such file or directory"),
         (["trace", "tumbling, count(2)", "."], ".: Is a directory"),
         (["trace", "tumbling, count(2)", "--svg", "no/x.svg"], "no/x.svg: No such file"),
+        (["trace", "Tumbling(Count(2)).by"], "of type NoneType, not a window."),
+        (["trace", "Tumbling(Cont(2))"], "there is no 'Cont'. Did you mean \"Count\"?"),
         (["conformance"], "required: PATH"),
         (["conformance", "no.jsonl"], "no.jsonl: No such file or directory"),
         (["conformance", "p", "--engine", "x"], "--engine: invalid choice: 'x'"),
@@ -153,16 +168,22 @@ def test_a_mistake_is_one_line(argv, expected, complaint, tmp_path, monkeypatch)
     assert expected in complaint(*argv)
 
 
+EACH = "Each line is a JSON object."
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("", "rows: there are no rows in it."),
-        (b"\xff\xfe\x00", "rows: not a text file."),
+        (b"\xff\xfe\x00", "rows: not text in UTF-8."),
         ("a,b\n1,2\n3\n", "rows, line 3: the header has 2 columns, and this row 1."),
         ('a,b\n1,"2\n', "rows, line 2: malformed CSV: unexpected end of data."),
-        ('{"a": 1}\n{"a": \n', "rows, line 2: malformed JSON: Expecting value."),
-        ("[1]\n", 'rows, line 1: not a JSON object, such as {"ts": 7}.'),
-        ('{"a": 1}\n3\n', 'rows, line 2: not a JSON object, such as {"ts": 7}.'),
+        (
+            '{"a": 1}\n{"a": \n',
+            f"rows, line 2: malformed JSON: Expecting value. {EACH}",
+        ),
+        ("[1]\n", 'rows, line 1: not a JSON object, such as {"ts": 7}, one a line.'),
+        ('{"a": 1}\n3\n', 'rows, line 2: not a JSON object, such as {"ts": 7}, one a line.'),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_line(text, expected, rows, complaint, monkeypatch):
@@ -271,6 +292,11 @@ def test_a_case_that_cannot_be_run_is_a_mismatch(rows, capsys):
 def test_a_damaged_archive_is_one_line(recorded, rows, complaint):
     path = rows(recorded.read_bytes()[:1000], "cut.jsonl.gz")
     assert complaint("conformance", path).startswith(f"{path}: not a trace file: ")
+
+
+def test_a_file_without_cases_is_no_success(rows, complaint):
+    path = rows("\n", "cases.jsonl")
+    assert f"{path}: there are no recorded cases in it." == complaint("conformance", path)
 
 
 def test_a_folder_without_traces_is_one_line(tmp_path, complaint):

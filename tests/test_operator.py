@@ -112,6 +112,7 @@ def test_an_operator_is_shown_as_it_was_built():
     assert "Lists(Tumbling(Count(size=2)), 3, label='x')" == repr(Lists(C2, 3, label="x"))
     assert "Lists('tumbling, count(2)')" == repr(Lists("tumbling, count(2)"))
     assert "Counts()" == repr(Counts())
+    assert "<Running Counts>" == repr(Counts().open())
 
 
 SAME = [

@@ -52,6 +52,12 @@ def test_code_is_left_alone():
     assert code == on_page_markdown(code, Page("windows.md"), None, None)
 
 
+def test_code_is_shown_without_the_marks_of_doctest():
+    code = "```python\n>>> print(x)\na\n<BLANKLINE>\nb\n\n```"
+    shown = on_page_markdown(code, Page("windows.md"), None, None)
+    assert shown == "```pycon\n>>> print(x)\na\n\nb\n```"
+
+
 def test_a_bar_in_the_code_of_a_table_needs_no_backslash():
     row = "| `Count(n) \\| Time(p)` | a \\| b |"
     assert on_page_markdown(row, Page("w.md"), None, None) == "| `Count(n) | Time(p)` | a \\| b |"

@@ -6,6 +6,7 @@ A user's mistake is one line on stderr and exit code 2; Ctrl-C ends a command wi
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import warnings
@@ -35,6 +36,7 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
+    _writable()
     who = f"windowlib {words[0]}" if words and words[0] in COMMANDS else "windowlib"
     try:
         with warnings.catch_warnings():
@@ -55,6 +57,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _writable() -> None:
+    """See that anything can be printed: to nobody, and where letters are not known."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _run(words: Sequence[str]) -> int:

@@ -237,6 +237,9 @@ class Running:
     def _ended(self, ports: Iterable[int]) -> None:
         self._taking = set(range(len(self.model.inputs))) - set(ports)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.operator.name}>"
+
     def _refuse(self, call: str, port: int) -> NoReturn:
         """Input at a port that takes none: there is no such port, or its input is over."""
         number = self.model.input(port, self.operator.name)

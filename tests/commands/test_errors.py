@@ -2,6 +2,9 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 import errno
+import io
+import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +18,7 @@ from windowlib import cli
 from windowlib.commands.inputs import Input
 from windowlib.commands.live import Query
 from windowlib.commands.on_spark import failures, said
+from windowlib.commands.results import Lines
 from windowlib.commands.sockets import SocketRows
 from windowlib.commands.usage import UsageError
 
@@ -50,6 +54,10 @@ from windowlib.operators import Aggregate, agg
 op = farm({SUM.replace("(2)", "(2), by='symbol'")}, workers=2)
 """.encode(),
     "lacks.py": b"import nothing_of_that_name\n",
+    "exits.py": b"raise SystemExit(3)\n",
+    "bare.py": b"x = 1\n",
+    "odd.csv": b"a,qty\n1,1\n2,\n3,lost\n",
+    "odd.jsonl": b'{"qty": 1}\n{"qty": 2}\n{"qty": "n/a"}\n',
 }
 
 CASES = [
@@ -66,6 +74,10 @@ CASES = [
     (["no.py:op"], "no.py: there is no such file."),
     (["nomodule:op"], "nomodule: there is no such module. For a file, write nomodule.py:name."),
     (["job.py:vwep"], "job.py: there is no 'vwep' in it. Did you mean \"vwap\"?"),
+    (["job.py:x"], "job.py: there is no 'x' in it. Operators: vwap, peaks."),
+    (["bare.py:op"], "bare.py: there is no 'op' in it. It has no operators."),
+    (["job.py"], "job.py: which operator of it? Write job.py:name."),
+    (["exits.py:op"], "exits.py: it ends the program when it is loaded. Put what is not for"),
     (["job.py:Peaks"], "job.py:Peaks: a class, not an operator."),
     (["fails.py:op"], "fails.py, line 2: ZeroDivisionError: division by zero"),
     (["syntax.py:op"], "syntax.py, line 2: SyntaxError: '(' was never closed"),
@@ -77,8 +89,8 @@ CASES = [
     ([SUM, "-i", "."], ".: no suffix is no kind of file"),
     ([SUM, "-i", "empty.csv"], "empty.csv: there are no rows in it."),
     ([SUM, "-i", "empty.jsonl"], "empty.jsonl: there are no rows in it."),
-    ([SUM, "-i", "bytes.csv"], "bytes.csv: not a text file."),
-    ([SUM, "-i", "bytes.jsonl"], "bytes.jsonl: not a text file."),
+    ([SUM, "-i", "bytes.csv"], "bytes.csv: not text in UTF-8."),
+    ([SUM, "-i", "bytes.jsonl"], "bytes.jsonl: not text in UTF-8."),
     ([SUM, "-i", "short.csv"], "short.csv, line 3: the header has 2 columns, and this row 1."),
     ([SUM, "-i", "quote.csv"], "quote.csv: malformed CSV: a quote is not closed."),
     ([SUM, "-i", "wide.csv"], "wide.csv: malformed CSV: "),
@@ -103,6 +115,8 @@ CASES = [
     ([SUM, "--order-by", "tz"], "--order-by tz: no such column in trades.csv. Columns: symbol"),
     ([SUM, "--times", "symbol"], "times='symbol': the value 'AAPL' is no point in time."),
     ([SUM.replace("qty", "symbol")], "a str cannot be added up"),
+    ([SUM, "-i", "odd.csv"], "The column 'qty' of odd.csv is text, because row 3 has 'lost'."),
+    ([SUM, "-i", "odd.jsonl", "-o", "x.csv"], "odd.jsonl, row 3: sum of 'n/a': a str cannot"),
     (["Filter(lambda t: t['x'])"], "KeyError: 'x' (in Filter, row {'symbol': 'AAPL'"),
     # where they go, and how
     ([SUM, "--output", "x.xls"], "--output x.xls: .xls is no kind of file that is written here."),
@@ -151,7 +165,7 @@ def test_what_came_before_an_error_is_kept(files, capsys):
     assert 2 == cli.main(["run", "Filter(lambda t: 1 / t['a'])", "-i", "a.jsonl", "-o", "-"])
     out, err = capsys.readouterr()
     assert '{"a": 1}\n' == out
-    assert err.startswith("windowlib run: ZeroDivisionError: ")
+    assert err.startswith("windowlib run: a.jsonl, row 2: ZeroDivisionError: ")
 
 
 def test_without_java_spark_is_refused_in_one_line(files, capsys, monkeypatch):
@@ -296,3 +310,53 @@ def test_a_parquet_file_that_is_refused_leaves_nothing_half_written(files):
     (files / "x.parquet").write_text("as it was")
     assert 2 == cli.main(argv)
     assert "as it was" == (files / "x.parquet").read_text()
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.parquet"])
+@pytest.mark.parametrize("before", [None, "something of value"])
+def test_what_fails_leaves_files_as_they_were(name, before, files):
+    if before is not None:
+        (files / name).write_text(before)
+    there = sorted(files.iterdir())
+    assert 2 == cli.main(["run", SUM, "-i", "odd.jsonl", "-o", name, "-q"])
+    assert there == sorted(files.iterdir())
+    assert before is None or before == (files / name).read_text()
+
+
+def test_a_link_stays_one_and_a_device_is_written_to(files):
+    (files / "link.jsonl").symlink_to("there.jsonl")
+    (files / "null.jsonl").symlink_to("/dev/null")
+    for name in ("link.jsonl", "null.jsonl"):
+        assert 0 == cli.main(["run", SUM, "-i", "trades.csv", "-o", name, "-q"])
+        assert (files / name).is_symlink()
+    assert 150 == len((files / "there.jsonl").read_text().splitlines())
+
+
+def test_a_full_device_is_told_of_by_name(files, capsys, monkeypatch):
+    def full(self, row):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Lines, "add", full)
+    assert 2 == cli.main(["run", SUM, "-i", "trades.csv", "-o", "x.jsonl", "-q"])
+    assert "windowlib run: x.jsonl: No space left on device\n" == capsys.readouterr().err
+    assert not (files / "x.jsonl").exists()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_letters_that_a_terminal_does_not_know_do_no_harm(encoding, files, monkeypatch):
+    (files / "far.jsonl").write_text('{"a": "\\u2192"}\n' * 30, encoding="utf-8")
+    seen = []
+    for more in ([], ["-o", "-"]):
+        raw = io.BytesIO()
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding=encoding))
+        assert 0 == cli.main(["run", ALL, "-i", "far.jsonl", "-q", *more])
+        seen.append(raw.getvalue().decode("ascii").splitlines())
+    table, rows = seen
+    assert ["a", "?"] == table[:2]
+    assert [{"a": "\u2192"}] * 30 == [json.loads(row) for row in rows]
+
+
+def test_nobody_to_print_for_is_no_mistake(monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)
+    assert 0 == cli.main(["trace", "tumbling, count(2)"])
+    sys.stdout.close()

@@ -4,8 +4,8 @@
 import pyarrow as pa
 import pytest
 
-from operators import Aggregate, Dedup, Join, agg
-from windowlib import Count, Either, Sliding, Time, Tumbling
+from operators import Aggregate, Dedup, Join, Reorder, agg
+from windowlib import Count, Either, PartitionAge, Sliding, Time, Tumbling
 from windowlib.testing import punct, script, to
 
 PAIRS = Aggregate(Tumbling(Count(2)), total=agg.sum("x"))
@@ -49,6 +49,19 @@ def test_a_punctuation_counts_if_it_is_asked_for():
 def test_a_punctuation_closes_a_window():
     total = Aggregate("tumbling, punct()", total=agg.sum("x"))
     script(total).rows({"x": 1}, {"x": 2}).punct().expect({"total": 3})
+
+
+def test_what_windows_do_is_counted_across_restarts():
+    idle = Aggregate(Sliding(Count(2), by="k", forget=PartitionAge("1h")), n=agg.count())
+    run = script(idle)
+    assert {} == run.counters
+    run.rows({"k": "a"}, {"k": "a"}, {"k": "b"}).restart().rows({"k": "a"}).advance("2h").restart()
+    counts = {"fired": 2, "evicted": 1, "partitions": 2, "partitions_evicted": 0}
+    assert counts == run.counters
+    counts |= {"evicted": 4, "partitions": 1, "partitions_evicted": 2}  # ages count at a row
+    assert counts == run.rows({"k": "c"}).counters
+    late = script(Reorder("ts", slack=1)).rows({"ts": 5}, {"ts": 1}, {"ts": 9}, {"ts": 2})
+    assert (2, 3) == (late.counters["late"], late.restart().rows({"ts": 0}).counters["late"])
 
 
 def test_rows_go_to_inputs_and_come_from_outputs_by_name():

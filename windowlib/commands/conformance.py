@@ -27,6 +27,8 @@ def run(arguments: argparse.Namespace) -> int:
         if mismatch is not None:
             wrong += 1
             print(mismatch)
+    if not total:
+        raise UsageError(f"{', '.join(arguments.paths)}: there are no recorded cases in it.")
     print(f"{total} cases, {wrong} mismatches")
     return 1 if wrong else 0
 

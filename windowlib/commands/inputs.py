@@ -157,7 +157,7 @@ def _csv(name: str, data: bytes) -> Any:
     try:
         data.decode()
     except UnicodeDecodeError:
-        raise UsageError(f"{name}: not a text file.") from None
+        raise UsageError(f"{name}: not text in UTF-8.") from None
     if data.count(b'"') % 2:  # Arrow would take the rest of the file for one cell
         raise UsageError(f"{name}: malformed CSV: a quote is not closed.")
     wrong: list[Any] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import importlib.util
 import re
@@ -16,6 +17,7 @@ from windowlib.commands.usage import UsageError, told
 from windowlib.errors import WindowlibError, suggestion
 from windowlib.operator import Operator
 
+JOB = re.compile(r"[\w./-]+\.py")
 PLACE = re.compile(r"(?P<module>[^()\s=]+):(?P<name>[A-Za-z_][\w.]*)")
 SAMPLE = "Aggregate(Tumbling(Count(10)), n=agg.count())"
 # All that an expression may call of Python itself.
@@ -31,6 +33,8 @@ def operator_of(text: str) -> Operator:
     >>> operator_of("Batch(Count(3))")
     Batch(Count(size=3))
     """
+    if JOB.fullmatch(text.strip()):
+        raise UsageError(f"{text}: which operator of it? Write {text}:name.")
     place = PLACE.fullmatch(text.strip())
     found = from_module(place["module"], place["name"]) if place else evaluated(text)
     if not isinstance(found, Operator):
@@ -99,10 +103,15 @@ def from_module(module: str, name: str) -> Any:
     found: Any = loaded(module)
     for part in name.split("."):
         if not hasattr(found, part):
-            known = [each for each in vars(found) if not each.startswith("_")]
-            raise UsageError(f"{module}: there is no {name!r} in it.{suggestion(part, known)}")
+            near = suggestion(part, vars(found)) or _operators(found)
+            raise UsageError(f"{module}: there is no {name!r} in it.{near}")
         found = getattr(found, part)
     return found
+
+
+def _operators(module: Any) -> str:
+    known = [name for name, each in vars(module).items() if isinstance(each, Operator)]
+    return f" Operators: {', '.join(known)}." if known else " It has no operators."
 
 
 def loaded(module: str) -> ModuleType:
@@ -114,9 +123,17 @@ def loaded(module: str) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        return _from_file(Path(module)) if is_file else importlib.import_module(module)
+        with contextlib.redirect_stdout(sys.stderr):  # stdout is for rows
+            return _from_file(Path(module)) if is_file else importlib.import_module(module)
     except WindowlibError:
         raise
+    except SystemExit:
+        fix = 'Put what is not for loading under `if __name__ == "__main__":`.'
+        raise UsageError(f"{module}: it ends the program when it is loaded. {fix}") from None
+    except SyntaxError as error:
+        file = error.filename or module  # of a module that it imports, perhaps
+        where = module if Path(file).name == Path(module).name else file
+        raise UsageError(f"{where}, line {error.lineno}: SyntaxError: {error.msg}") from None
     except ModuleNotFoundError as error:
         if error.name == module.partition(".")[0] and not is_file:
             msg = f"{module}: there is no such module. For a file, write {module}.py:name."
@@ -145,8 +162,6 @@ def _from_file(path: Path) -> ModuleType:
 
 def _line(error: Exception, module: str) -> str:
     """Where in the module it went wrong, as far as that is known."""
-    if isinstance(error, SyntaxError) and error.lineno:
-        return f", line {error.lineno}"
     name = Path(module).name
     lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if
              Path(at.filename).name == name]  # fmt: skip

@@ -91,10 +91,11 @@ class Lines(Writer):
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
+        self.ascii = (out.encoding or "utf-8").lower() != "utf-8"
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Write a line."""
-        self.out.write(f"{json.dumps(dict(row), default=plain, ensure_ascii=False)}\n")
+        self.out.write(f"{json.dumps(dict(row), default=plain, ensure_ascii=self.ascii)}\n")
         self.out.flush()
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,9 +14,11 @@ from windowlib.commands.check import schema_said
 from windowlib.commands.inputs import Input, closed, inputs_of, parts
 from windowlib.commands.meter import Meter, terminal_width
 from windowlib.commands.named import operator_of
+from windowlib.commands.odd import odd_cells
+from windowlib.commands.places import whole
 from windowlib.commands.results import Writer, named, writer
-from windowlib.commands.usage import UsageError, check_column, told
-from windowlib.errors import WindowlibError
+from windowlib.commands.usage import UsageError, check_column, one_line, told
+from windowlib.errors import SchemaError, WindowlibError, WindowlibWarning
 from windowlib.marks import Mark
 from windowlib.operator import Operator
 from windowlib.replay import Replay, replay, sorted_runs
@@ -67,7 +70,7 @@ def _workers(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it; what has come out before an error or Ctrl-C is written all the same."""
+    """Run it; what is shown or sent on as it comes is there even if it ends with an error."""
     if arguments.spark and arguments.workers is not None:
         raise UsageError("--workers is for this process; with --spark, Spark has its own.")
     operator = operator_of(arguments.operator)
@@ -76,7 +79,11 @@ def run(arguments: argparse.Namespace) -> int:
     schema = None if arguments.schema is None else schema_said(arguments.schema)
     inputs = inputs_of(operator, arguments.input, schema)
     try:
-        return _started(operator, inputs, arguments)
+        with whole(arguments.output, live=any(each.live for each in inputs)) as place:
+            arguments.output = place
+            return _started(operator, inputs, arguments)
+    except SchemaError as error:
+        raise UsageError(f"{one_line(error)}{odd_cells(inputs)}") from None
     finally:
         closed(inputs)
 
@@ -108,6 +115,9 @@ def _check(operator: Operator, inputs: list[Input], arguments: argparse.Namespac
             raise UsageError(f"{each.name}: a socket must be the only input. Use files.")
         if each.live and arguments.order_by is not None:
             raise UsageError("--order-by: rows of a socket go in as they come. Put a Sort first.")
+    if arguments.times is None and not any(each.live for each in inputs) and _timed(operator):
+        msg = f"{operator.name} has a time policy, and nothing moves the clock. Say --times COL."
+        warnings.warn(msg, WindowlibWarning, stacklevel=2)
 
 
 def order_of(arguments: argparse.Namespace) -> tuple[str, ...] | None:
@@ -125,12 +135,30 @@ def _run(operator: Operator, inputs: list[Input], arguments: argparse.Namespace)
     replayed = _replay(operator, inputs, arguments, meter)
     out = opened(operator, inputs, arguments, live=live)
     try:
-        _pump(operator, replayed, out, meter, arguments.port)
+        with warnings.catch_warnings():  # of the clock, `_check` has spoken
+            warnings.filterwarnings("ignore", ".*nothing moved the clock", WindowlibWarning)
+            _pump(operator, replayed, out, meter, arguments.port)
+    except (UsageError, WindowlibError) as error:
+        row = None if arguments.workers else _row(operator, inputs, arguments, meter)
+        if row is None:
+            raise
+        raise UsageError(f"{row}: {one_line(error)}") from None
     finally:  # on Ctrl-C, too: what has come so far is somebody's
         meter.clear()
         out.close()
     meter.end()
     return 0
+
+
+def _row(
+    operator: Operator, inputs: list[Input], arguments: argparse.Namespace, meter: Meter
+) -> str | None:
+    """Which row it was that failed, if rows go in one by one, as they are in a file."""
+    (first, *others), left = inputs, meter.taken < (meter.total or 0)
+    ordered = order_of(arguments) or _own_order(operator)
+    if others or not isinstance(first.rows, list) or ordered or not left:
+        return None
+    return f"{first.name}, row {meter.taken + 1:,}"
 
 
 def _replay(

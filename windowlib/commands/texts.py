@@ -30,7 +30,7 @@ def read_text(source: str) -> str:
     try:
         return sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError(f"{name}: not a text file.") from None
+        raise UsageError(f"{name}: not text in UTF-8.") from None
 
 
 def is_json(text: str) -> bool:
@@ -54,9 +54,10 @@ def json_row(where: str, line: str, schema: Any = None) -> Any:
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
-        raise UsageError(f"{where}: malformed JSON: {error.msg}.") from None
+        msg = f"{where}: malformed JSON: {error.msg}."
+        raise UsageError(f"{msg} Each line is a JSON object.") from None
     if not isinstance(row, dict):
-        raise UsageError(f'{where}: not a JSON object, such as {{"ts": 7}}.')
+        raise UsageError(f'{where}: not a JSON object, such as {{"ts": 7}}, one a line.')
     if list(row) == ["punct"] and row["punct"] is True:
         return punct()
     if schema is None:

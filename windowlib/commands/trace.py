@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from windowlib import samples
+from windowlib.commands.named import evaluated
 from windowlib.commands.texts import read_rows
 from windowlib.commands.usage import UsageError, check_column
 from windowlib.errors import ClockError
-from windowlib.spec import Spec
+from windowlib.spec import KEY, Spec
 from windowlib.spl import parse
 from windowlib.trace import Mark, trace
 
+SPEC_HELP = 'such as "sliding, count(4), count(2)", or "Sliding(Count(4), every=Count(2))"'
 ROWS_HELP = """\
 FILE is CSV with a header, or one JSON object per line; - reads stdin. Numbers and ISO dates in it
 are read as such. The JSON line {"punct": true} is a punctuation. Tuples arrive one second apart
@@ -25,7 +28,7 @@ unless --time names the column that says when.
 def add(commands: Any) -> None:
     """Tell the command line what there is to say."""
     tracing = commands.add_parser("trace", help="the timeline of a window", epilog=ROWS_HELP)
-    tracing.add_argument("spec", metavar="SPEC", help='such as "sliding, count(4), count(2)"')
+    tracing.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
     tracing.add_argument("file", metavar="FILE", nargs="?", help="rows; made up if left out")
     tracing.add_argument("--by", metavar="COL", help="the partition key")
     tracing.add_argument("--time", metavar="COL", help="when each tuple arrives, in seconds")
@@ -42,9 +45,9 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the timeline."""
-    spec = parse(arguments.spec, by=arguments.by)
+    spec = _spec(arguments.spec, arguments.by)
     rows = _rows(spec, arguments)
-    by = arguments.by or ("key" if spec.partitioned else None)
+    by = arguments.by or ("key" if spec.by is KEY else None)
     try:
         seen = trace(spec, rows, by=by, times=arguments.time)
     except ClockError as error:
@@ -55,6 +58,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _spec(text: str, by: str | None) -> Spec:
+    """The window, in the words of SPL or of Python."""
+    if not text.lstrip().startswith(("Sliding(", "Tumbling(")):
+        return parse(text, by=by)
+    found = evaluated(text)
+    if not isinstance(found, Spec):
+        raise UsageError(f"{text}: of type {type(found).__name__}, not a window.")
+    return found if by is None else replace(found, by=by)
+
+
 def _rows(spec: Spec, arguments: argparse.Namespace) -> list[Any]:
     if arguments.file is None:
         if arguments.time is not None:
@@ -62,7 +75,7 @@ def _rows(spec: Spec, arguments: argparse.Namespace) -> list[Any]:
         return samples.stream(spec, arguments.rows)
     rows = list(_first(read_rows(arguments.file), arguments.rows))
     columns = list(next((row for row in rows if not isinstance(row, Mark)), {}))
-    if spec.partitioned and arguments.by is None:
+    if spec.by is KEY and arguments.by is None:
         listed = f" Columns: {', '.join(columns)}." if columns else ""
         raise UsageError(f"{str(spec)!r} is partitioned: name its key with --by COL.{listed}")
     check_column("--by", arguments.by, columns, arguments.file)

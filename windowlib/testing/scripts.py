@@ -24,7 +24,8 @@ from windowlib.operator import Operator
 from windowlib.policies import Attribute
 from windowlib.replay import _ordered
 from windowlib.testing.comparing import at, equal, first_difference, shown
-from windowlib.testing.driving import Drive, Event
+from windowlib.testing.counted import Counted
+from windowlib.testing.driving import Event
 
 
 class Step(NamedTuple):
@@ -58,7 +59,7 @@ class Script:
         self.operator = operator
         self.steps: list[Step] = []
         """What was done, and what came out each time."""
-        self._drive = Drive(operator, times=times, start=start)
+        self._drive = Counted(operator, times=times, start=start)
         self._read = {port.name: 0 for port in operator.model.outputs}
 
     # -- what goes in -----------------------------------------------------------------------------
@@ -141,6 +142,11 @@ class Script:
         """What came out in the last step that put something in."""
         steps = [step for step in self.steps if not step.text.startswith("expect")]
         return steps[-1].out if steps else ()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What its windows did so far: firings, evicted tuples, partitions; see `Counters`."""
+        return self._drive.counts()
 
     # -- how --------------------------------------------------------------------------------------
 
