@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from windowlib.counters import Counters
@@ -24,7 +25,7 @@ class Counted(Drive):
             for name in (each[-1] if each else ())
         }
 
-    def _opened(self, items: list[Any]) -> Running:
+    def _opened(self, items: Sequence[Any]) -> Running:
         return self._seen(super()._opened(items))
 
     def _restarted(self, running: Running) -> Running:
