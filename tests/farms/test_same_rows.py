@@ -19,7 +19,7 @@ from tests.farms.farming import (
     slowly,
     stream,
 )
-from windowlib import restart
+from windowlib import advance, restart
 
 NAMES = [" / ".join([window, "by k" if by else "one", op, kind]) for window, by, op, kind in CASES]
 
@@ -87,6 +87,16 @@ def test_a_farm_that_is_saved_goes_on_where_it_was(case, seed, data):
         assert expected == found
     else:
         assert by_key(expected) == by_key(found)
+
+
+def test_rows_that_waited_while_time_passed_belong_to_the_slice_of_when_they_came():
+    op = operator_of("tumbling time", True, "columns")
+    first, second, third, other, fourth, last = ({"k": k, "x": 1} for k in "aaabab")
+    # The first two are given away at 7 s, when their window has ended, and are gone after it.
+    before = [advance(4), first, second, advance(7), third, other]
+    items = [*before, restart(), fourth, last, advance(13)]
+    farm = made("pane", op, workers=2, chunk=100, batch=2)
+    assert sent(op, items) == sent(slowly(farm, 0), items)
 
 
 def test_most_combinations_are_allowed_and_some_are_not():

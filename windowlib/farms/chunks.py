@@ -36,6 +36,7 @@ Piece = tuple[int, int, int]
 """The number of a chunk, and the rows `[lo, hi)` in it."""
 
 SHARED = Path("/dev/shm")
+PLAIN = pa.ipc.IpcWriteOptions()
 SMALL = 1 << 13
 """Bytes up to which it takes longer to map a chunk than to read it."""
 SPARSE = 4
@@ -126,7 +127,7 @@ class Chunks:
         number = self._number
         self._number += 1
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
+        with pa.ipc.new_stream(sink, batch.schema, options=PLAIN) as writer:
             writer.write_batch(batch)
         data = sink.getvalue()
         with open(_path(self.folder, number), "wb") as file:

@@ -60,8 +60,8 @@ class ByTime:
     def cut(self, stretch: Stretch, run: RunningWindows) -> Iterator[Part]:
         """By when they came."""
         at, end = stretch.first, stretch.first + stretch.size
-        if run.stamps is None:
-            yield int(self.slices.of(run._now - run.start)), at, end, False
+        if run.stamps is None:  # they came when the emitter was last told the time
+            yield int(self.slices.of(run._told - run.start)), at, end, False
             return
         begin = stretch.at - run.base
         stamps = run.stamps[begin : begin + stretch.size] - run.start

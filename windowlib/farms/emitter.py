@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
 
 AT, INDEX, TIME = "_at", "_index", "_time"
-_at = itemgetter(AT)
 
 
 @dataclass(slots=True, eq=False)
@@ -110,8 +109,7 @@ class Emitter(Operator):
 
     def _read(self, window: Any, key: Any) -> None:
         rows = window[key]
-        at = np.fromiter(map(_at, rows), np.int64)
-        self._fire(key, next(iter(rows))[INDEX] if len(at) else 0, at, window._now)
+        self._fire(key, rows[0][INDEX] if rows else 0, _places(rows), window._now)
 
     def _fire(self, key: Any, first: int, at: Array, now: int) -> None:
         number = self._numbers.get(key, 0)
@@ -147,6 +145,13 @@ class Emitter(Operator):
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
         self._numbers = {one_key(key): number for key, number in state}
+
+
+def _places(rows: Any) -> Array:
+    """The numbers of tuples; they ascend, so two of them may tell all."""
+    if rows and (end := rows[-1][AT] + 1) - rows[0][AT] == len(rows):
+        return np.arange(rows[0][AT], end)
+    return np.fromiter(map(itemgetter(AT), rows), np.int64)
 
 
 def _numbers(column: Any) -> Array:
