@@ -49,6 +49,13 @@ class Dealt(Grouped):
         """How many rows there are."""
         return int(self._lengths.sum())
 
+    def numbers(self, ids: Places, partitions: int) -> Places:
+        """Which of those that occur some partitions are, of so many that there are."""
+        number = np.empty(partitions, np.intp)
+        number[self.touched] = np.arange(len(self.touched))
+        found: Places = number[ids]
+        return found
+
 
 def deals(engine: Engine, rows: int) -> bool:
     """Whether it pays to deal the rows of a batch, rather than to sort them."""
@@ -73,7 +80,6 @@ def deal(engine: Engine, batch: pa.RecordBatch, size: int) -> tuple[Dealt, Piece
     owner, before, first, closed, causes = np.empty((5, most), np.intp)
     runs, fired = dealing.deal(ids, size, partitions, run, owner, before, first, closed, causes)
     now_held, last_run, heads, lasts = partitions.T.astype(np.intp)
-    there = lasts >= 0
     closes = np.bincount(owner[closed[:fired]], minlength=len(held))
     lengths = closes * size + now_held - held
     opened = np.flatnonzero(last_run >= 0)
@@ -81,11 +87,11 @@ def deal(engine: Engine, batch: pa.RecordBatch, size: int) -> tuple[Dealt, Piece
     sizes = np.full(runs, size)
     sizes[stays] = now_held[opened]
     joins = np.flatnonzero(before[:runs])
-    touched = np.flatnonzero(there)
+    touched = np.flatnonzero(lasts >= 0)
     return Dealt(touched, heads[touched], lasts[touched], lengths[touched]), Pieces(
         starts=first[:runs],
         ends=NONE,
-        number=(np.cumsum(there) - 1)[owner[:runs]],
+        number=NONE,
         ids=owner[:runs],
         sizes=sizes,
         joins=joins,

@@ -59,7 +59,7 @@ class KeptEngine(TumblingEngine, RowsEngine):
         lo, hi = self._lo[pieces.stays], self._hi[pieces.stays]
         kept = np.zeros(len(touched), np.intp)
         kept[np.searchsorted(touched, pieces.ids[pieces.stays])] = hi - lo
-        self.store.put(touched, self._rows.part(ranges(lo, hi - lo)), kept)
+        self.hold(touched, self._rows, ranges(lo, hi - lo), kept)
         super().commit()
 
     def flush_all(self) -> Firings:

@@ -86,14 +86,33 @@ def _two_finite_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]
 def _reduce(op: np.ufunc, nothing: Any, values: Array, lo: Array, hi: Array) -> Array:
     if not len(lo):
         return np.empty(0, values.dtype)
-    lengths = hi - lo
-    if lengths.min() > 0:
-        # Sums of places that belong to no extent may overflow or meet inf - inf.
-        with np.errstate(over="ignore", invalid="ignore"):
+    # Sums of places that belong to no extent may overflow or meet inf - inf.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if hi[0] > lo[0] and _in_a_row(lo) and _in_a_row(hi):
+            return _sliding(op, values[lo[0] : hi[-1]], int(hi[0] - lo[0]))
+        lengths = hi - lo
+        if lengths.min() > 0:
             return _filled(op, values, lo, hi, lengths)
     some = np.flatnonzero(lengths)
     result = np.full(len(lo), nothing, values.dtype)
     result[some] = _reduce(op, nothing, values, lo[some], hi[some])
+    return result
+
+
+def _in_a_row(places: Array) -> bool:
+    """Whether each place follows the one before."""
+    if places[-1] - places[0] != len(places) - 1:
+        return False
+    return bool((places[1:] > places[:-1]).all())
+
+
+def _sliding(op: np.ufunc, values: Array, length: int) -> Array:
+    """Extents of one length, each a place behind the one before: nothing is looked up."""
+    if op is not np.add or values.dtype.kind not in "iu":
+        return slide(op, values, length)
+    running = np.cumsum(values)
+    result: Array = running[length - 1 :].copy()
+    result[1:] -= running[:-length]
     return result
 
 

@@ -30,6 +30,7 @@ class Rows(Mapping[str, Column]):
     def __init__(self, names: list[str], columns: list[Column], place: Places | None) -> None:
         self.names, self._columns, self._place = names, columns, place
         self._ordered: dict[str, Column] = {}
+        self.laid = 0  # how many are in the store only as new rows, if all places are there
         self.base: Places  # where each partition begins
         self.fresh: Places  # where its new rows begin
         self.ends: Places  # where it ends
@@ -40,6 +41,8 @@ class Rows(Mapping[str, Column]):
             found = self._columns[self.names.index(name)]
             if self._place is not None:
                 found = found.take(self._place)
+                if found.valid is not None and found.valid.all():  # nulls are elsewhere
+                    found = found.with_values(found.data)
             self._ordered[name] = found
         return found
 
@@ -54,13 +57,16 @@ class Rows(Mapping[str, Column]):
 
     def part(self, places: Places) -> list[Column]:
         """All columns of some rows."""
-        source = places if self._place is None else self._place[places]
+        source = self.sources(places)
         return [column.take(source) for column in self._columns]
 
     def at(self, places: Places) -> Rows:
         """Some rows, in this order, without moving anything yet."""
-        source = places if self._place is None else self._place[places]
-        return Rows(self.names, self._columns, source)
+        return Rows(self.names, self._columns, self.sources(places))
+
+    def sources(self, places: Places) -> Places:
+        """Where the rows at some places are in the columns."""
+        return places if self._place is None else self._place[places]
 
     def last(self) -> Column:
         """The last column, which need not have a name."""
@@ -71,8 +77,7 @@ class Rows(Mapping[str, Column]):
         """Some values of a column, if there is such a column."""
         if name not in self.names:
             return None
-        source = places if self._place is None else self._place[places]
-        return self._columns[self.names.index(name)].take(source)
+        return self._columns[self.names.index(name)].take(self.sources(places))
 
     def partition(self, places: Places) -> Places:
         """The number of the partition that each place is in."""
@@ -103,27 +108,41 @@ class RowsEngine(Engine):
     def rows(self, batch: pa.RecordBatch, grouped: Grouped) -> Rows:
         """The rows of the touched partitions: those that are kept, then the new ones."""
         self.store.grow(self.ledger.size)
-        kept, held = self.store.take(grouped.touched)
-        total, new = int(held.sum()), grouped.lengths
-        self._move(total, batch.num_rows)
-        both = held + new
-        ends = np.cumsum(both)
-        base = ends - both
+        held, new = self.store.lengths[grouped.touched], grouped.lengths
+        self._move(int(held.sum()), batch.num_rows)
         columns = [
             _narrow(Column.of(batch.column(self.schema.get_field_index(name))))
             for name in self.names
         ]
         columns += self.more(batch.num_rows)
-        if total:
-            columns = [Column.concat([a, b]) for a, b in zip(kept, columns, strict=True)]
-        place = None
-        if grouped.order is not None:
+        both = held + new
+        ends = np.cumsum(both)
+        base = ends - both
+        if grouped.order is None:
+            rows = self._side_by_side(grouped, columns)
+        else:
+            columns, first = self.store.lay(columns)
             place = np.empty(int(ends[-1]), np.intp)
-            place[ranges(base, held)] = np.arange(total)
-            place[ranges(base + held, new)] = total + grouped.order
-        rows = Rows(self.names, columns, place)
+            place[ranges(base, held)] = self.store.places(grouped.touched)
+            place[ranges(base + held, new)] = first + grouped.order
+            rows = Rows(self.names, columns, place)
+            rows.laid = batch.num_rows
         rows.base, rows.fresh, rows.ends = base, base + held, ends
         return rows
+
+    def _side_by_side(self, grouped: Grouped, columns: list[Column]) -> Rows:
+        """The rows of one partition, in memory of their own, which may be handed on."""
+        kept, _ = self.store.take(grouped.touched)
+        if kept and len(kept[0]):
+            columns = [Column.concat([a, b]) for a, b in zip(kept, columns, strict=True)]
+        return Rows(self.names, columns, None)
+
+    def hold(self, ids: Places, rows: Rows, places: Places, lengths: Places) -> None:
+        """Partitions have these rows from now on, one partition after the other."""
+        if rows.laid:
+            self.store.keep(ids, rows.sources(places), lengths, rows.laid)
+        else:
+            self.store.put(ids, rows.part(places), lengths)
 
     def _move(self, held: int, rows: int) -> None:
         """Refuse to go on moving many rows for a few new ones; once in a while does no harm."""

@@ -89,9 +89,11 @@ class SlicedEngine(Engine):
         """The slices of a batch as pieces, with or without a layout."""
         dealt = self._counts and deals(self, batch.num_rows)
         if dealt and all(each.deals(inputs.read(each.attribute)) for each in self.functions):
-            return deal(self, batch, self.every)
-        grouped = self.grouped(batch)
-        return grouped, self._slices(grouped)
+            grouped, pieces = deal(self, batch, self.every)
+            pieces.number = grouped.numbers(pieces.ids, self.ledger.size)
+            return grouped, pieces
+        sorted_ = self.grouped(batch)
+        return sorted_, self._slices(sorted_)
 
     def _slices(self, grouped: Grouped) -> Pieces:
         """The slices of a batch as pieces."""

@@ -232,7 +232,7 @@ class SlidingEngine(RowsEngine):
         ledger, touched = self.ledger, grouped.touched
         lo = self._oldest(grouped, rows, age)
         kept = rows.ends - lo
-        self.store.put(touched, rows.part(ranges(lo, kept)), kept)
+        self.hold(touched, rows, ranges(lo, kept), kept)
         if self.every > 1:
             ledger.count[touched] = (ledger.count[touched] + grouped.lengths) % self.every
         if references is not None:

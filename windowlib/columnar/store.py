@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windowlib.columnar.columns import Column
 from windowlib.columnar.dumps import column_of, dumped, lengths, need, packed
-from windowlib.columnar.pieces import Places
+from windowlib.columnar.pieces import NONE, Places
 from windowlib.columnar.primitives import ranges
 
 ROOM = 1 << 12
@@ -26,21 +26,37 @@ class Buffer:
         self._data: Any = np.empty(ROOM, like.data.dtype) if like.physical else None
         self._valid: Any = None
         self._chunks: list[pa.Array] = []
+        self._laid: pa.Array | None = None
+
+    def lay(self, column: Column) -> Column:
+        """All values, and behind them others, which are not there before `add`; views."""
+        end = self.size + len(column)
+        if self._data is None:
+            self._laid = pa.concat_arrays([self.whole().data, column.data])
+            return Column.of(self._laid)
+        self._room(end)
+        self._data[self.size : end] = column.data
+        if column.valid is not None and self._valid is None:
+            self._valid = np.ones(len(self._data), bool)
+        if self._valid is not None:
+            self._valid[self.size : end] = True if column.valid is None else column.valid
+        valid = None if self._valid is None else self._valid[:end]
+        return Column(self.kind, self._data[:end], valid)
+
+    def add(self, length: int) -> None:
+        """So many values that `lay` laid last are there from now on."""
+        self.size += length
+        if self._data is None:
+            self._chunks, self._laid = [self._laid], None
 
     def append(self, column: Column) -> None:
         """Add values at the end."""
-        end = self.size + len(column)
         if self._data is None:
             self._chunks.append(column.data)
+            self.size += len(column)
         else:
-            self._room(end)
-            self._data[self.size : end] = column.data
-            if column.valid is not None and self._valid is None:
-                self._valid = np.ones(len(self._data), bool)
-            if self._valid is not None:
-                valid = True if column.valid is None else column.valid
-                self._valid[self.size : end] = valid
-        self.size = end
+            self.lay(column)
+            self.add(len(column))
 
     def _room(self, size: int) -> None:
         if size > len(self._data):
@@ -74,6 +90,10 @@ class Buffer:
         self.append(column)
 
 
+def _places(places: Places) -> Column:
+    return Column(pa.int64(), places)
+
+
 def _longer(array: Any, room: int) -> Any:
     longer = np.empty(room, array.dtype)
     longer[: len(array)] = array
@@ -83,11 +103,13 @@ def _longer(array: Any, room: int) -> Any:
 class Store:
     """The rows of each partition, oldest first; a batch costs what it touches, not what is held.
 
-    Rows that are replaced stay behind as garbage, until there is more of it than of anything else.
+    Rows stay where they are put, and a partition has the places of its rows: a run of `_order`.
+    What is replaced stays behind as garbage, until there is more of it than of anything else.
     """
 
     def __init__(self, like: Sequence[Column]) -> None:
         self._buffers = [Buffer(column.type, column) for column in like]
+        self._order = Buffer(pa.int64(), _places(NONE))
         self.starts = np.zeros(0, np.intp)
         self.lengths = np.zeros(0, np.intp)
         self._size = 0
@@ -101,9 +123,8 @@ class Store:
 
     def take(self, ids: Places) -> tuple[list[Column], Places]:
         """The rows of some partitions, one after the other, and how many each has."""
-        lengths = self.lengths[ids]
-        places = ranges(self.starts[ids], lengths)
-        return [buffer.take(places) for buffer in self._buffers], lengths
+        places = self.places(ids)
+        return [buffer.take(places) for buffer in self._buffers], self.lengths[ids]
 
     def whole(self, column: int) -> Column:
         """A column of all rows, by their place in storage, garbage too."""
@@ -111,33 +132,66 @@ class Store:
 
     def places(self, ids: Places) -> Places:
         """Where in storage the rows of some partitions are, one partition after the other."""
-        return ranges(self.starts[ids], self.lengths[ids])
+        found: Places = self._order.take(ranges(self.starts[ids], self.lengths[ids])).data
+        return found
 
     def none(self) -> list[Column]:
         """No rows."""
-        return [buffer.take(np.empty(0, np.intp)) for buffer in self._buffers]
+        return [buffer.take(NONE) for buffer in self._buffers]
+
+    def lay(self, columns: Sequence[Column]) -> tuple[list[Column], int]:
+        """All rows, and behind them new ones, which nobody has yet; and where these begin."""
+        pairs = zip(self._buffers, columns, strict=True)
+        return [buffer.lay(column) for buffer, column in pairs], self._size
+
+    def keep(self, ids: Places, places: Places, lengths: Places, laid: int) -> None:
+        """Replace the rows of some partitions by those at some places.
+
+        Args:
+            ids: the partitions.
+            places: one partition after the other; rows that `lay` laid last may be among them.
+            lengths: how many each has.
+            laid: how many rows that were.
+        """
+        if laid:
+            for buffer in self._buffers:
+                buffer.add(laid)
+            self._size += laid
+        self.starts[ids] = self._order.size + np.cumsum(lengths) - lengths
+        self.lengths[ids] = lengths
+        self._order.append(_places(places))
+        self._tidy(laid)
 
     def put(self, ids: Places, columns: Sequence[Column], lengths: Places) -> None:
         """Replace the rows of some partitions."""
+        total = int(lengths.sum())
         for buffer, column in zip(self._buffers, columns, strict=True):
             buffer.append(column)
-        self.starts[ids] = self._size + np.cumsum(lengths) - lengths
-        self.lengths[ids] = lengths
-        self._size += int(lengths.sum())
-        if self._size > ROOM and self._size > 2 * int(self.lengths.sum()):
-            self._pack()
+        self._size += total
+        self.keep(ids, np.arange(self._size - total, self._size), lengths, 0)
 
     def drop(self, ids: Places) -> None:
         """Forget the rows of some partitions."""
         self.lengths[ids] = 0
 
-    def _pack(self) -> None:
-        ids = np.flatnonzero(self.lengths)
-        columns, lengths = self.take(ids)
-        for buffer, column in zip(self._buffers, columns, strict=True):
-            buffer.replace(column)
+    def _tidy(self, laid: int) -> None:
+        """Remove garbage, if there is much of it; that of a few batches does no harm."""
+        held = int(self.lengths.sum())
+        if self._size > 2 * held + max(ROOM, 2 * laid):
+            ids = np.flatnonzero(self.lengths)
+            columns, lengths = self.take(ids)
+            for buffer, column in zip(self._buffers, columns, strict=True):
+                buffer.replace(column)
+            self._size = held
+            self._reorder(ids, np.arange(held), lengths)
+        elif self._order.size > 2 * held + ROOM:
+            ids = np.flatnonzero(self.lengths)
+            self._reorder(ids, self.places(ids), self.lengths[ids])
+
+    def _reorder(self, ids: Places, places: Places, lengths: Places) -> None:
+        """All partitions that have rows have them at these places."""
         self.starts[ids] = np.cumsum(lengths) - lengths
-        self._size = int(lengths.sum())
+        self._order.replace(_places(places))
 
     def dump(self, ids: Places) -> dict[str, Any]:
         """The rows of some partitions, one after the other."""

@@ -80,6 +80,8 @@ class TumblingEngine(Engine):
 
     def _closed(self, grouped: Grouped) -> Closings | None:
         """What time closes, if it closes anything."""
+        if not self.ticks and not self.lapse:
+            return None
         ledger, touched = self.ledger, grouped.touched
         n, ref, born = ledger.n[touched], ledger.ref[touched], ledger.born[touched]
         carried = Carried(n, ref, born, self.seen_rows)
