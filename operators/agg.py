@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from types import FunctionType
 from typing import Any, Literal
 
 from operators.expressions import Expr
@@ -24,6 +25,7 @@ from operators.functions.lists import OrLists
 from operators.functions.moments import Correlation, Covariance, Std, WeightedMean
 from operators.functions.quantiles import Quantile
 from operators.making import Agg, made, refuse, shown_text, whole
+from windowlib.errors import FunctionError, suggestion
 from windowlib.folds import CountFold, Fold, MaxFold, MeanFold, MinFold, SumFold, VarianceFold
 from windowlib.policies import Attribute
 
@@ -317,3 +319,32 @@ def custom(
             refuse("custom", name, value, f"not a function. Write {name}={SAMPLES[name]}.")
     hidden = tuple(name for name, value in given.items() if value is None)
     return made("custom", Custom, {"column": column}, hidden, **given)
+
+
+# -- what others call them ------------------------------------------------------------------------
+
+ELSEWHERE = {
+    "average": "mean",
+    "avg": "mean",
+    "array_agg": "collect",
+    "collect_list": "collect",
+    "collect_set": "collect_distinct",
+    "countDistinct": "count_distinct",
+    "max_by": "arg_max",
+    "min_by": "arg_min",
+    "nunique": "count_distinct",
+    "percentile": "quantile",
+    "stddev": "std",
+    "variance": "var",
+}
+
+
+def __getattr__(name: str) -> Any:
+    near = ELSEWHERE.get(name)
+    known = [
+        each
+        for each, value in globals().items()
+        if isinstance(value, FunctionType) and not each.startswith("_")
+    ]
+    fix = suggestion(name, known) if near is None else f' Use "agg.{near}".'
+    raise FunctionError(f"agg.{name}: there is no such function.{fix}")

@@ -161,9 +161,9 @@ def merged(outputs: Any, more: Mapping[str, Any]) -> dict[str, Any]:
     if outputs is None:
         return dict(more)
     if not isinstance(outputs, Mapping):
+        fix = f"n={outputs!r}" if isinstance(outputs, Expr) else 'mean=agg.mean("price")'
         msg = (
-            f"Aggregate(window, {outputs!r}): outputs are columns by name. Write n={outputs!r}, or "
-            f"a dict."
+            f"Aggregate(window, {outputs!r}): outputs are columns by name. Write {fix}, or a dict."
         )
         raise ModelError(msg)
     for name in outputs:

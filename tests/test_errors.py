@@ -1689,7 +1689,7 @@ OPERATORS = {"graph.py", "marks.py", "model.py", "operator.py", "pattern.py", "r
 OPERATORS |= {"running.py", "running_graph.py", "explain.py", "ddl.py", "arrivals.py"}
 OPERATORS |= {"states.py"}
 OPERATORS |= {"batched.py"}  # windows and operators take batches with the same words
-OPERATORS |= {"hosted.py"}
+OPERATORS |= {"hosted.py", "merging.py"}
 # Folders whose tests have a test_errors.py of their own.
 APART = {"commands", "control", "farms", "spark", "testing", "workload"}
 

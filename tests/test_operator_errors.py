@@ -25,7 +25,7 @@ from windowlib import (
 PAGE = Path(__file__).parents[1] / "docs" / "operator-errors.md"
 FRAMEWORK = (
     *("graph", "marks", "model", "operator", "pattern", "replay", "running", "running_graph"),
-    *("arrivals", "batched", "ddl", "explain", "hosted", "states"),
+    *("arrivals", "batched", "ddl", "explain", "hosted", "merging", "states"),
 )
 SOURCES = [
     *sorted(Path(operators.__file__).parent.rglob("*.py")),

@@ -46,6 +46,10 @@ class ModelError(WindowlibError, ValueError):
     """An operator built or connected in a way that its model does not allow."""
 
 
+class FunctionError(ModelError, AttributeError):
+    """An aggregate function that is not there."""
+
+
 class OperatorError(WindowlibError, RuntimeError):
     """An operator used outside its life: input after its end, or output before its start."""
 

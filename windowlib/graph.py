@@ -353,6 +353,8 @@ def chain(operators: Sequence[Operator]) -> Graph:
     names: dict[str, Node] = {}
     before = "input"
     for operator in operators:
+        if not isinstance(operator, Operator):
+            raise ModelError(f"then({operator!r}): not an operator. Pass one, such as Sort(...).")
         for wanted, each in _links(operator):
             if len(each.model.inputs) != 1:
                 msg = (

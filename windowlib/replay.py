@@ -9,13 +9,11 @@
 
 from __future__ import annotations
 
-import heapq
 import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby, islice
-from operator import itemgetter
 from typing import Any
 
 from windowlib.arrivals import Times
@@ -24,6 +22,7 @@ from windowlib.batched import in_order, ranks, record_batches
 from windowlib.durations import Instant
 from windowlib.errors import OperatorError, SchemaError, WindowlibWarning
 from windowlib.marks import Mark, Restart, Tagged, punct
+from windowlib.merging import merged
 from windowlib.operator import Operator
 from windowlib.policies import Attribute
 from windowlib.running import Running
@@ -290,8 +289,8 @@ def _joined(
         )
         raise OperatorError(msg)
     get = Getter(merge, f"merge={merge!r}")
-    keyed = [_keyed(port.name, rows, get) for port, rows in zip(ports, inputs, strict=True)]
-    return (item for _, item in heapq.merge(*keyed, key=itemgetter(0)))
+    each = [(item for chunk in _chunks(rows) for item in chunk) for rows in inputs]
+    return merged({port.name: items for port, items in zip(ports, each, strict=True)}, get)
 
 
 def _ordered(operator: Operator, rows: Iterable[Any]) -> Iterable[Any]:
@@ -316,41 +315,6 @@ def sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> I
         except TypeError as error:
             msg = f"{owner}: the values cannot be compared ({error}). Use columns of one type each."
             raise SchemaError(msg) from None
-
-
-def _keyed(port: str, rows: Iterable[Any], get: Getter) -> Iterator[tuple[Any, Any]]:
-    """The rows for a port with what they are merged by; a mark stays behind the row before it."""
-    last: Any = _First()
-    for item in (item for chunk in _chunks(rows) for item in chunk):
-        if isinstance(item, Restart):
-            yield last, item
-            continue
-        if not isinstance(item, Mark):
-            key = get(item)
-            if key is None or key != key:
-                msg = (
-                    f"replay(..., {get.owner}): the row {item!r} for {port!r} has no place in "
-                    f"that order. Drop or fill such rows first."
-                )
-                raise SchemaError(msg)
-            if key < last:
-                msg = (
-                    f"replay(..., {get.owner}): the rows for {port!r} are not in order, {key!r} "
-                    f"comes after {last!r}. Sort them first."
-                )
-                raise SchemaError(msg)
-            last = key
-        yield last, Tagged(port, item)
-
-
-class _First:
-    """Comes before every value."""
-
-    def __lt__(self, other: object) -> bool:
-        return not isinstance(other, _First)
-
-    def __gt__(self, other: object) -> bool:
-        return False
 
 
 def _chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[Any]]:

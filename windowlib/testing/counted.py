@@ -25,8 +25,8 @@ class Counted(Drive):
             for name in (each[-1] if each else ())
         }
 
-    def _opened(self, items: Sequence[Any]) -> Running:
-        return self._seen(super()._opened(items))
+    def _opened(self, chunk: Sequence[Any]) -> Running:
+        return self._seen(super()._opened(chunk))
 
     def _restarted(self, running: Running) -> Running:
         return self._seen(super()._restarted(running))
