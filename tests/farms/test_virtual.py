@@ -1,6 +1,8 @@
 """Farms in virtual time: they give the operator's rows, when the cost model says."""
 # ruff: noqa: SIM300 - asserts read expected first
 
+from contextlib import nullcontext
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from operators import Aggregate, agg
 from windowlib import Count, Operator, OperatorModel, Punct, Sliding, Time, Tumbling, replay
 from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition
-from windowlib.farms.virtual import simulate
+from windowlib.farms.virtual import VirtualPool, simulate
 
 BATCH = pa.record_batch({"key": np.arange(60) % 3, "x": np.arange(60)})
 FARMS = (KeyFarm, WindowFarm, PaneFarm, WindowPartition)
@@ -121,3 +123,51 @@ def test_an_empty_window_has_the_columns_of_the_rows_that_came(kind):
     assert empty in wanted
     assert empty in found.rows
     assert [row for row in wanted if row != empty] == [row for row in found.rows if row != empty]
+
+
+class Sums(Total):
+    """The same from parts; refuses to send some."""
+
+    function_kind = "associative"
+
+    def part_of(self, window, key):
+        return int(window.column("x", key).sum())
+
+    def merge_parts(self, a, b):
+        return a + b
+
+    def emit_part(self, key, part):
+        if part == 0 + 1 + 2 + 3 + 4 + 5 + 6 + 7:
+            raise ValueError("too little")
+        self.emit(total=part)
+
+
+def test_a_window_ends_where_its_last_part_is_made():
+    works = []
+
+    def cost(work, args):
+        works.append((work, len(args[2])))
+        return 0.125
+
+    op = total(Sliding(Count(8), every=Count(4)))
+    arrivals = [(at, BATCH.slice(4 * at, 4)) for at in range(4)]
+    found = simulate(PaneFarm(op, workers=2), arrivals, cost)
+    assert [("parts", 0)] + [("parts", 1)] * 3 == works
+    assert [1.125, 2.125, 3.125] == [time for time, _, row in found.out if row is not None]
+    assert list(replay(op, BATCH.to_pylist()[:16])) == found.rows
+
+
+@pytest.mark.parametrize("rows", [4, 60])
+def test_a_window_that_fails_where_its_last_part_is_made_costs_no_other(rows):
+    run = PaneFarm(Sums(Sliding(Count(8), every=Count(4))), workers=2).open(
+        pool=lambda workers, job: VirtualPool(workers, job, cost=second)
+    )
+    out: list[dict[str, int]] = []
+    run.connect(0, out.append)
+    for at in range(0, 60, rows):
+        run.insert_batch(BATCH.slice(at, rows))
+        if at in (4, 60 - rows):
+            with pytest.raises(ValueError, match="too little") if at <= 4 else nullcontext():
+                run.drain()
+    wanted = [0 + 1 + 2 + 3, *(sum(range(at, at + 8)) for at in range(4, 53, 4))]
+    assert wanted == [row["total"] for row in out]
