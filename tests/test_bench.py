@@ -323,8 +323,8 @@ def test_preference_queries_are_timed_after_they_agree():
 def test_latencies_of_panes_are_those_of_a_buffer_that_is_watched():
     scale = SHORT._replace(seconds=2.0)
     stream = preference_disorder.Stream.of(scale, Delays.uniform(0.05), 2, dispersion=30.0)
-    slack, done, out = KSlack().start(), {}, {}
-    buffer = []
+    slack, buffer = KSlack().start(), list[int]()
+    done, out = dict[int, tuple[int, int]](), dict[int, int]()
     for ts, arrival in zip(stream.ts.tolist(), stream.arrival.tolist(), strict=True):
         reached = slack.observe(ts)
         if ts >= reached:
