@@ -3,6 +3,7 @@
 
 import pickle
 from functools import reduce
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -182,3 +183,13 @@ def test_what_is_left_out_is_not_held_for_ever():
         held = sum(batch.num_rows for batch in merged._rows.batches)
         assert held <= SPARE * (len(merged) + 1)
     assert [{"a": -99, "b": -99}] * 3 == partials.rows(merged).to_pylist()
+
+
+@each
+@settings(max_examples=30, deadline=None)
+@given(clouds, st.lists(st.integers(0, 24), max_size=4))
+def test_parts_without_arrival_numbers_follow_each_other(operator, points, cuts):
+    edges = [0, *sorted(min(cut, len(points)) for cut in cuts), len(points)]
+    parts = [operator.partials.of(batch_of(points, range(*ends))) for ends in pairwise(edges)]
+    for merged in (operator.merge_all_parts(parts), reduce(operator.merge_parts, parts)):
+        assert wanted(operator, points) == operator.partials.rows(merged).to_pylist()
