@@ -25,9 +25,13 @@ class Scale(NamedTuple):
 
     panes: tuple[int, ...] = (1000, 5000)
     """Rows of a pane."""
+    shared: tuple[int, ...] = (1000, 10_000)
+    """Rows of a pane of overlapping windows."""
     dims: tuple[int, ...] = (4, 8)
     length: int = 20
     """Panes of a stream: fewer would time the opening of the operator."""
+    windows: int = 40
+    """Overlapping windows of a stream: with few, there are many more panes than windows."""
     rounds: int = 5
 
 
@@ -93,10 +97,10 @@ def timed(operator: Any, batch: pa.RecordBatch) -> Setup:
 
 def panes(scale: Scale) -> Iterator[Measure]:
     """B23: windows anew, and from the partial results of the panes that they share."""
-    for size in scale.panes:
-        batch, names = rows("independent", 4, size * scale.length)
+    for size in scale.shared:
         gains, ours = [], []
         for each in OVERLAPS:
+            batch, names = rows("independent", 4, size * (scale.windows + each - 1))
             operator = Skyline(Sliding(Count(each * size), every=Count(size)), *names)
             ways = {
                 "windows": partial(by_windows, operator, batch, size, each),

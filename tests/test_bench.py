@@ -297,7 +297,7 @@ SHORT = preference_disorder.Scale(
     rate=1000, seconds=8.0, delays=(0.01, 0.1), panes=(0.1,), arrivals=20_000, seeds=1, looks=4
 )
 PARTS = preference_parts.Scale(size=200, windows=2, workers=(2,))
-TIMED = preference_real.Scale(panes=(20,), dims=(2, 3), length=12, rounds=1)
+TIMED = preference_real.Scale((20,), (20,), dims=(2, 3), length=2, windows=2, rounds=1)
 
 
 def test_policies_slack_and_parts_are_measured_in_virtual_time():
@@ -340,8 +340,8 @@ def test_preference_queries_are_timed_after_they_agree():
 def test_latencies_of_panes_are_those_of_a_buffer_that_is_watched():
     scale = SHORT._replace(seconds=2.0)
     stream = preference_disorder.Stream.of(scale, Delays.uniform(0.05), 2, dispersion=30.0)
-    slack, done, out = KSlack().start(), {}, {}
-    buffer = []
+    slack, buffer = KSlack().start(), list[int]()
+    done, out = dict[int, tuple[int, int]](), dict[int, int]()
     for ts, arrival in zip(stream.ts.tolist(), stream.arrival.tolist(), strict=True):
         reached = slack.observe(ts)
         if ts >= reached:
@@ -367,6 +367,6 @@ def test_windows_are_sent_on_in_order_whoever_is_done_first():
 
 def test_pairs_of_points_are_counted_while_they_are_compared():
     points = np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
-    # All with the first one, twice, which beats none; then all with all.
-    assert 3 + 3 + 9 == preference_parts.counted(lambda: skyline(points))
+    # All with the first one, twice, and the second, which beat none; then all with all.
+    assert 3 + 3 + 3 + 9 == preference_parts.counted(lambda: skyline(points))
     assert 0 == preference_parts.counted(lambda: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from windowlib.errors import ModelError, OperatorError, suggestion
@@ -113,6 +114,10 @@ class Hosted:
     def merge_parts(self, a: Any, b: Any) -> Any:
         """The result of two parts together; the tuples of `a` came before those of `b`."""
         raise NotImplementedError
+
+    def merge_all_parts(self, parts: Sequence[Any]) -> Any:
+        """`merge_parts` for one or more, in order; override it where many at once are cheaper."""
+        return reduce(self.merge_parts, parts)
 
     def emit_part(self, key: Any, part: Any) -> None:
         """Send the rows of a window, given the result of all its parts."""

@@ -9,7 +9,7 @@ from operators.columns import as_dict
 from operators.passing import Passing, send_firings
 from operators.preference.checks import check_options, check_window
 from operators.preference.dimensions import Dimensions, Nan, check_added, names_of
-from operators.preference.partials import Partial, Partials
+from operators.preference.partials import Partial, Partials, one_behind_the_other
 from operators.preference.rules import Rule
 from operators.splitting import Partitioned, unchanged
 from operators.windows import each_partition, window_of
@@ -132,7 +132,11 @@ class Preference(Comparing):
 
     def merge_parts(self, a: Partial, b: Partial) -> Partial:
         """Two parts together: the rows of `b` came behind those of `a`."""
-        return self.partials.merge(a, b.behind(a))
+        return self.merge_all_parts([a, b])
+
+    def merge_all_parts(self, parts: Sequence[Partial]) -> Partial:
+        """All parts together, each with rows that came behind those of the one before."""
+        return self.partials.merge(*one_behind_the_other(parts))
 
     def emit_part(self, key: Any, part: Partial) -> None:
         """The best rows, and a punctuation."""

@@ -6,7 +6,7 @@ a part leaves out can be in no answer, and changes none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from operators.preference.dimensions import Cloud, Dimensions, check_added
@@ -104,10 +104,17 @@ class Partial:
     def __reduce__(self) -> Any:
         return Partial, (self.rows, self.arrivals, self.factors)  # points can be found again
 
-    def behind(self, other: Partial) -> Partial:
-        """The same with arrival numbers behind those of another."""
-        first = int(other.arrivals[-1]) + 1 if len(other) else 0
+    def behind(self, first: int) -> Partial:
+        """The same with arrival numbers that are so much higher."""
         return Partial(self._rows, self.arrivals + first, self.factors, self.points)
+
+
+def one_behind_the_other(parts: Iterable[Partial]) -> Iterator[Partial]:
+    """Parts with arrival numbers behind those of the parts before."""
+    first = 0
+    for part in parts:
+        yield part.behind(first)
+        first += int(part.arrivals[-1]) + 1 if len(part) else 0
 
 
 class Partials:

@@ -3,6 +3,7 @@
 
 import pickle
 from functools import reduce
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from operators import KDominantSkyline, Skyline, TopDelta, TopK, desc
 from operators.preference import Partial
+from operators.preference.partials import SPARE
 from tests.preference import oracles
 from windowlib import Count, SchemaError, Tumbling
 
@@ -67,6 +69,9 @@ def test_any_split_in_any_order_gives_the_answer_of_the_window(operator, points,
     pairs = [partials.merge(parts[order[0]], parts[order[1]])]
     pairs.append(partials.merge(parts[order[2]], parts[order[3]]))
     assert merged == partials.merge(*pairs), "in whatever way they are put together"
+    assert merged == partials.merge(*(parts[i] for i in order)), "or all at once"
+    sent = [pickle.loads(pickle.dumps(parts[i])) if i % 2 else parts[i] for i in order]
+    assert merged == partials.merge(*sent), "or come from elsewhere"
 
 
 @each
@@ -135,3 +140,56 @@ def test_a_part_with_nan_is_refused_or_worst():
     partials = Skyline(WINDOW, "a", "b", nan="worst").partials
     found = partials.rows(partials.of(columns)).to_pylist()
     assert [{"a": 1.0, "b": 3.0}, {"a": None, "b": 1.0}] == found
+
+
+INF = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("values", "more"),
+    [
+        (["b", "a", "c"], ["aa", "d", ""]),
+        ([2**60, 2**60 + 1, 3], [2**60 - 1, 4, 2**60]),
+        ([INF, 1.0, -INF], [2.0, INF, 0.5]),
+        ([1.0, 2.0, 3.0], [INF, 0.5, 2.5]),
+        ([None, 2.0, 3.0], [2.5, 0.5, None]),
+    ],
+    ids=["texts", "large integers", "infinite", "infinite in one part", "null"],
+)
+def test_coordinates_that_mean_nothing_elsewhere_are_found_again(values, more):
+    partials = Skyline(WINDOW, "a", "b", nan="worst").partials
+    kind = pa.array([*values, *more]).type
+    columns = {"a": pa.array([*values, *more], kind), "b": pa.array([3, 1, 2, 2, 3, 1])}
+    batch = pa.record_batch(columns)
+    parts = [partials.of(batch.slice(at, 2), at) for at in (0, 2, 4)]
+    whole = partials.of(batch)
+    assert whole == partials.merge(*parts)
+    assert whole == reduce(partials.merge, parts)
+
+
+def test_parts_with_other_columns_do_not_merge():
+    partials = Skyline(WINDOW, "a").partials
+    one, other = partials.of({"a": [1]}), partials.of({"a": [2.5]}, 1)
+    with pytest.raises(pa.ArrowInvalid, match="Schema"):
+        partials.merge(one, other)
+
+
+def test_what_is_left_out_is_not_held_for_ever():
+    partials = Skyline(WINDOW, "a", "b").partials
+    merged = partials.of({"a": [0], "b": [0]})
+    for number in range(1, 100):
+        part = partials.of({"a": [-number] * 3, "b": [-number] * 3}, 3 * number)
+        merged = partials.merge(merged, part)
+        held = sum(batch.num_rows for batch in merged._rows.batches)
+        assert held <= SPARE * (len(merged) + 1)
+    assert [{"a": -99, "b": -99}] * 3 == partials.rows(merged).to_pylist()
+
+
+@each
+@settings(max_examples=30, deadline=None)
+@given(clouds, st.lists(st.integers(0, 24), max_size=4))
+def test_parts_without_arrival_numbers_follow_each_other(operator, points, cuts):
+    edges = [0, *sorted(min(cut, len(points)) for cut in cuts), len(points)]
+    parts = [operator.partials.of(batch_of(points, range(*ends))) for ends in pairwise(edges)]
+    for merged in (operator.merge_all_parts(parts), reduce(operator.merge_parts, parts)):
+        assert wanted(operator, points) == operator.partials.rows(merged).to_pylist()

@@ -45,7 +45,8 @@ def _pruned(points: Points) -> Places:
         keep[: number + 1] = True
         kept = keep.nonzero()[0]
         left, points = left[kept], points.take(kept, axis=1)
-        if len(keep) - len(kept) < WORTH * len(keep):
+        # What the first removes may be gone already, as in `dominance`.
+        if number and len(keep) - len(kept) < WORTH * len(keep):
             break
     return left
 

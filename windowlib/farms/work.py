@@ -163,10 +163,7 @@ class Work:
 
     def merged(self, parts: Sequence[Any]) -> Any:
         """The result of parts together, in their order."""
-        found, *others = parts
-        for each in others:
-            found = self.operator.merge_parts(found, each)
-        return found
+        return self.operator.merge_all_parts(parts)
 
     def finish(self, key: Any, parts: Sequence[Any], now: int) -> list[Item]:
         """What the operator sends for a window that is made of parts."""
