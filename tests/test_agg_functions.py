@@ -607,7 +607,8 @@ REFUSED: list[tuple[Agg, list[Any], str]] = [
     (
         agg.mode(X),
         x_rows({}),
-        "of {}: a dict cannot be told apart from others quickly. Use a plain value, or a tuple of them.",
+        "of {}: a dict cannot be told apart from others quickly. Use a plain value, or a "
+        "tuple of them.",
     ),
     (
         agg.approx_count_distinct(X),
