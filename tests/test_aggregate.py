@@ -453,7 +453,7 @@ def test_a_refused_tuple_leaves_no_empty_group():
     got: list[Any] = []
     running.connect(0, got.append)
     running.insert({"g": 1, "x": 1})
-    with pytest.raises(ValueError, match="sum of 'no'"):
+    with pytest.raises(ValueError, match=r"sum\(.*\) of 'no'"):
         running.insert({"g": 2, "x": "no"})
     running.insert({"g": 1, "x": 2})
     running.insert({"g": 3, "x": 3})

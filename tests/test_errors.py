@@ -762,7 +762,7 @@ CASES = [
         [{"x": 1}],
         {"x": "two"},
         SchemaError,
-        f"sum of 'two': a str cannot be added up. {OTHER}",
+        f"summarizers.sum('x') of 'two': a str cannot be added up. {OTHER}",
     ),
     Case(
         "the mean of lists",
@@ -770,7 +770,7 @@ CASES = [
         [],
         {"x": [2]},
         SchemaError,
-        f"mean of [2]: a list cannot be added up. {OTHER}",
+        f"summarizers.mean('x') of [2]: a list cannot be added up. {OTHER}",
     ),
     # keys
     Case(
@@ -1122,8 +1122,8 @@ CALLS = [
         "slices of two types in one window",
         slices_of_two_types,
         SchemaError,
-        "sum of 4.0: it cannot be added to Decimal('3'). Keep the tuples, or summarise another "
-        "attribute.",
+        "summarizers.sum('x') of 4.0: it cannot be added to Decimal('3'). Keep the tuples, or "
+        "summarise another attribute.",
     ),
     (
         "a punctuation for a count window",
@@ -1532,38 +1532,42 @@ VALUES = [
     (
         "totals(summarizers.sum('x'), {})",
         SchemaError,
-        f"sum of {{}}: a dict cannot be added up. {OTHER}",
+        f"summarizers.sum('x') of {{}}: a dict cannot be added up. {OTHER}",
     ),
     (
         "totals(summarizers.sum('x'), NOON, NOON)",
         SchemaError,
-        f"sum of datetime.datetime(2024, 3, 1, 12, 0): a datetime cannot be added up. {OTHER}",
+        f"summarizers.sum('x') of {NOON!r}: a datetime cannot be added up. {OTHER}",
     ),
     (
         "totals(summarizers.sum('x'), 1.5, Decimal(2))",
         SchemaError,
-        f"sum of Decimal('2'): it cannot be added to 1.5. {OTHER}",
+        f"summarizers.sum('x') of Decimal('2'): it cannot be added to 1.5. {OTHER}",
     ),
     (
         "totals(summarizers.mean('x'), timedelta(1), 2)",
         SchemaError,
-        f"mean of 2: it cannot be added to datetime.timedelta(days=1). {OTHER}",
+        f"summarizers.mean('x') of 2: it cannot be added to datetime.timedelta(days=1). {OTHER}",
     ),
-    ("totals(summarizers.variance('x'), 'two')", SchemaError, f"variance of 'two': {NO_NUMBER}"),
+    (
+        "totals(summarizers.variance('x'), 'two')",
+        SchemaError,
+        f"summarizers.variance('x', ddof=0) of 'two': {NO_NUMBER}",
+    ),
     (
         "totals(summarizers.variance('x'), timedelta(1))",
         SchemaError,
-        f"variance of datetime.timedelta(days=1): {NO_NUMBER}",
+        f"summarizers.variance('x', ddof=0) of datetime.timedelta(days=1): {NO_NUMBER}",
     ),
     (
         "totals(summarizers.max('x'), 'two', 1)",
         SchemaError,
-        f"max of 1: it cannot be compared with 'two'. {OTHER}",
+        f"summarizers.max('x') of 1: it cannot be compared with 'two'. {OTHER}",
     ),
     (
         "totals(summarizers.min('x'), 1, 'two')",
         SchemaError,
-        f"min of 'two': it cannot be compared with 1. {OTHER}",
+        f"summarizers.min('x') of 'two': it cannot be compared with 1. {OTHER}",
     ),
     # calls that leave something out, or bring too much
     (

@@ -259,7 +259,7 @@ def test_an_aggregate_goes_on_after_a_refused_value_has_left():
             running.insert({"n": n, "x": x})
         except SchemaError as error:
             got.append(str(error).partition(":")[0])
-    assert [1, 3, *["sum of 'no'"] * 3, 15, 18] == got
+    assert [1, 3, *["agg.sum(\"x\") of 'no'"] * 3, 15, 18] == got
 
 
 # -- groups -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ window slides, so nothing drifts.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, Self
 
 from windowlib.errors import SchemaError
 
@@ -42,7 +42,7 @@ class Fold:
     A fold without text is stepped by a call. `F` in a text is the fold itself.
     """
 
-    name: ClassVar[str]
+    name: str  # for messages: the function, or with its column as the user wrote it
     empty: State
     mergeable: bool = True  # whether there is a `merge`, which leaves its arguments as they are
     stackable: bool = True  # whether `step` does so, too, and a state is small
@@ -60,6 +60,11 @@ class Fold:
     merged: tuple[str, ...] = ()
     cold: tuple[int, ...] = ()  # places that only `step` changes, and `read` does not mention
     kernel: str = ""  # what computes it over whole columns (`windowlib.columnar.kernels`)
+
+    def called(self, name: str) -> Self:
+        """The same by another name."""
+        self.name = name
+        return self
 
     def step(self, state: State, x: Any) -> State:
         """The state after one more value; nulls are skipped."""

@@ -144,8 +144,8 @@ class Recipe:
     def fold(self, short: bool) -> Fold:
         """The fold, for a short run of tuples or one of any length."""
         if self.make is not None:
-            return self.make(**dict(self.options))
-        return FOLDS[self.function](short, **dict(self.options))
+            return self.make(**dict(self.options)).called(repr(self))
+        return FOLDS[self.function](short, **dict(self.options)).called(repr(self))
 
     def __repr__(self) -> str:
         if self.shown:

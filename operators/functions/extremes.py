@@ -19,7 +19,7 @@ class Extreme(Fold):
 
     def __init__(self, largest: bool) -> None:
         self.largest = largest
-        self.name = self.names[largest]  # type: ignore[misc]
+        self.name = self.names[largest]
 
     def better(self, a: Any, b: Any) -> bool:
         """Whether `a` beats `b`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Self
 
 from windowlib.errors import SchemaError
 from windowlib.folds import Fold, State
@@ -28,13 +28,18 @@ class OrLists(Fold):
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
-        self.name = fold.name  # type: ignore[misc]
+        self.name = fold.name
         self.empty = (*fold.empty, None)
         self.compute, self.store, self.inplace = fold.compute, fold.store, fold.inplace
         self.cold = (*fold.cold, len(fold.empty))
         self.read = fold.read
         self.merged = (*fold.merged, "None") if fold.merged else ()
         self.kernel = fold.kernel
+
+    def called(self, name: str) -> Self:
+        """The same by another name, inside, too."""
+        self.fold.called(name)
+        return super().called(name)
 
     def step(self, state: State, x: Any) -> State:
         """Fold a value, or each element of a list."""

@@ -41,7 +41,7 @@ class WeightedMean(Fold):
             product = value * weight
         except TypeError:
             msg = (
-                f"weighted_mean of {value!r} with the weight {weight!r}: they cannot be "
+                f"{self.name} of {value!r} with the weight {weight!r}: they cannot be "
                 f"multiplied. Use numbers of types that mix."
             )
             raise SchemaError(msg) from None

@@ -38,7 +38,7 @@ class Quantile(Listed):
         try:
             _ = x == x and other == other and x < other  # only to see whether it can be done
         except TypeError as error:
-            msg = f"quantile of {x!r}: {error}. Use one type for the column."
+            msg = f"{self.name} of {x!r}: {error}. Use one type for the column."
             raise SchemaError(msg) from None
 
     def check(self, state: State, x: Any) -> None:
@@ -51,7 +51,7 @@ class Quantile(Listed):
         try:
             numbers.sort()
         except TypeError as error:
-            msg = f"quantile of {values[-1]!r}: {error}. Use one type for the column."
+            msg = f"{self.name} of {values[-1]!r}: {error}. Use one type for the column."
             raise SchemaError(msg) from None
         return self.pick(numbers, len(values) - len(numbers))
 
@@ -86,7 +86,7 @@ class Quantile(Listed):
             between = below + (above - below) * float(part)
         except TypeError:
             msg = (
-                f"quantile of {below!r}: there is nothing between {below!r} and {above!r}. "
+                f"{self.name} of {below!r}: there is nothing between {below!r} and {above!r}. "
                 f'Say method="lower", "higher" or "nearest".'
             )
             raise SchemaError(msg) from None
@@ -126,7 +126,7 @@ class SortedValues(Fifo):
         try:
             self.sorted.add(x)
         except TypeError as error:
-            msg = f"quantile of {x!r}: {error}. Use one type for the column."
+            msg = f"{self.fold.name} of {x!r}: {error}. Use one type for the column."
             raise SchemaError(msg) from None
 
     def pop(self, count: int) -> None:

@@ -116,7 +116,7 @@ CASES = [
     ([SUM, "--times", "symbol"], "times='symbol': the value 'AAPL' is no point in time."),
     ([SUM.replace("qty", "symbol")], "a str cannot be added up"),
     ([SUM, "-i", "odd.csv"], "The column 'qty' of odd.csv is text, because row 3 has 'lost'."),
-    ([SUM, "-i", "odd.jsonl", "-o", "x.csv"], "odd.jsonl, row 3: sum of 'n/a': a str cannot"),
+    ([SUM, "-i", "odd.jsonl", "-o", "x.csv"], "odd.jsonl, row 3: agg.sum(\"qty\") of 'n/a': a str"),
     (["Filter(lambda t: t['x'])"], "KeyError: 'x' (in Filter, row {'symbol': 'AAPL'"),
     # where they go, and how
     ([SUM, "--output", "x.xls"], "--output x.xls: .xls is no kind of file that is written here."),

@@ -61,6 +61,11 @@ def other_buckets():
     check_about({"key": "k", "buckets": "2"}, {"key": "k", "buckets": "4"})
 
 
+def other_window():
+    was, now = ({"window.evict": f"Count(size={size})"} for size in (4, 5))
+    check_about(was, now)
+
+
 def other_format():
     head(format=FORMAT + 1).check(SomeJob())
 
@@ -84,6 +89,7 @@ def no_such_type():
 
 HERE = [
     (other_buckets, StateVersionError),
+    (other_window, StateVersionError),
     (other_format, StateVersionError),
     (lost_page, StateVersionError),
     (too_narrow, SchemaError),

@@ -249,11 +249,19 @@ def takes_columns(running: Any, made: Sequence[Made]) -> None:
             takes_columns(nodes[sink.node], [to])
 
 
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+
 def check_about(was: dict[str, str], now: dict[str, str]) -> None:
     """Refuse state of another operator, other columns or other buckets, and say what changed."""
     if (name := first_change(was, now)) is not None:
+        old = was.get(name)
+        fix = {
+            "buckets": f"say attach(op, buckets={old}): state does not move between buckets",
+            PARTITIONS: f'set spark.conf.set("{PARTITIONS}", {old}) before it starts',
+        }.get(name, "build the query as it was")
         msg = (
-            f"the checkpoint was written with {name}={was.get(name)}; this query says "
-            f"{name}={now.get(name)}. Use a new checkpoint, or build the query as it was."
+            f"the checkpoint was written with {name}={old}; this query says "
+            f"{name}={now.get(name)}. Use a new checkpoint, or {fix}."
         )
         raise StateVersionError(msg)
