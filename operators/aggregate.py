@@ -341,6 +341,12 @@ class Aggregate(Parted):
             return None
         return output_schema(self.outputs, spec.by, self.group_by, given)
 
+    def check_types(self, schema: Any, port: int = 0) -> None:
+        """Text, bytes, dates and times do not add up."""
+        from operators.schema import check_sums
+
+        check_sums(self.outputs, schema)
+
     def _aside(self, port: int, columns: Sequence[Any]) -> Any:
         return passed_on(*columns)
 
