@@ -346,6 +346,12 @@ class Aggregate(Parted):
             self._asked = given
         return self._answer
 
+    def check_types(self, schema: Any, port: int = 0) -> None:
+        """Text, bytes, dates and times do not add up."""
+        from operators.schema import check_sums
+
+        check_sums(self.outputs, schema)
+
     def _aside(self, port: int, columns: Sequence[Any]) -> Any:
         return passed_on(*columns)
 

@@ -13,6 +13,7 @@ from operators.expressions import Binary, Col, Expr, Negative, RowExpr
 from operators.keys import key_names
 from operators.making import ROW, Agg
 from windowlib.attributes import Several
+from windowlib.errors import SchemaError
 from windowlib.policies import Attribute
 
 PLACES = 6
@@ -30,6 +31,7 @@ COUNTS = {
 LISTS = {"collect", "collect_distinct", "collect_arg_min", "collect_arg_max", "top"}
 PICKS = {"any", "first", "last", "nth", "mode", "min", "max", "arg_min", "arg_max"}
 FLOATS = {"cov", "corr"}
+SUMS = {"sum", "mean", "weighted_mean", "var", "std", *FLOATS}
 
 
 def output_schema(outputs: Outputs, by: Any, group_by: Any, schema: Any) -> Any:
@@ -47,6 +49,22 @@ def output_schema(outputs: Outputs, by: Any, group_by: Any, schema: Any) -> Any:
     fields += [(name, _of(each, schema)) for name, each in outputs.expressions.items()]
     unique = dict(fields)  # a column may be a key and a group
     return pa.schema([pa.field(name, kind or pa.null()) for name, kind in unique.items()])
+
+
+def check_sums(outputs: Outputs, schema: Any) -> None:
+    """Refuse a sum, or what is made of one, over a column of a type that does not add up."""
+    import pyarrow as pa
+
+    types = pa.types
+    for recipe in outputs.recipes.values():
+        name = recipe.attribute
+        kind = _of_attribute(name, schema) if isinstance(name, str) else None
+        if recipe.function not in SUMS or kind is None:
+            continue
+        text = types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)
+        if text or types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind):
+            fix = "Use a column of numbers, or cast it before."
+            raise SchemaError(f"{recipe!r}: a column of {kind} does not add up. {fix}")
 
 
 def _of(expression: Expr, schema: Any) -> Any:

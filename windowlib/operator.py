@@ -283,6 +283,9 @@ class Operator(Hosted, Drawn, WindowEvents[Any, Any]):
             if isinstance(attribute, str) and attribute not in columns:
                 raise SchemaError(no_such_column(owner, attribute, columns))
 
+    def check_types(self, schema: Any, port: int = 0) -> None:
+        """Refuse Arrow columns that this operator cannot compute with, whatever their values."""
+
     def _rebuilt(self) -> Self:
         args, kwargs = self._arguments
         return type(self)(*args, **kwargs)

@@ -59,6 +59,8 @@ def test_punctuation_is_part_of_what_is_said(ran):
             "",
         ),
         ([MEAN, "--schema", "symbol string, prize double"], 'Did you mean "prize"?'),
+        ([MEAN, "--schema", "symbol string, price string"], "a column of string does not add up"),
+        ([MEAN, "--schema", "symbol string, price date"], "a column of date32[day] does not add"),
     ],
 )
 def test_an_operator_that_is_wrong_is_one_line_and_1(argv, expected, capsys):

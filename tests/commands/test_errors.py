@@ -114,7 +114,7 @@ CASES = [
     ([SUM, "--times", "tz"], "--times tz: no such column in trades.csv. Columns: symbol"),
     ([SUM, "--order-by", "tz"], "--order-by tz: no such column in trades.csv. Columns: symbol"),
     ([SUM, "--times", "symbol"], "times='symbol': the value 'AAPL' is no point in time."),
-    ([SUM.replace("qty", "symbol")], "a str cannot be added up"),
+    ([SUM.replace("qty", "symbol")], 'agg.sum("symbol"): a column of string does not add up.'),
     ([SUM, "-i", "odd.csv"], "The column 'qty' of odd.csv is text, because row 3 has 'lost'."),
     ([SUM, "-i", "odd.jsonl", "-o", "x.csv"], "odd.jsonl, row 3: agg.sum(\"qty\") of 'n/a': a str"),
     (["Filter(lambda t: t['x'])"], "KeyError: 'x' (in Filter, row {'symbol': 'AAPL'"),

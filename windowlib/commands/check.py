@@ -58,6 +58,7 @@ def _columns(operator: Operator, given: Sequence[str]) -> list[Any]:
     for number, port in enumerate(ports):
         if port in found:
             operator.check_columns(found[port].names, number)
+            operator.check_types(found[port], number)
     return [found.get(port) for port in ports] if found else []
 
 

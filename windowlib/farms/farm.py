@@ -123,6 +123,10 @@ class Farm(Operator):
         """The operator's functions."""
         return self.operator.functions()
 
+    def check_types(self, schema: Any, port: int = 0) -> None:
+        """Refuse what the operator cannot compute with."""
+        self.operator.check_types(schema, port)
+
     def schema(self, *columns: Any) -> Any:
         """The columns of the operator's output."""
         return self.operator.schema(*columns)

@@ -130,6 +130,8 @@ class Plan:
         self.partitions = int(str(self.spark.conf.get("spark.sql.shuffle.partitions")))
         self.buckets = self._buckets()
         self.inputs = tuple(types.arrow_of(frame.schema, self.timezone) for frame in self.frames)
+        for number, schema in enumerate(self.inputs):
+            self.operator.check_types(schema, number)
         self.nonce = uuid.uuid4().hex
         self._outputs()
 
