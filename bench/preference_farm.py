@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from math import inf
 from statistics import mean, median
 from typing import Any, NamedTuple
@@ -47,6 +48,8 @@ class Scale(NamedTuple):
     length: int = 200
     """Panes with processes."""
     dims: int = 4
+    """Dimensions of a point; the other is for processes, which need something to do."""
+    many: int = 8
     rounds: int = 3
 
 
@@ -206,9 +209,9 @@ def _simulated(
 def real(scale: Scale = FULL) -> Iterator[Measure]:
     """With two processes, by the clock: panes as long as makes workers busy."""
     pane = _length(scale)
-    op = query(pane, scale.dims)
+    op = query(pane, scale.many)
     for burst in ("none", "high"):
-        arrivals = stream(burst, scale.heavy, scale.length, pane, scale.dims, 0)
+        arrivals = stream(burst, scale.heavy, scale.length, pane, scale.many, 0)
         wanted = rows_of(op, arrivals)
         found: dict[str, list[Seen]] = {name: [] for name in POLICIES}
         for _ in range(scale.rounds):
@@ -222,16 +225,15 @@ def real(scale: Scale = FULL) -> Iterator[Measure]:
 
 def _length(scale: Scale) -> float:
     """How long a pane is with which workers that have half of each are as busy as in B15 V."""
-    op = query(PANE, scale.dims)
-    ((_, batch), *_) = stream("none", scale.heavy, 2, PANE, scale.dims, 1)
-    half, tries = batch.num_rows // 2, []
-    for _ in range(7):
+    work, half, tries = query(PANE, scale.many).partials, scale.heavy // 2, []
+    ((_, batch), *_) = stream("none", 4 * half, 2, PANE, scale.many, 1)
+    for _ in range(5):
         start = time.process_time()
-        one = op.partials.of(batch.slice(0, half), 0)
-        own = time.process_time() - start
-        op.partials.merge(one, op.partials.of(batch.slice(half, half), half))
-        both = time.process_time() - start
-        tries.append(own + (both - 2 * own))  # a window is merged from twice as many parts
+        parts = [work.of(batch.slice(at * half, half), at * half) for at in range(4)]
+        own = (time.process_time() - start) / 4
+        work.rows(reduce(work.merge, parts)).to_pylist()
+        window = time.process_time() - start - 4 * own
+        tries.append(own + window / N)  # which one of them does
     return max(0.001, round(median(tries) / HEAVY, 3))
 
 

@@ -318,7 +318,7 @@ def test_policies_and_parts_are_the_same_every_time():
 
 
 def test_policies_in_a_farm_are_measured_after_its_rows_agree():
-    few = preference_farm.Scale(tuples=20, panes=60, workers=(2,), seeds=1, heavy=20, dims=2)
+    few = preference_farm.Scale(tuples=20, panes=60, workers=(2,), seeds=1, dims=2)
     found = list(preference_farm.virtual(few))
     assert {"B15"} == rows_of(found)
     assert found == list(preference_farm.virtual(few))

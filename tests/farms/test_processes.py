@@ -137,6 +137,21 @@ def test_rows_wait_when_workers_have_too_much_to_do():
     assert [row["n"] for row in rows] == [10] * 30
 
 
+def test_large_tasks_and_large_answers_do_not_wait_for_each_other():
+    class Heavy(Total):
+        def part_of(self, window, key):
+            return b"".join(bytes([x]) * 300_000 for x in window.column("x", key))
+
+        def emit_part(self, key, part):
+            self.emit(first=part[0], size=len(part))
+
+    run, rows = opened(PaneFarm(Heavy(Sliding(Count(3), every=Count(1))), workers=2))
+    for at in range(0, 60, 20):
+        run.insert_batch(pa.record_batch({"x": np.arange(at, at + 20)}))
+    run.finish()
+    assert [{"first": at, "size": 900_000} for at in range(58)] == rows[2:]
+
+
 def test_what_is_done_comes_out_when_somebody_asks():
     run, rows = opened(WindowFarm(Aggregate(Tumbling(Count(2)), s=agg.sum("x")), workers=1))
     run.insert_many([{"x": 1}, {"x": 2}])

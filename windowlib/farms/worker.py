@@ -16,6 +16,9 @@ import pyarrow as pa
 
 from windowlib.farms.station import Raised
 
+SMALL = 1 << 15
+"""Bytes of a message of which several fit into a connection that nobody reads."""
+
 
 def main(connection: Connection) -> None:
     """Do the tasks that come, until none can come any more."""
@@ -25,26 +28,53 @@ def main(connection: Connection) -> None:
     job = pickle.loads(connection.recv_bytes())
     station = job.station(job)
     gc.freeze()  # what is there now stays, and need not be looked at again and again
-    tasks: SimpleQueue[bytes | None] = SimpleQueue()
-    # Tasks are read all the time, so that nobody waits for a worker that waits for them.
-    threading.Thread(target=_read, args=(connection, tasks), daemon=True).start()
-    while (message := tasks.get()) is not None:
+    tasks = Tasks(connection)
+    while (message := tasks.next()) is not None:
         work, args, oldest = pickle.loads(message)
         answer = _answer(station, work, args, oldest)
         if work in station.silent:
+            tasks.ahead()  # which come without end
             continue
+        if max(len(answer), len(message)) > SMALL:
+            tasks.ahead()
         try:
             connection.send_bytes(answer)
         except OSError:
             return
 
 
-def _read(connection: Connection, tasks: SimpleQueue[bytes | None]) -> None:
-    try:
-        while True:
-            tasks.put(connection.recv_bytes())
-    except (EOFError, OSError):
-        tasks.put(None)
+class Tasks:
+    """What a worker is to do: read when it has time for it, or ahead.
+
+    A worker has few tasks at once. While these and their answers are small, they fit into the
+    connection, and nobody waits for anybody. With others, tasks are read all the time, so that
+    nobody waits for a worker that waits for them. That takes a thread, which costs at every task.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._queue: SimpleQueue[bytes | None] | None = None
+
+    def next(self) -> bytes | None:
+        """The next task; None: no more can come."""
+        return self._read() if self._queue is None else self._queue.get()
+
+    def ahead(self) -> None:
+        """Read tasks all the time from now on."""
+        if self._queue is None:
+            self._queue = SimpleQueue()
+            threading.Thread(target=self._read_all, args=(self._queue,), daemon=True).start()
+
+    def _read(self) -> bytes | None:
+        try:
+            return self._connection.recv_bytes()
+        except (EOFError, OSError):
+            return None
+
+    def _read_all(self, queue: SimpleQueue[bytes | None]) -> None:
+        while (message := self._read()) is not None:
+            queue.put(message)
+        queue.put(None)
 
 
 def _answer(station: Any, work: str, args: Any, oldest: int) -> bytes:
