@@ -13,7 +13,8 @@ from windowlib.columnar.kernels.base import Kernel
 from windowlib.columnar.kernels.extremes import Largest, Smallest
 from windowlib.columnar.kernels.moments import CovarianceKernel, Spread, VarianceKernel
 from windowlib.columnar.kernels.picks import ArgPick, ExtremeCountKernel, FirstValue, LastValue
-from windowlib.columnar.kernels.sums import Counting, CountingValues, Mean, Sum, WeightedMeanKernel
+from windowlib.columnar.kernels.sums import Counting, CountingValues, Mean, Sum
+from windowlib.columnar.kernels.weighted import WeightedMeanKernel
 from windowlib.folds import Fold
 
 KERNELS: dict[str, Callable[[Any, Sequence[Any]], Kernel]] = {
