@@ -42,6 +42,7 @@ from windowlib.summarizers import Plan
 from windowlib.window import Window
 
 if TYPE_CHECKING:
+    from operators.preaggregated import Preaggregated
     from windowlib.columnar.firings import Firings
     from windowlib.folds import Fold
 
@@ -169,6 +170,18 @@ class Aggregate(Parted):
 
     def _set(self, event: str, handler: Callable[..., None]) -> None:
         self.__dict__[event] = handler
+
+    @property
+    def plain(self) -> bool:
+        """Whether it sends one row for each firing, of all that is in the window."""
+        kept = self.late == "keep" and self.evicted_partitions == "drop"
+        return type(self) is Aggregate and self._one_row and kept
+
+    def preaggregated(self) -> Preaggregated | None:
+        """The same in two steps, of which a host may take the first; None if it cannot."""
+        from operators.preaggregated import preaggregated
+
+        return preaggregated(self)
 
     # -- running ----------------------------------------------------------------------------------
 

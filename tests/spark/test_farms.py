@@ -201,6 +201,57 @@ def test_a_farm_gives_what_its_operator_gives(static, name):
     same(CASES[name], replayed(name, CASES[name]), static[name])
 
 
+WHOLES: dict[str, Any] = {
+    "n": agg.count(), "there": agg.count("x"), "s": agg.sum("j"), "low": agg.min("n"),
+    "high": agg.max("k"),
+}  # fmt: skip
+NATIVE = {
+    "uneven": (pane_farm(TICKS, WHOLES), "at"),
+    "hopping": (pane_farm(Sliding(Time("5s"), every=Time("12s"), **KEYS), WHOLES), "seconds"),
+    "no key": (pane_farm(Sliding(Time("9s"), every=Time("2s"), **ALL), WHOLES, "gcd"), "ts"),
+    "the end": (pane_farm(Tumbling(Time("30s"), **BY), WHOLES, flush_at_end=True), "ts"),
+    "partial": (pane_farm(TICKS, WHOLES, partial="emit"), "seconds"),
+}
+"""What Spark computes by itself, and the column with the time."""
+
+
+def test_what_spark_computes_by_itself_is_the_same(frame):
+    stamped = frame.withColumns({name: fn.expr(text) for name, text in TIMES.items()})
+    made = {}
+    for name, (each, times) in NATIVE.items():
+        attached = attach(each, times=times)
+        assert "Spark's own functions make one row" in attached.explain(stamped)
+        made[name] = attached(stamped)
+    found = by_name(union(made).collect())
+    for name, (each, _) in NATIVE.items():
+        key = each.operator.windows[0].by
+        same(Case(each, key), list(replay(each.operator, ROWS, times="ts")), found[name])
+
+
+def test_what_python_computes_another_way_is_not_for_spark(spark, frame):
+    def native(op, **options):
+        return "Spark's own" in attach(PaneFarm(op), times="ts", **options).explain(frame)
+
+    assert native(Aggregate(TICKS, n=agg.count()))
+    assert not native(Aggregate(TICKS, n=agg.count()), numbered=True)
+    for out in (agg.sum("x"), agg.mean("j"), agg.sum("j") / agg.count(), agg.max("x")):
+        assert not native(Aggregate(TICKS, out=out))
+    for more in ({"group_by": "j"}, {"having": agg.count() > 2}):
+        assert not native(Aggregate(TICKS, n=agg.count(), **more))
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        assert not native(Aggregate(TICKS, n=agg.count()))
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+
+
+def test_a_row_without_a_time_is_refused_by_spark_in_the_same_words(frame):
+    op = Aggregate(TICKS, n=agg.count())
+    some = frame.withColumn("ts", fn.when(fn.col("n") > 3, fn.col("ts")))
+    with pytest.raises(Exception, match=r"times='ts': the value None is no point in time\."):
+        attach(PaneFarm(op), times="ts")(some).collect()
+
+
 def test_where_order_is_of_no_matter_some_row_is_the_first(static):
     found = {row["k"]: row for row in static[ANY]}
     for key, rows in by_key(ROWS, "k").items():

@@ -26,6 +26,7 @@ from windowlib.spark import checks
 from windowlib.spark.attach import Attached, Plan
 from windowlib.spark.batch import bounds
 from windowlib.spark.given import PIECES, SENT, Apply, Compute, Merge, Sender
+from windowlib.spark.native import Native, native
 from windowlib.spark.paned import AT, PART, Merger, Slice
 from windowlib.spark.stages import Results, Stage, number
 from windowlib.splitting import names_in
@@ -226,23 +227,42 @@ class BySlice(Way):
 
     def frame(self) -> DataFrame:
         """Two stages; only the first sees rows."""
-        plan, frame, times = self.plan, self.plan.frames[0], self.plan.attached.times
+        frame, times = self.plan.frames[0], self.plan.attached.times
         if times is not None:
             frame = frame.crossJoin(fn.broadcast(bounds([frame], times)))
+        if (native := self._native) is not None:
+            return self._merged(native.operator, native.parts(frame))
         slices = self._time if times is not None else None
         cut = Slice(self.operator, self.spec.by, slices, times)
         fields = [frame.schema[name] for name in cut.columns]
         if times is not None:
             fields.append(StructField(AT, DayTimeIntervalType(), True))
         parts = frame.mapInArrow(cut, StructType([*fields, StructField(PART, BinaryType(), True)]))
-        stage = Stage(plan, Merger(self.operator, self.numbered), parts, type(self.farm).__name__)
+        return self._merged(Merger(self.operator, self.numbered), parts)
+
+    def _merged(self, merger: Any, parts: DataFrame) -> DataFrame:
+        stage = Stage(self.plan, merger, parts, type(self.farm).__name__)
         stage.orders = (None,)
-        return (stage if times is None else stage.timed_by(AT)).frame()
+        return (stage if self.plan.attached.times is None else stage.timed_by(AT)).frame()
+
+    @property
+    def _native(self) -> Native | None:
+        """How Spark itself computes parts, if it can."""
+        times, slices = self.plan.attached.times, self._time
+        if times is None or slices is None or self.numbered:
+            return None
+        names = [str(name) for name in names_in(self.spec.by) or ()]
+        return native(self.operator, self.plan.frames[0], names, slices, times)
 
     def stages(self) -> list[str]:
         """What it does."""
         key = ", ".join(map(str, names_in(self.spec.by) or ())) or "none"
         what = "micro-batch" if self.plan.streaming else "slice"
+        if self._native is not None:
+            return [
+                f"Spark's own functions make one row for each key ({key}) and slice",
+                "buckets run the window over these rows",
+            ]
         return [
             f"each task makes one part for each key ({key}) and {what} of its rows, which stay "
             f"where they are",
