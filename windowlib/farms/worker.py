@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from windowlib.farms.station import Raised
 
-SMALL = 1 << 15
-"""Bytes of a message of which several fit into a connection that nobody reads."""
+SMALL = 1 << 11
+"""Bytes of a message of which several fit into a connection that nobody reads, on any system."""
 
 
 def main(connection: Connection) -> None:
