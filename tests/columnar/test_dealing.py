@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 
 from windowlib.columnar import dealing
-from windowlib.columnar.dealing import FIRST, HELD, LAST, RUN, Dealt
+from windowlib.columnar.dealing import FIRST, HELD, LAST, RUN, DealtRuns
 
 thorough = settings(max_examples=150, deadline=None)
 PARTITIONS = 4
@@ -75,7 +75,7 @@ GOES_ON = 1
 
 
 def dealt(run):
-    return Dealt(np.array(run, np.int32), RUNS, np.array([GOES_ON]))
+    return DealtRuns(np.array(run, np.int32), RUNS, np.array([GOES_ON]))
 
 
 def pieces(run, values, carried):

@@ -128,7 +128,7 @@ def _picking(pick: Callable[[Any, Any], Any]) -> Callable[..., None]:
 _largest, _smallest = _picking(max), _picking(min)
 
 
-class Dealt:
+class DealtRuns:
     """The rows of runs that are not side by side; some runs go on with what is carried.
 
     `run` has the run of each row, `joins` the runs that go on, which start from `before`. None in

@@ -100,7 +100,7 @@ def deal(engine: Engine, batch: pa.RecordBatch, size: int) -> tuple[Dealt, Piece
         bare_sizes=NONE,
         fires=closed[:fired],
         rows=causes[:fired],
-        runs=dealing.Dealt(run, runs, joins),
+        runs=dealing.DealtRuns(run, runs, joins),
     )
 
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from windowlib.arrivals import Times
 from windowlib.attributes import one_key
-from windowlib.columnar.keys import Keys
 from windowlib.columnar.primitives import Array, group
 from windowlib.columnar.stamps import Stamps, stamps_of
 from windowlib.farms.emitter import Emitter
 from windowlib.farms.functions import function_of
+from windowlib.farms.keys import AnyKeys
 from windowlib.farms.models import Slices
 from windowlib.farms.work import Given, Work
 from windowlib.operator import Operator
@@ -89,7 +89,7 @@ class Slice:
         """The key of each row as a number, and what the numbers stand for."""
         if not self.names:
             return np.zeros(batch.num_rows, np.int64), [None]
-        keys = Keys(self.names, self.several)
+        keys = AnyKeys(self.names, self.several)
         ids = keys.encode([batch.column(name) for name in self.names]).astype(np.int64)
         return ids, keys.values(range(len(keys)))
 
