@@ -128,7 +128,27 @@ def test_going_on_from_arrays_gives_the_same_rows_and_leaves_the_same_state():
         assert repr(wanted) == repr(got)
 
     run()
-    assert {"tumbling", "sliding"} <= set(forms)
+    assert any(forms)  # which ones come up is a matter of luck
+
+
+@pytest.mark.parametrize(
+    ("form", "window"),
+    [
+        ("tumbling", Tumbling(Count(500), by="k")),
+        ("sliced", Sliding(Count(10), every=Count(5), by="k")),
+        ("sliding", Sliding(Delta("i", 3), every=Count(2), by="k")),
+        ("aging", Sliding(Time("5s"), every=Count(2), by="k")),
+    ],
+)
+def test_each_form_of_arrays_goes_on(form, window):
+    op = Aggregate(window, s=agg.sum("i"))
+    batch = pa.record_batch({"k": [1, 2, 2] * 400, "i": range(1200)})
+    one, other = op.open(), op.open()
+    assert one.process_batch(batch) == other.process_batch(batch)
+    assert [form] == arrays_of(other)
+    other = moved(other, op.open)
+    assert one.process_batch(batch) == other.process_batch(batch)
+    assert repr(one.snapshot()) == repr(other.snapshot())
 
 
 SIZES = st.sampled_from([1, 2, 3, 4, 6, 10]).map(Count)
@@ -246,7 +266,7 @@ def test_going_on_from_arrays_gives_the_same_at_the_same_times(specs, forms):
         assert repr(one.running.snapshot()) == repr(other.running.snapshot())
 
     check()
-    assert forms <= set(carried)
+    assert forms & set(carried)
 
 
 # -- other operators ------------------------------------------------------------------------------
