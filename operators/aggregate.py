@@ -16,6 +16,7 @@ from operators.aggregate_checks import (
     take_aliases,
 )
 from operators.batches import Made, made
+from operators.changes import own, same
 from operators.compile import Outputs, merged
 from operators.expressions import Expr
 from operators.groups import GroupedPlan, GroupValues
@@ -282,8 +283,8 @@ class Aggregate(Parted):
         last = self._last.setdefault(one_key(key), {})
         for row in rows:
             group = self._group(row)
-            if not _same(last.get(group), row):
-                last[group] = {name: _own(value) for name, value in row.items()}
+            if not same(last.get(group), row):
+                last[group] = {name: own(value) for name, value in row.items()}
                 yield row
 
     def _group(self, row: dict[str, Any]) -> tuple[Any, ...]:
@@ -391,21 +392,3 @@ class Aggregate(Parted):
         running = "running summary" if self.group_by is None else "running summary per group"
         way = "slices in two stacks" if isinstance(window, SlidingWindow) else running
         return [way] * len(self._plan.folds)
-
-
-def _own(value: Any) -> Any:
-    """A value that stays as it is, whatever becomes of the row that was sent."""
-    return value.copy() if isinstance(value, list) else value
-
-
-def _same(before: dict[str, Any] | None, row: dict[str, Any]) -> bool:
-    return before is not None and _equal(before, row)
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """Whether two values are equal; all NaN are, also in lists and rows."""
-    if type(a) is type(b) and isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(_equal, a, b))
-    if type(a) is type(b) is dict:
-        return a.keys() == b.keys() and all(_equal(value, b[name]) for name, value in a.items())
-    return bool(a == b) or bool(a != a and b != b)

@@ -399,8 +399,8 @@ def test_tuples_that_do_not_mix_are_refused_while_they_are_in_one_window(drawn, 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("sum", "sum of 7: it cannot be added to datetime.timedelta(days=2). "),
-        ("high", "max of 4: it cannot be compared with datetime.timedelta(days=1). "),
+        ("sum", "summarizers.sum('x') of 7: it cannot be added to datetime.timedelta(days=2). "),
+        ("high", "summarizers.max('x') of 4: it cannot be compared with datetime.timed"),
         ("spread", "values that do not mix: unsupported operand type(s) for -: "),
     ],
 )
