@@ -111,8 +111,8 @@ def _check(operator: Operator, inputs: list[Input], arguments: argparse.Namespac
         check_column("--times", arguments.times, each.columns, each.name)
         if each.columns:
             operator.check_columns(each.columns, port)
-        if hasattr(each.rows, "schema"):
-            operator.check_types(each.rows.schema, port)
+        if (schema := getattr(each.rows, "schema", None)) is not None:
+            operator.check_types(schema, port)
         if each.live and len(inputs) > 1:
             raise UsageError(f"{each.name}: a socket must be the only input. Use files.")
         if each.live and arguments.order_by is not None:
