@@ -20,7 +20,7 @@ import pyarrow as pa
 from bench.farms_real import _answered
 from bench.farms_work import expected, same
 from bench.harness import Measure
-from bench.preference_panes import HEAVY, SHARES, within
+from bench.preference_panes import HEAVY, SHARES, criteria
 from bench.simulated import POWER, cost_of
 from operators import Skyline
 from windowlib import Sliding, Time
@@ -263,15 +263,4 @@ def _criteria(label: str, burst: str, found: Mapping[str, Sequence[Seen]]) -> It
     """The criteria of B15."""
     seen = {name: Seen(*map(median, zip(*each, strict=True))) for name, each in found.items()}
     note = ", ".join(f"{name} {each.worst:.2f} ({each.split:.2f})" for name, each in seen.items())
-    whole, single, steered = (seen[name] for name in ("whole panes", "all workers", "steered"))
-    needed = 1.1 if burst == "high" else None
-    yield Measure(f"{label} utilisation, whole panes", whole.worst, needed, True, note)
-    yield Measure(f"{label} utilisation, all workers", single.worst, 1.0, False)
-    if burst == "high":
-        yield from within(f"{label} utilisation, steered", steered.worst, 0.85, 1.0)
-    else:
-        yield Measure(f"{label} utilisation, steered", steered.worst, 1.0, False)
-    sizes = f"{label} size of results,"
-    yield Measure(f"{sizes} steered / whole panes", steered.size / whole.size, 1.0, True)
-    yield Measure(f"{sizes} steered / all workers", steered.size / single.size, 1.0, False)
-    yield Measure(f"{sizes} all workers / whole panes", single.size / whole.size, 1.2, True)
+    return criteria(label, burst, seen, ("whole panes", "all workers"), note)

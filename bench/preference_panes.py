@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench.harness import Measure
 from bench.simulated import Seen, Times, cost_of, merge, pane_tasks, run
@@ -87,23 +87,27 @@ def policies(scale: Scale) -> Iterator[Measure]:
         for n in scale.workers:
             found = {name: medians(make, arrivals, HEAVY, n) for name, make in POLICIES.items()}
             label = f"B15 V bursts {burst}, n = {n}:"
-            whole, single = found["panes in turn"], found["tuples in turn"]
-            steered = found["steered"]
-            worst = {name: each.worst for name, each in found.items()}
-            note = ", ".join(f"{name} {each:.2f}" for name, each in worst.items())
-            needed = 1.1 if burst == "high" else None
-            yield Measure(f"{label} utilisation, panes in turn", whole.worst, needed, True, note)
-            yield Measure(f"{label} utilisation, tuples in turn", single.worst, 1.0, False)
-            if burst == "high":
-                yield from within(f"{label} utilisation, steered", steered.worst, 0.85, 1.0)
-            else:
-                yield Measure(f"{label} utilisation, steered", steered.worst, 1.0, False)
-            sizes = f"{label} size of results,"
-            yield Measure(f"{sizes} steered / panes in turn", steered.size / whole.size, 1.0, True)
-            ratio = steered.size / single.size
-            yield Measure(f"{sizes} steered / tuples in turn", ratio, 1.0, False)
-            ratio = single.size / whole.size
-            yield Measure(f"{sizes} tuples in turn / panes in turn", ratio, 1.2, True)
+            note = ", ".join(f"{name} {each.worst:.2f}" for name, each in found.items())
+            yield from criteria(label, burst, found, ("panes in turn", "tuples in turn"), note)
+
+
+def criteria(
+    label: str, burst: str, found: Mapping[str, Any], ways: tuple[str, str], note: str
+) -> Iterator[Measure]:
+    """The criteria of B15; `ways` are those that split nothing and everything."""
+    (one, all_), steered = ways, found["steered"]
+    whole, single = found[one], found[all_]
+    needed = 1.1 if burst == "high" else None
+    yield Measure(f"{label} utilisation, {one}", whole.worst, needed, True, note)
+    yield Measure(f"{label} utilisation, {all_}", single.worst, 1.0, False)
+    if burst == "high":
+        yield from within(f"{label} utilisation, steered", steered.worst, 0.85, 1.0)
+    else:
+        yield Measure(f"{label} utilisation, steered", steered.worst, 1.0, False)
+    sizes = f"{label} size of results,"
+    yield Measure(f"{sizes} steered / {one}", steered.size / whole.size, 1.0, True)
+    yield Measure(f"{sizes} steered / {all_}", steered.size / single.size, 1.0, False)
+    yield Measure(f"{sizes} {all_} / {one}", single.size / whole.size, 1.2, True)
 
 
 def precision(scale: Scale) -> Iterator[Measure]:

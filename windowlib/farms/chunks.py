@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.batched import joined
+from windowlib.columnar.ipc import written
 from windowlib.columnar.primitives import Array
 
 Run = tuple[int, int]
@@ -36,7 +37,6 @@ Piece = tuple[int, int, int]
 """The number of a chunk, and the rows `[lo, hi)` in it."""
 
 SHARED = Path("/dev/shm")
-PLAIN = pa.ipc.IpcWriteOptions()
 SMALL = 1 << 13
 """Bytes up to which it takes longer to map a chunk than to read it."""
 SPARSE = 4
@@ -126,10 +126,7 @@ class Chunks:
         """Write rows into a file; its number, and how long it is."""
         number = self._number
         self._number += 1
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema, options=PLAIN) as writer:
-            writer.write_batch(batch)
-        data = sink.getvalue()
+        data = written(batch)
         with open(_path(self.folder, number), "wb") as file:
             file.write(data)
         return number, data.size
