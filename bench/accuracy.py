@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bench.columnar_data import LONG, batches
-from operators import Aggregate, agg
 from windowlib import Count, Sliding
+from windowlib.operators import Aggregate, agg
 
 BATCH = 4 * LONG
 SLIDES = (1, 10)  # a window at every row, and windows made of slices

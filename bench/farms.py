@@ -1,20 +1,26 @@
 """Farms: how they scale, what panes save, and where bursts and skew hurt.
 
-`--virtual` runs what is measured in virtual time: the same figures on every machine. `--kernels`,
-`--real` and `--spark` run the other parts; without an option all of them are run.
+`--pay` compares them with the operator alone and with a pool of processes. `--virtual` runs what is
+measured in virtual time: the same figures on every machine. `--kernels`, `--real` and `--spark` run
+the other parts; without an option all of them are run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import farms_balance, farms_kernels, farms_real, farms_virtual
+from bench import farms_balance, farms_kernels, farms_pay, farms_real, farms_virtual
 from bench.harness import Measure
 
 
 def run() -> list[Measure]:
     """Everything."""
     return [measure for part in OPTIONS.values() for measure in part()]
+
+
+def pay() -> list[Measure]:
+    """Against the operator alone and a pool of processes."""
+    return list(farms_pay.run())
 
 
 def virtual() -> list[Measure]:
@@ -40,6 +46,7 @@ def spark() -> list[Measure]:
 
 
 OPTIONS: dict[str, Callable[[], list[Measure]]] = {
+    "--pay": pay,
     "--virtual": virtual,
     "--kernels": kernels,
     "--real": real,

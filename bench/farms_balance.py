@@ -12,11 +12,11 @@ import pyarrow as pa
 from bench.farms_virtual import between, by_time
 from bench.farms_work import Burn, Price, cut, expected, latency, plain, same
 from bench.harness import Measure
-from operators import Aggregate, agg
 from windowlib import Count, Operator, OperatorModel, Sliding, Time
 from windowlib.farms import KeyFarm, PaneFarm, RoundRobin, WindowFarm, WindowPartition, model_of
-from windowlib.farms.schedule import Collector
+from windowlib.farms.scheduler import Collector
 from windowlib.farms.virtual import VirtualPool, simulate
+from windowlib.operators import Aggregate, agg
 from windowlib.workload import Arrivals, Map2, Poisson
 
 PERIOD = 0.05

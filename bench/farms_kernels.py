@@ -1,7 +1,7 @@
 """What batches and slices save: columns against tuple by tuple, slices against buckets.
 
-Everything here runs in one process. Kernels are those of `windowlib.columnar.primitives`, computed
-with numpy; what they are compared with is written the way one writes it for single tuples.
+Everything here runs in one process. Kernels are those of `windowlib.columnar.primitives`,
+computed with numpy; what they are compared with is written the way one writes it for single tuples.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from bench.harness import Measure, Setup, alternate, at_least, at_most
-from operators import Aggregate, agg
 from windowlib import Sliding, Time
 from windowlib.columnar import primitives
 from windowlib.farms.models import TimeWindows
+from windowlib.operators import Aggregate, agg
 
 MINUTE = 60_000_000
 """The length of windows, in microseconds."""

@@ -34,7 +34,7 @@ from bench.farms_work import (
 from bench.harness import Measure, ratio
 from windowlib import Count, Sliding, Time
 from windowlib.farms import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition
-from windowlib.farms.schedule import Task
+from windowlib.farms.scheduler import Task
 from windowlib.workload import Keys, Poisson
 
 Feed = Callable[[Any], None]
@@ -93,7 +93,7 @@ class Variant(NamedTuple):
 def ran(variant: Variant) -> Ran:
     """Run a farm: the time from the first row that counts until everything has come out."""
     out: list[Any] = []
-    with variant.farm.open() as running:
+    with variant.farm.running() as running:
         running.connect(0, out.append)
         _answered(running)
         variant.warm(running)
@@ -112,7 +112,7 @@ def _answered(running: Any) -> None:
     for worker in range(running.farm.workers):
         running.put(Task(work, args, owner=worker))
     while len(running.scheduler):
-        running._pump(block=True)
+        running.pump(block=True)
 
 
 def _worked(running: Any) -> float:

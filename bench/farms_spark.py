@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from bench.harness import Measure, ratio
-from operators import Aggregate, agg
 from windowlib import Sliding, Time
 from windowlib.farms import PaneFarm
 from windowlib.farms.models import TimeWindows
+from windowlib.operators import Aggregate, agg
 from windowlib.spark import attach, session
 
 WINDOWS = TimeWindows(10_000, 1000)

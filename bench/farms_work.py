@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from windowlib import Operator, OperatorModel, Sliding, Tumbling
 from windowlib.farms import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition
-from windowlib.farms.virtual import Report
+from windowlib.farms.virtual import SimulationReport
 from windowlib.workload import Keys
 
 T_G, T_H = 1.5e-3, 20e-6
@@ -103,7 +103,7 @@ class Price:
         if work == "rows":
             each = self.row * self.share + self.window / self.slide
             return each * _rows(args[0])
-        if work in ("windows", "parts"):
+        if work in ("windows", "partials"):
             rows = sum(given.hi - given.lo for given in args[1])
             ends = args[1] if work == "windows" else args[2]
             return self.row * rows + self.window * len(ends)
@@ -159,7 +159,7 @@ def same(name: str, found: Sequence[Any], wanted: Sequence[Any]) -> None:
     assert list(found) == list(wanted), f"{name}: other results than the operator's"
 
 
-def latency(report: Report, due: Sequence[float]) -> float:
+def latency(report: SimulationReport, due: Sequence[float]) -> float:
     """How long after it could be known a row came out, on average of the last rows."""
     times = [time for time, port, row in report.out if port == 0 and row is not None]
     return float(np.mean(np.array(times[-len(due) :]) - np.array(due)))

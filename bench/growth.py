@@ -12,8 +12,8 @@ from typing import Any
 
 from bench import by_hand
 from bench.harness import Measure, Setup, alternate, at_most
-from operators import Join, Sort
 from windowlib import Count, Operator, Sliding
+from windowlib.operators import Join, Sort
 
 Row = dict[str, Any]
 SIZES = (100, 1_000, 10_000)

@@ -18,7 +18,6 @@ from bench import core, peers
 from bench.growth import joins, sorts
 from bench.harness import Measure, alternate, at_least, at_most
 from bench.peers import SIZE, SLIDE, Candidate, mean, p95
-from operators import Aggregate, agg
 from windowlib import (
     KEY,
     Count,
@@ -32,6 +31,7 @@ from windowlib import (
     WindowEvents,
     summarizers,
 )
+from windowlib.operators import Aggregate, agg
 
 Row = tuple[str, float, float]
 W1 = Tumbling(Count(SIZE), by=0)

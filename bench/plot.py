@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import harness
-from windowlib.svg import FONT, INK, LANES, LEAVES, LINE, MUTED, label, line, tag
+from windowlib.tools.svg import FONT, INK, LANES, LEAVES, LINE, MUTED, label, line, tag
 
 ROW, BAR, TOP, MARGIN, ACROSS = 22, 13, 66, 20, 320
 LETTER = 6.3

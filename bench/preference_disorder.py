@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from bench.harness import Measure
 from bench.preference_panes import within
-from operators import KSlack, Panes, PidSlack, QuantileSlack, Reorder
-from operators.disorder import Slack
-from windowlib.columnar.dominance import skyline
+from windowlib.columnar.kernels.skyline import skyline
+from windowlib.operators import KSlack, Panes, PidSlack, QuantileSlack, Reorder
+from windowlib.operators.disorder import Slack
 from windowlib.workload import Delays, Map2, Points, Poisson, dispersion_of, tuples
 
 TRACE = [10, 12, 11, 15, 13, 9, 20, 14, 21, 30, 22, 31]

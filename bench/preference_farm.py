@@ -22,12 +22,12 @@ from bench.farms_work import expected, same
 from bench.harness import Measure
 from bench.preference_panes import HEAVY, SHARES, criteria
 from bench.simulated import POWER, cost_of
-from operators import Skyline
 from windowlib import Sliding, Time
 from windowlib.control import Adaptive, AdaptivePid, Utilisation, WorkerStats
 from windowlib.farms import PaneFarm
-from windowlib.farms.parted import Panes
+from windowlib.farms.pane_farm import PaneDispatch
 from windowlib.farms.virtual import simulate
+from windowlib.operators import Skyline
 from windowlib.workload import Map2, Points, Poisson
 
 Arrivals = list[tuple[float, pa.RecordBatch]]
@@ -46,7 +46,7 @@ class Scale(NamedTuple):
     heavy: int = 3000
     """Rows of a pane with processes."""
     length: int = 200
-    """Panes with processes."""
+    """PaneDispatch with processes."""
     dims: int = 4
     """Dimensions of a point; the other is for processes, which need something to do."""
     many: int = 8
@@ -129,13 +129,13 @@ def farm_of(name: str, op: Skyline, workers: int, made: list[Watched]) -> PaneFa
 
 def watched(run: Callable[[], list[Any]], made: list[Watched]) -> tuple[list[Any], Seen]:
     """The rows of a run, and what was seen of it."""
-    sizes, came = [], Panes._came
+    sizes, came = [], PaneDispatch._came
 
     def counting(self: Any, slice_: Any, place: int, part: Any) -> None:
         sizes.append(part.rows.num_rows)
         came(self, slice_, place, part)
 
-    with patch.object(Panes, "_came", counting):
+    with patch.object(PaneDispatch, "_came", counting):
         rows = run()
     policy = made[-1]
     late = policy.loads[len(policy.loads) // 3 :]
@@ -198,7 +198,7 @@ def _simulated(
     name: str, op: Skyline, n: int, arrivals: Arrivals, cost: float
 ) -> tuple[list[Any], Seen]:
     def seconds(work: str, args: Any) -> float:
-        parts = args[1] if work == "parts" else ()
+        parts = args[1] if work == "partials" else ()
         return float(sum(cost * (given.hi - given.lo) ** (1 + POWER) for given in parts))
 
     made: list[Watched] = []
@@ -243,7 +243,7 @@ def _paced(name: str, op: Skyline, arrivals: Arrivals) -> tuple[list[Any], Seen]
     out: list[Any] = []
 
     def run() -> list[Any]:
-        with farm.open() as running:
+        with farm.running() as running:
             running.connect(0, out.append)
             _answered(running)
             start = time.perf_counter()

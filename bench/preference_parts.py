@@ -15,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from bench.harness import Measure
-from operators import Skyline
 from windowlib import Count, Tumbling, replay
-from windowlib.columnar import dominance, rivals
-from windowlib.columnar.dominance import Points as Coordinates
+from windowlib.columnar.kernels import skyline
+from windowlib.columnar.kernels.skyline import Points as Coordinates
+from windowlib.columnar.primitives import dominance as rivals
 from windowlib.columnar.primitives import use
 from windowlib.farms import WindowPartition
-from windowlib.farms.station import Own
 from windowlib.farms.virtual import simulate
+from windowlib.farms.worker import PartialReference
+from windowlib.operators import Skyline
 from windowlib.workload import Points
 
 KINDS = ("correlated", "independent", "anticorrelated")
@@ -82,7 +83,7 @@ class Tests:
         parts = [self._points[:, rows[each.lo : each.hi]] for each in given]
 
         def work_done() -> None:
-            made = [part[:, dominance.skyline(part)] for part in parts]
+            made = [part[:, skyline.skyline(part)] for part in parts]
             for _, merged, _ in windows:
                 self._merge(merged, made)
 
@@ -92,12 +93,12 @@ class Tests:
         """The parts of a window, all at once; some have just been made."""
         clouds = [
             made[part.at]
-            if isinstance(part, Own)
+            if isinstance(part, PartialReference)
             else np.stack([c.to_numpy() for c in part.rows.columns])
             for part in parts
         ]
         part = np.repeat(np.arange(len(clouds)), [cloud.shape[1] for cloud in clouds])
-        dominance.skyline(np.concatenate(clouds, axis=1), part)
+        skyline.skyline(np.concatenate(clouds, axis=1), part)
 
 
 def counted(work: Callable[[], object]) -> int:

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from bench.harness import Measure, Setup, alternate, ratio
 from bench.preference_panes import within
-from operators import Skyline, TopDelta
 from windowlib import Count, Sliding, Tumbling
+from windowlib.operators import Skyline, TopDelta
 from windowlib.workload import Points
 
 KINDS = ("correlated", "independent", "anticorrelated")

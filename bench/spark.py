@@ -26,8 +26,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from bench.harness import Measure, ratio
-from operators import Aggregate, agg
 from windowlib import Count, Operator, Sliding, Tumbling
+from windowlib.operators import Aggregate, agg
 from windowlib.spark import session
 
 SIZE, SLIDE = 100, 10

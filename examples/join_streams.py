@@ -1,19 +1,17 @@
 """Joining two streams: each trade with the quote that was valid when it happened.
 
-Trades keep nothing (`Count(0)`), one quote is kept per symbol, and a trade without a quote goes to
-an output of its own. Both streams come in order of time, so `merge="ts"` interleaves them.
+A trade waits until the quotes are complete up to its time, so it is irrelevant which stream is
+ahead. A trade without a quote goes to an output of its own.
 """
 
 from windowlib import Count, Sliding, replay
-from windowlib.operators import Aggregate, Join, agg
+from windowlib.operators import Aggregate, AsOf, agg
 from windowlib.samples import trades
 from windowlib.workload import quotes
 
-priced = Join(
-    left=Sliding(Count(0)),
-    right=Sliding(Count(1), by="symbol"),
+priced = AsOf(
+    "ts",
     on="symbol",
-    how="left",
     unmatched="port",
     select=lambda trade, quote: {
         "symbol": trade["symbol"],
@@ -31,7 +29,7 @@ per_symbol = Aggregate(
 def main() -> None:
     deals = trades(400)
     stream = quotes(20_000, symbols=["AAPL", "MSFT", "IBM"], seed=2, start=deals[20]["ts"])
-    joined = replay(priced, deals, stream.to_pylist(), merge="ts")
+    joined = replay(priced, deals, stream.to_pylist())
     rows = list(joined)
     print(f"{len(rows)} trades have a quote, {len(joined.port('unmatched_left'))} came before any")
     for row in list(replay(per_symbol, rows))[-3:]:

@@ -1,48 +1,22 @@
 """Sessions: the clicks of a user, up to half an hour without one, as one row.
 
-A small operator of its own numbers the sessions of each user; behind it, a tumbling window closes
-when that number changes: `Delta("session", 0)`, one window per user. The age of a partition closes
-the sessions of users who do not come back.
+Each user has sessions of their own. One closes when the stream is complete up to half an hour after
+its last click, also for users who do not come back; clicks may come a minute late.
 """
 
 import random
 from typing import Any
 
-from windowlib import Delta, Operator, OperatorModel, PartitionAge, Tumbling, replay
+from windowlib import Event, Session, replay
 from windowlib.operators import Aggregate, agg
 
 GAP = 1800
 
-
-class Numbered(Operator):
-    """Adds the number of the session; it grows by one with every gap of a user."""
-
-    model = OperatorModel()
-
-    def on_open(self) -> None:
-        self.last: dict[str, tuple[int, int]] = {}
-
-    def on_tuple(self, row: Any, port: int) -> None:
-        ts, session = self.last.get(row["user"], (row["ts"], 0))
-        session += row["ts"] - ts > GAP
-        self.last[row["user"]] = row["ts"], session
-        self.emit({**row, "session": session})
-
-    def snapshot(self) -> Any:
-        return list(self.last.items())
-
-    def restore(self, state: Any) -> None:
-        self.last = {user: tuple(last) for user, last in state}
-
-
-sessions = Numbered().then(
-    Aggregate(
-        Tumbling(Delta("session", 0), by="user", forget=PartitionAge("1h")),
-        begin=agg.first("ts"),
-        minutes=(agg.last("ts") - agg.first("ts")) / 60,
-        clicks=agg.count(),
-        evicted_partitions="emit",
-    )
+sessions = Aggregate(
+    Session(Event("ts"), gap=GAP, by="user", watermark=60),
+    begin=agg.window_start(),
+    minutes=(agg.max("ts") - agg.min("ts")) / 60,
+    clicks=agg.count(),
 )
 
 
@@ -58,7 +32,7 @@ def clicks(n: int, seed: int = 3) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    rows = list(replay(sessions, clicks(40), times="ts"))
+    rows = list(replay(sessions, clicks(40)))
     print(f"{len(rows)} sessions of 3 users; the longest:")
     for row in sorted(rows, key=lambda row: -row["clicks"])[:3]:
         print(f"{row['user']}  {row['clicks']} clicks in {row['minutes']:.0f} minutes")

@@ -8,8 +8,8 @@ import random
 from collections import Counter
 from typing import Any
 
-from operators import Skyline, SkylineUpdates, TopDelta, desc
 from windowlib import Count, Sliding, replay
+from windowlib.operators import Skyline, SkylineUpdates, TopDelta, desc
 
 CITIES = ("Pisa", "Rome", "Turin")
 BEST = ("price", "km", desc("stars"))

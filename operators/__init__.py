@@ -1,22 +1,25 @@
 """Ready-made operators on windows: Aggregate, Join, Sort and their kin."""
 
-from operators import agg
-from operators.aggregate import Aggregate
-from operators.batch import Batch
-from operators.dedup import Dedup
-from operators.disorder import FixedSlack, KSlack, Panes, PidSlack, QuantileSlack, Reorder
-from operators.expressions import col
-from operators.flow import Delay, Filter, Functor, Split, Union
-from operators.join import Join
-from operators.lookup import Lookup
-from operators.order import asc, desc
-from operators.pair import Barrier, Pair
-from operators.preference import KDominantSkyline, Skyline, SkylineUpdates, TopDelta, TopK
-from operators.punctor import Punctor
-from operators.sort import Sort
+from windowlib.operators import agg
+from windowlib.operators.aggregate.aggregate import Aggregate
+from windowlib.operators.batch import Batch
+from windowlib.operators.dedup import Dedup
+from windowlib.operators.disorder import FixedSlack, KSlack, Panes, PidSlack, QuantileSlack, Reorder
+from windowlib.operators.expressions import col
+from windowlib.operators.flow import Delay, Filter, Functor, Split, Union
+from windowlib.operators.join.asof import AsOf
+from windowlib.operators.join.interval import IntervalJoin
+from windowlib.operators.join.join import Join
+from windowlib.operators.join.lookup import Lookup
+from windowlib.operators.pair import Barrier, Pair
+from windowlib.operators.preference import KDominantSkyline, Skyline, SkylineUpdates, TopDelta, TopK
+from windowlib.operators.punctor import Punctor
+from windowlib.operators.sort.ordering import asc, desc
+from windowlib.operators.sort.sort import Sort
 
 __all__ = [
     "Aggregate",
+    "AsOf",
     "Barrier",
     "Batch",
     "Dedup",
@@ -24,6 +27,7 @@ __all__ = [
     "Filter",
     "FixedSlack",
     "Functor",
+    "IntervalJoin",
     "Join",
     "KDominantSkyline",
     "KSlack",

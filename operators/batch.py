@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from operators.columns import check_callable, many_rows, shown
-from operators.keys import key_names
-from operators.passing import named, passed_on, type_of
-from operators.splitting import Partitioned, unchanged
-from operators.windows import each_partition
 from windowlib.errors import ModelError
-from windowlib.model import OperatorModel
-from windowlib.policies import Count, PartitionEviction, Policy
-from windowlib.spec import By, Tumbling
+from windowlib.operators.aggregate.output_columns import key_names
+from windowlib.operators.arguments import check_callable, many_rows, shown, window_of
+from windowlib.operators.arrow_output import pass_through_schema, schema_with, type_of
+from windowlib.operators.kinds import Partitioned, each_partition, unchanged
+from windowlib.runtime.model import OperatorModel
+from windowlib.spec.policies import Count, PartitionEviction, Policy
+from windowlib.spec.specification import By, Tumbling
 
 
 class Batch(Partitioned):
@@ -25,7 +25,7 @@ class Batch(Partitioned):
 
     Args:
         policy: when a batch is full: `Count(500)`, `Time("5s")`, `Count(500) | Time("5s")`,
-            `Delta(...)` or `Punct()`.
+            `Delta(...)`, `Event(...)` or `Punct()`; or a whole specification, as a `Session`.
         by: collect by key: a column, several, or a callable.
         forget: `PartitionCount`, `TupleCount` or `PartitionAge`, which close batches early.
         rows: the name of the column with the list.
@@ -49,7 +49,7 @@ class Batch(Partitioned):
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Policy | Tumbling,
         *,
         by: By | Sequence[str] | None = None,
         forget: PartitionEviction | None = None,
@@ -64,7 +64,11 @@ class Batch(Partitioned):
         if function is not None:
             check_callable(function, f"Batch(function={function!r})", "function=send_rows")
         self.function, self.flush_at_end = function, flush_at_end
-        spec = Tumbling(policy, by=by, forget=forget)
+        if isinstance(policy, Tumbling):
+            spec: Any = window_of("Batch", "policy", policy, by)
+            spec = spec if forget is None else replace(spec, forget=forget)
+        else:
+            spec = Tumbling(policy, by=by, forget=forget)
         self._keys = key_names(spec.by)
         self._columns = (rows, n)
         names = [*self._keys, rows, n]
@@ -107,8 +111,8 @@ class Batch(Partitioned):
         by = spec.by if isinstance(spec.by, tuple) else (spec.by,)
         keys = [(name, type_of(part, given)) for name, part in zip(self._keys, by, strict=False)]  # type: ignore[arg-type]
         rows, n = self._columns
-        listed = pa.list_(pa.struct(list(passed_on(given))))
-        return named([*keys, (rows, listed), (n, pa.int64())])
+        listed = pa.list_(pa.struct(list(pass_through_schema(given))))
+        return schema_with([*keys, (rows, listed), (n, pa.int64())])
 
     def passes(self, column: str, port: int) -> bool:
         """The key, unless a function makes the rows."""

@@ -7,14 +7,14 @@ from enum import Enum
 from functools import partial
 from typing import Any, Literal, get_args
 
-from operators.columns import several
-from operators.memory import Memory
-from operators.passing import Passing
-from operators.splitting import dedup_splits, unchanged
 from windowlib.attributes import Getter, column_names
 from windowlib.errors import ModelError, SchemaError, suggestion
-from windowlib.model import OperatorModel
-from windowlib.policies import (
+from windowlib.operators.arguments import several
+from windowlib.operators.kinds import PassThrough, unchanged
+from windowlib.operators.store_windows import KeyWindow
+from windowlib.runtime.model import OperatorModel
+from windowlib.runtime.splitting import names_in
+from windowlib.spec.policies import (
     Attribute,
     Count,
     Delta,
@@ -23,21 +23,21 @@ from windowlib.policies import (
     attribute_text,
     is_attribute,
 )
-from windowlib.spec import KEY, By, Sliding
-from windowlib.window import Window
+from windowlib.spec.specification import KEY, By, Sliding
+from windowlib.window.container import Window
 
 Keep = Literal["first", "last"]
 Duplicates = Literal["drop", "port"]
 On = Attribute | Sequence[Attribute] | None
 
 
-class Odd(Enum):
+class NanKey(Enum):
     """Stands for NaN in keys: equal to itself, and the same after pickling."""
 
     NAN = "NaN"
 
 
-class Dedup(Passing):
+class Dedup(PassThrough):
     """Lets a row through unless its key is remembered from an earlier one.
 
     What is remembered is one entry per key: O(1) per row, O(log n) for `Delta`.
@@ -68,7 +68,7 @@ class Dedup(Passing):
             and carries the punctuations, too, so that a window there has the same borders.
         name: what messages and graphs call it.
 
-    >>> from operators import Dedup
+    >>> from windowlib.operators import Dedup
     >>> from windowlib import Count, replay
     >>> rows = [{"id": id} for id in (1, 1, 2, 3, 1)]
     >>> [row["id"] for row in replay(Dedup("id", within=Count(2)), rows)]
@@ -114,7 +114,7 @@ class Dedup(Passing):
     def container(self, port: int) -> Callable[..., Window[Any, Any]]:
         """A memory of keys."""
         return partial(
-            Memory,
+            KeyWindow,
             key=whole_row if self.on is None else key_reader(self.on),
             hold=self.keep == "last",
             renew=self.renew,
@@ -128,9 +128,22 @@ class Dedup(Passing):
         for attribute in self.on or ():
             yield attribute, _owner(self.on or ())
 
+    def keeps_order(self, port: int) -> bool:
+        """Rows that it does not hold back are sent on at once."""
+        return self.keep == "first" and unchanged(self)
+
     def splits_by(self, port: int) -> tuple[str, ...] | None:
         """By the key of its memories; within a time also by what makes rows equal."""
-        return dedup_splits(self) if unchanged(self) else super().splits_by(port)
+        if not unchanged(self):
+            return super().splits_by(port)
+        (spec,) = self.windows
+        assert spec is not None
+        by, on = names_in(spec.by), names_in(self.on)
+        if by is None:
+            return ()
+        # Otherwise the rows of one value push out, or make old, those of another.
+        alone = spec.full_from_start and spec.forget is None
+        return tuple(dict.fromkeys((*by, *(on or ())))) if alone else by
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """What is compared, and what becomes of duplicates."""
@@ -159,7 +172,7 @@ class Dedup(Passing):
     def on_finish(self) -> None:
         """What is held back comes out."""
         (memory,) = self.containers
-        assert isinstance(memory, Memory)
+        assert isinstance(memory, KeyWindow)
         memory.drain()
 
 
@@ -170,7 +183,7 @@ def _check_memory(within: object) -> None:
             f'Delta("ts", 60) or Time("10m").'
         )
         raise ModelError(msg)
-    if isinstance(within, Count) and not within.size:
+    if within.tuples == 0:
         msg = "Dedup(within=Count(0)): no row would be remembered. Use Count(1) or more."
         raise ModelError(msg)
 
@@ -243,7 +256,7 @@ def _odd(value: Any) -> Any:
     """The value, in which one object stands for every NaN."""
     if type(value) is tuple:
         return tuple(map(_odd, value))
-    return Odd.NAN if value != value else value
+    return NanKey.NAN if value != value else value
 
 
 def _unhashable(values: tuple[Any, ...], names: Sequence[Any], owner: str) -> SchemaError:

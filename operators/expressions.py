@@ -55,7 +55,7 @@ class Expr:
         return text_of(self)
 
     def columnar(self, column_of: Callable[[Expr], Any]) -> Any:
-        """The result as a column, given those of the leaves (`windowlib.columnar.columns`)."""
+        """The result as a column, given those of the leaves."""
         return column_of(self)
 
     def __bool__(self) -> NoReturn:
@@ -171,7 +171,7 @@ class Binary(Expr):
 
     def columnar(self, column_of: Callable[[Expr], Any]) -> Any:
         """The sign applied to both columns at once."""
-        from windowlib.columnar.arithmetic import binary
+        from windowlib.columnar.arrays.arithmetic import binary
 
         left, right = (
             operand.columnar(column_of) if isinstance(operand, Expr) else operand
@@ -213,7 +213,7 @@ class Negative(Expr):
 
     def columnar(self, column_of: Callable[[Expr], Any]) -> Any:
         """The column with the other sign."""
-        from windowlib.columnar.arithmetic import negative
+        from windowlib.columnar.arrays.arithmetic import negative
 
         return negative(self.operand.columnar(column_of))
 

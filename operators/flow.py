@@ -9,14 +9,21 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from operators.columns import as_dict, check_callable, many_rows, names_of, one_row, shown
-from operators.passing import Passing, named, plain, type_of
-from operators.splitting import Stateless, read_names, unchanged
 from windowlib.attributes import Getter, brief
 from windowlib.errors import ModelError, PolicyError, SchemaError, suggestion
-from windowlib.model import OperatorModel, port_names
-from windowlib.policies import Attribute, Count, Time, check_attribute
-from windowlib.spec import Sliding
+from windowlib.operators.arguments import (
+    as_dict,
+    check_callable,
+    many_rows,
+    names_of,
+    one_row,
+    shown,
+)
+from windowlib.operators.arrow_output import decoded_type, schema_with, type_of
+from windowlib.operators.kinds import PassThrough, Stateless, read_names, unchanged
+from windowlib.runtime.model import OperatorModel, port_names
+from windowlib.spec.policies import Attribute, Count, Time, check_attribute
+from windowlib.spec.specification import Sliding
 
 PRESERVING = OperatorModel(punctuation_out="preserving")
 
@@ -116,12 +123,12 @@ class Functor(Stateless):
         declared, (given,) = super().schema(*columns), columns
         if declared is not None or given is None or self._function != self._project:
             return declared
-        kept = [(field.name, plain(field.type)) for field in given]
+        kept = [(field.name, decoded_type(field.type)) for field in given]
         if self.keep is not None:
             kept = [(name, type_of(name, given)) for name in self.keep]
         computed = {name: type_of(get.attribute, given) for name, get in self.columns.items()}
         left = {name: kind for name, kind in kept if name not in self.drop}
-        return named((left | computed).items())
+        return schema_with((left | computed).items())
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The columns that are kept, dropped and copied."""
@@ -144,7 +151,7 @@ class Functor(Stateless):
         return column not in self.drop if self.keep is None else column in self.keep
 
 
-class Filter(Stateless, Passing):
+class Filter(Stateless, PassThrough):
     """The rows for which a predicate holds.
 
     Args:
@@ -187,7 +194,7 @@ class Filter(Stateless, Passing):
         yield self._holds.attribute, self._holds.owner
 
 
-class Union(Stateless, Passing):
+class Union(Stateless, PassThrough):
     """The rows of several inputs, as they come; punctuations end here.
 
     Args:
@@ -209,7 +216,7 @@ class Union(Stateless, Passing):
         self._outputs[0](tuple_)
 
 
-class Split(Stateless, Passing):
+class Split(Stateless, PassThrough):
     """Each row to one of several outputs, or to a few of them.
 
     Args:
@@ -274,7 +281,7 @@ class Split(Stateless, Passing):
         yield self._choose.attribute, self._choose.owner
 
 
-class Delay(Passing):
+class Delay(PassThrough):
     """Every row later, in order: by a number of rows, or by a time of the clock.
 
     A row leaves when more than n are held, or when it is older than the time, as from a sliding
@@ -299,6 +306,10 @@ class Delay(Passing):
         self._marks: deque[int] = deque()
         self._sent = 0
         super().__init__(Sliding(by, every=Count(0)), name=name)
+
+    def keeps_order(self, port: int) -> bool:
+        """All rows are as late as the others."""
+        return unchanged(self)
 
     def after_evict(self, window: Any, tuple_: Any, key: Any) -> None:
         """The row's time has come."""

@@ -6,17 +6,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from operators.columns import as_dict, check_callable, columns_of, one_row, shown
-from operators.passing import named, passed_on, plain
-from operators.splitting import unchanged
 from windowlib.attributes import key_getter, one_key
 from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
-from windowlib.model import OperatorModel, OutputMode, port_names
-from windowlib.operator import Operator
-from windowlib.policies import Attribute
+from windowlib.operators.arguments import as_dict, check_callable, columns_of, one_row, shown
+from windowlib.operators.arrow_output import decoded_type, pass_through_schema, schema_with
+from windowlib.operators.kinds import unchanged
+from windowlib.runtime.model import OperatorModel, OutputMode, port_names
+from windowlib.runtime.operator import Operator
+from windowlib.spec.policies import Attribute
 
 Columns = Attribute | Sequence[Attribute]
-Waiting = tuple[deque[tuple[int, Any]], ...]
+ReorderBuffer = tuple[deque[tuple[int, Any]], ...]
 """Of one key: for each input, the rows that wait, with the number of their arrival."""
 
 
@@ -77,7 +77,7 @@ class Barrier(Operator):
         self._key = [key_getter(columns, f"on={on!r}") for columns in self._on]
         # A key has one name in all inputs, or each input's own stays as any other column.
         self._shared = {c for c in self._on[0] if all(c in columns for columns in self._on)}
-        self._waiting: dict[Any, Waiting] = {}
+        self._waiting: dict[Any, ReorderBuffer] = {}
         self._arrived = 0
         super().__init__(name=name)
 
@@ -114,7 +114,7 @@ class Barrier(Operator):
             self._waiting[key] = waiting
         self._arrived += 1
 
-    def _queues(self, key: Any) -> Waiting:
+    def _queues(self, key: Any) -> ReorderBuffer:
         try:
             found = self._waiting.get(key)
         except TypeError:
@@ -125,14 +125,14 @@ class Barrier(Operator):
             raise SchemaError(msg) from None
         return tuple(deque() for _ in self._names) if found is None else found
 
-    def _taken(self, key: Any, waiting: Waiting, port: int) -> None:
+    def _taken(self, key: Any, waiting: ReorderBuffer, port: int) -> None:
         for i, queue in enumerate(waiting):
             if i != port:
                 queue.popleft()
         if not any(waiting):
             self._waiting.pop(key, None)
 
-    def _check_limit(self, key: Any, waiting: Waiting, port: int) -> None:
+    def _check_limit(self, key: Any, waiting: ReorderBuffer, port: int) -> None:
         if self.limit is not None and len(waiting[port]) >= self.limit:
             of = f" of key {_plain(key)!r}" if self._on[0] else ""
             others = [name for i, name in enumerate(self._names) if not waiting[i]]
@@ -177,11 +177,11 @@ class Barrier(Operator):
             for field in each:
                 clash = common[field.name] > 1 and field.name not in self._shared
                 name = f"{field.name}_{port}" if clash else field.name
-                found.setdefault(name, plain(field.type))
-        return named(found.items())
+                found.setdefault(name, decoded_type(field.type))
+        return schema_with(found.items())
 
     def _aside(self, port: int, columns: Sequence[Any]) -> Any:
-        return None if None in columns else passed_on(*columns)
+        return None if None in columns else pass_through_schema(*columns)
 
     def on_finish(self) -> None:
         """Send what is left to the output for it."""

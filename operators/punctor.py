@@ -6,20 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import ne
 from typing import Any, Literal, NamedTuple
 
-from operators.columns import check_callable, columns_of, shown
-from operators.passing import Passing
-from operators.splitting import unchanged
 from windowlib.attributes import Getter, key_getter, one_key
-from windowlib.engine.rules import check_delta
 from windowlib.errors import ModelError, SchemaError
-from windowlib.model import OperatorModel
-from windowlib.policies import Attribute, Delta, check_attribute
-from windowlib.splitting import names_in
+from windowlib.operators.arguments import check_callable, columns_of, shown
+from windowlib.operators.kinds import PassThrough, unchanged
+from windowlib.runtime.model import OperatorModel
+from windowlib.runtime.splitting import names_in
+from windowlib.spec.policies import Attribute, Delta, check_attribute
+from windowlib.window.engine.rules import check_delta
 
 Columns = Attribute | Sequence[Attribute]
 
 
-class Punctor(Passing):
+class Punctor(PassThrough):
     """The same rows, with a punctuation after or before some of them.
 
     Give one of the conditions. Punctuations that come in are not passed on.
@@ -39,7 +38,7 @@ class Punctor(Passing):
         name: what messages and graphs call it.
 
     >>> from windowlib import Delta, Punct, replay
-    >>> from operators import Batch
+    >>> from windowlib.operators import Batch
     >>> sessions = Punctor(gap=Delta("ts", 30), position="before").then(Batch(Punct()))
     >>> clicks = [{"ts": ts} for ts in (0, 10, 30, 100, 120)]
     >>> [[t["ts"] for t in session["rows"]] for session in replay(sessions, clicks)]
@@ -78,6 +77,7 @@ class Punctor(Passing):
             owner = "Punctor(when={attribute!r})"
             check_attribute(when, owner, 'Punctor(when=lambda t: t["last"])')
         self._when = Getter("" if when is None else when, f"when={shown(when)}")
+        self._gap = gap
         self._pairs = None if when is not None else _pairs(gap, on_change, between)
         self._by = () if by is None else columns_of(by, f"Punctor(by={by!r})")
         self._key = key_getter(self._by, f"by={by!r}")
@@ -95,6 +95,15 @@ class Punctor(Passing):
             )
             raise ModelError(msg)
 
+    def natural_order(self, port: int) -> Any:
+        """By what gaps are measured of; otherwise somebody has to say it."""
+        attribute = None if self._gap is None else self._gap.attribute
+        return attribute if isinstance(attribute, str) else ...
+
+    def keeps_order(self, port: int) -> bool:
+        """Each row is sent on at once."""
+        return unchanged(self)
+
     def on_tuple(self, tuple_: Any, port: int) -> None:
         """Send it, and a punctuation on its side where the condition holds."""
         cut = self._when(tuple_) if self._pairs is None else self._differs(tuple_, self._pairs)
@@ -104,7 +113,7 @@ class Punctor(Passing):
         if cut and self._after:
             self._puncts[0]()
 
-    def _differs(self, row: Any, pairs: Pairs) -> Any:
+    def _differs(self, row: Any, pairs: PairCondition) -> Any:
         new = pairs.value(row)
         key = self._key(row)
         cut = key in self._previous and pairs.cuts(self._previous[key], new)
@@ -139,7 +148,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-class Pairs(NamedTuple):
+class PairCondition(NamedTuple):
     """A condition on two rows: what is remembered of a row, and the test of two of those."""
 
     reads: list[tuple[Attribute, str]]
@@ -149,19 +158,21 @@ class Pairs(NamedTuple):
     """Makes what was remembered, saved and loaded as good as it was."""
 
 
-def _pairs(gap: Any, on_change: Any, between: Any) -> Pairs:
+def _pairs(gap: Any, on_change: Any, between: Any) -> PairCondition:
     if gap is not None:
         return _gap(gap)
     if on_change is not None:
         columns = columns_of(on_change, f"Punctor(on_change={on_change!r})")
         value = key_getter(columns, f"on_change={on_change!r}")
-        return Pairs([(column, f"on_change={column!r}") for column in columns], value, ne, one_key)
+        return PairCondition(
+            [(column, f"on_change={column!r}") for column in columns], value, ne, one_key
+        )
     owner = f"Punctor(between={between!r})"
     check_callable(between, owner, "between=lambda before, t: ...")
-    return Pairs([], _same, between)
+    return PairCondition([], _same, between)
 
 
-def _gap(gap: Delta) -> Pairs:
+def _gap(gap: Delta) -> PairCondition:
     if not isinstance(gap, Delta):
         msg = f'Punctor(gap={gap!r}): a gap is a Delta, such as gap=Delta("ts", "30s").'
         raise ModelError(msg)
@@ -182,4 +193,4 @@ def _gap(gap: Delta) -> Pairs:
             )
             raise SchemaError(msg) from error
 
-    return Pairs([(gap.attribute, gap.shown)], value, cuts)
+    return PairCondition([(gap.attribute, gap.shown)], value, cuts)

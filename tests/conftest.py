@@ -1,4 +1,4 @@
-"""Settings of all tests, and who sends to a socket."""
+"""Settings of all tests, and a server that sends to a socket."""
 
 import socket
 import threading
@@ -6,9 +6,9 @@ import threading
 import pytest
 from hypothesis import settings
 
-# How long an example takes depends on the machine, and on what the first one has to import.
-settings.register_profile("windowlib", deadline=None)
-settings.load_profile("windowlib")
+from tests.helpers.examples import QUICK
+
+settings.load_profile(QUICK)  # unless --hypothesis-profile=thorough says otherwise
 
 
 @pytest.fixture

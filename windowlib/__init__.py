@@ -4,8 +4,7 @@ Policies configure a window, a container fires its events in an exact order, and
 handlers. Start with `Tumbling` and `Sliding`, `TumblingWindow` and `SlidingWindow`.
 """
 
-from windowlib import summarizers
-from windowlib.clock import WallClock
+from windowlib import moved
 from windowlib.errors import (
     AccessError,
     ClockError,
@@ -26,30 +25,37 @@ from windowlib.errors import (
     WindowlibWarning,
     WorkloadError,
 )
-from windowlib.events import WindowEvents
-from windowlib.graph import Graph
-from windowlib.marks import advance, punct, restart, to
-from windowlib.model import OperatorModel
-from windowlib.operator import Operator
-from windowlib.policies import (
+from windowlib.event_time.slack import FixedSlack, KSlack, PidSlack, QuantileSlack
+from windowlib.event_time.watermark import Watermark
+from windowlib.extensions import register
+from windowlib.runtime.graph import Graph
+from windowlib.runtime.marks import advance, punct, restart, to
+from windowlib.runtime.model import OperatorModel
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.replay import Replay, replay
+from windowlib.runtime.running import Running
+from windowlib.spec.policies import (
     Count,
     Delta,
     Either,
+    Event,
     PartitionAge,
     PartitionCount,
     Punct,
     Time,
     TupleCount,
 )
-from windowlib.replay import Replay, replay
-from windowlib.running import Running
-from windowlib.sliding import SlidingWindow
-from windowlib.spec import KEY, Sliding, Tumbling
-from windowlib.spl import parse
-from windowlib.summarizers import Summarizer
-from windowlib.trace import Trace, trace
-from windowlib.tumbling import TumblingWindow
-from windowlib.window import Window
+from windowlib.spec.specification import KEY, Landmark, Session, Sliding, Tumbling
+from windowlib.spec.spl import parse
+from windowlib.summaries import summarizers
+from windowlib.summaries.summarizers import Summarizer
+from windowlib.tools.tracing import Trace, trace
+from windowlib.window.clock import WallClock
+from windowlib.window.container import Window
+from windowlib.window.event_time import EventTimeWindow
+from windowlib.window.events import WindowEvents
+from windowlib.window.sliding import SlidingWindow
+from windowlib.window.tumbling import TumblingWindow
 
 __all__ = [
     "KEY",
@@ -60,10 +66,15 @@ __all__ = [
     "Delta",
     "DeltaOrderError",
     "Either",
+    "Event",
+    "EventTimeWindow",
     "FarmError",
+    "FixedSlack",
     "FunctionError",
     "Graph",
     "HostError",
+    "KSlack",
+    "Landmark",
     "ModelError",
     "Operator",
     "OperatorError",
@@ -72,12 +83,15 @@ __all__ = [
     "PartitionAge",
     "PartitionCount",
     "PartitionError",
+    "PidSlack",
     "PolicyError",
     "Punct",
     "PunctuationError",
+    "QuantileSlack",
     "Replay",
     "Running",
     "SchemaError",
+    "Session",
     "Sliding",
     "SlidingWindow",
     "StateVersionError",
@@ -88,6 +102,7 @@ __all__ = [
     "TumblingWindow",
     "TupleCount",
     "WallClock",
+    "Watermark",
     "Window",
     "WindowEvents",
     "WindowlibError",
@@ -102,4 +117,20 @@ __all__ = [
     "to",
     "trace",
 ]
+# What upper rooms offer to lower ones: loaded when first asked for, see `windowlib.extensions`.
+register("handover", "windowlib.columnar.handover:WindowHandOver")
+register("event_time_handover", "windowlib.columnar.handover:EventTimeHandOver")
+register("describe_batches", "windowlib.columnar.planner:described")
+register("chain", "windowlib.runtime.graph:chain")
+register("running_graph", "windowlib.runtime.running_graph:RunningGraph")
+register("explain", "windowlib.runtime.explain:explain")
+register("explain_on_spark", "windowlib.spark.plan.attach:explain_on")
+register("spark_attach", "windowlib.spark.plan.attach:attach")
+register("flowchart", "windowlib.tools.mermaid:flowchart")
+register("listing", "windowlib.tools.listing:Listing")
+register("operator_html", "windowlib.tools.notebook:operator_html")
+register("spec_html", "windowlib.tools.notebook:spec_html")
+register("waiting_html", "windowlib.tools.notebook:waiting_html")
+register("sorted_rows", "windowlib.columnar.arrays.sorting:sorted_rows")
+moved.install()
 __version__ = "0.1.0"

@@ -2,7 +2,7 @@
 
 import sys
 
-from windowlib.cli import main
+from windowlib.tools.command_line import main
 
 if __name__ == "__main__":
     sys.exit(main())

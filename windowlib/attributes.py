@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from windowlib.errors import SchemaError, suggestion
-from windowlib.policies import Attribute, attribute_text
+from windowlib.spec.policies import Attribute, attribute_text
 
 NAN = float("nan")
 

@@ -5,9 +5,12 @@ The engine keeps time as whole microseconds, so that adding periods a million ti
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 from windowlib.errors import ClockError, PolicyError
 
@@ -27,6 +30,10 @@ _SIGN = re.compile(r"\s*-")
 
 Duration = timedelta | str
 Instant = float | int | datetime | timedelta
+Number = Any
+"""A timestamp or a distance as a number: int, float or Decimal, one of them in all of a stream."""
+Amount = int | float | Decimal | timedelta
+"""A distance between two timestamps: a number for numbers, a duration for datetimes."""
 
 
 def parse_duration(text: str) -> timedelta:
@@ -124,3 +131,68 @@ def as_instant(value: Instant, *, argument: str = "advance") -> int:
 def instant_text(at: int) -> str:
     """A point in time, for messages: all its digits, and none that say nothing."""
     return seconds_text(at * MICROSECOND) if abs(at) < 10**18 else f"{at / 1e6:g}"
+
+
+# -- distances on the axis of event time ----------------------------------------------------------
+
+
+def amount_of(value: object, owner: str, least: str) -> Amount:
+    """A distance on the axis as a user writes it; `least` is "0", or "more" than that, or "any".
+
+    >>> amount_of("5s", "FixedSlack('5s')", "0")
+    datetime.timedelta(seconds=5)
+    """
+    found = value
+    if isinstance(value, str):
+        try:
+            found = parse_duration(value)
+        except PolicyError as error:
+            raise PolicyError(f"{owner}: {error}") from None
+    wrong = isinstance(found, bool) or not isinstance(found, int | float | Decimal | timedelta)
+    if wrong or (not isinstance(found, timedelta) and found - found != 0):  # type: ignore[operator]
+        msg = f'{owner}: not a distance. Use a number, as 5, or a duration, as "5s".'
+        raise PolicyError(msg)
+    size: Any = found
+    zero = timedelta(0) if isinstance(found, timedelta) else 0
+    if least != "any" and (size < zero or (least == "more" and size == zero)):
+        bound = "must not be negative" if least == "0" else "must be more than zero"
+        raise PolicyError(f'{owner}: it {bound}. Use a number, as 5, or a duration, as "5s".')
+    return size  # type: ignore[no-any-return]
+
+
+def length(amount: Amount) -> Number:
+    """An amount as a number: durations in microseconds, as timestamps are."""
+    return micros(amount) if isinstance(amount, timedelta) else amount
+
+
+def amount_text(amount: Amount) -> str:
+    """An amount as one writes it."""
+    return f'"{duration_text(amount)}"' if isinstance(amount, timedelta) else repr(amount)
+
+
+def plain_amount(amount: Amount) -> str:
+    """An amount as SPL text has it: 1h30m, 10, 0.5."""
+    return duration_text(amount) if isinstance(amount, timedelta) else str(amount)
+
+
+def stable_amount(amount: Amount) -> str:
+    """An amount as text that is the same for equal ones: 10, 10.0 and Decimal("10") are one."""
+    if isinstance(amount, timedelta):
+        return amount_text(amount)
+    if isinstance(amount, int) or (math.isfinite(amount) and amount == int(amount)):
+        return str(int(amount))
+    if isinstance(amount, Decimal) and float(amount) != amount:
+        return repr(amount.normalize())
+    return repr(float(amount))
+
+
+def check_amounts(owner: str, said: Sequence[tuple[str, Amount]], error: type[Exception]) -> None:
+    """Refuse durations beside numbers; 0 is either."""
+    given = [(name, amount) for name, amount in said if amount]
+    if len({isinstance(amount, timedelta) for _, amount in given}) > 1:
+        shown = ", ".join(f"{name}={amount_text(amount)}" for name, amount in given)
+        msg = (
+            f"{owner}: {shown} mix durations and numbers. Use durations for datetimes, and "
+            f"numbers for numbers."
+        )
+        raise error(msg)

@@ -10,18 +10,14 @@ from math import ceil
 from typing import Any
 
 from windowlib.errors import PolicyError
-from windowlib.policies import (
-    Count,
+from windowlib.spec.policies import (
     Delta,
-    Either,
     PartitionAge,
     PartitionCount,
-    Punct,
-    Time,
     TupleCount,
 )
-from windowlib.spec import KEY, Sliding, Spec
-from windowlib.trace import advance, punct
+from windowlib.spec.specification import KEY, Session, Sliding, Spec
+from windowlib.tools.tracing import advance, punct
 
 DAY = datetime(2024, 3, 1, 14, 30, tzinfo=UTC)
 PRICES = {"AAPL": 180.0, "IBM": 190.0, "MSFT": 410.0}
@@ -81,7 +77,7 @@ def _keys(spec: Spec) -> str:
 
 def _enough(spec: Spec, keys: int) -> int:
     spans = _spans(spec)
-    each = spans[0] + 2 * spans[1] if isinstance(spec, Sliding) else 2.5 * spans[0]
+    each = spans[0] + 2 * spans[-1] if isinstance(spec, Sliding) else 2.5 * spans[0]
     total = min(max(ceil(each), FEWEST), MOST) * keys
     more = spec.forget.size + keys if isinstance(spec.forget, TupleCount) else 0
     return max(total, more if more <= MOST * keys else 0)
@@ -91,38 +87,37 @@ def _spans(spec: Spec) -> list[float]:
     """About how many tuples of one partition each policy spans."""
     found = []
     for policy in spec.policies:
-        if isinstance(policy, Count):
-            found.append(float(policy.size))
-        elif isinstance(policy, Either):
-            found.append(float(_batch(policy)))
-        elif isinstance(policy, Delta):
-            unit = _unit(spec, policy)
-            found.append(policy.threshold / unit / MEAN if unit else 1.0)
+        if policy.tuples is not None:
+            closes_early = policy.lapse is not None
+            found.append(float(min(policy.tuples, FEWEST) if closes_early else policy.tuples))
+        elif policy.event is not None:
+            found.append(8.0)
+        elif policy.delta is not None:
+            unit = _unit(spec, policy.delta)
+            found.append(policy.delta.threshold / unit / MEAN if unit else 1.0)
         else:
-            unit = _tick(spec)
-            found.append(policy.period / unit / MEAN if isinstance(policy, Time) else 4.0)
+            periods = [time.period for time in policy.times]
+            found.append(periods[0] / _tick(spec) / MEAN if periods else 4.0)
     return found
 
 
 def _unit(spec: Spec, policy: Delta) -> Any:
     """The smallest threshold that the window has for this policy's attribute."""
-    deltas = [p for p in spec.policies if isinstance(p, Delta)]
+    deltas = spec.deltas
     return min(p.threshold for p in deltas if p.attribute == policy.attribute)
-
-
-def _batch(policy: Either) -> int:
-    """About how many tuples come in the time of a batch: as many as fill it, or a few."""
-    return min(policy.count.size, FEWEST)
 
 
 def _tick(spec: Spec) -> timedelta:
     """The shortest period that the window has."""
     periods = [policy.period for policy in spec.times]
-    if isinstance(spec.evict, Either):  # a little faster than batches need, so that most fill up
-        pace = 0.8 * spec.evict.time.period.total_seconds() / _batch(spec.evict) / MEAN
+    if spec.evict.lapse is not None:  # a little faster than batches need, so that most fill up
+        tuples = min(spec.full_at or 1, FEWEST)
+        pace = 0.8 * periods[0].total_seconds() / tuples / MEAN
         periods = [max(timedelta(seconds=float(f"{pace:.1g}")), timedelta.resolution)]
     if isinstance(spec.forget, PartitionAge):
         periods.append(spec.forget.age)
+    if spec.early is not None:
+        periods.append(spec.early)
     return min(periods, default=timedelta(seconds=1))
 
 
@@ -131,9 +126,13 @@ def _columns(spec: Spec, keys: str) -> Iterator[tuple[Any, Iterable[Any]]]:
         names = spec.by if isinstance(spec.by, tuple) else (spec.by,)
         for name in names:
             yield "key" if name is KEY else _name(name), _interleaved(keys)
-    for policy in spec.policies:
-        if isinstance(policy, Delta):
-            yield _name(policy.attribute), _rising(_unit(spec, policy), len(keys))
+    for delta in (policy.delta for policy in spec.policies):
+        if delta is not None:
+            yield _name(delta.attribute), _rising(_unit(spec, delta), len(keys))
+    if (event := spec.policies[-1].event) is not None:
+        unit = spec.gap if isinstance(spec, Session) else event.size
+        values = _rising(unit, len(keys))
+        yield _name(event.attribute), values if spec.watermark is None else _swapped(values)
 
 
 def _name(attribute: object) -> Any:
@@ -160,6 +159,14 @@ def _rising(unit: Any, keys: int) -> Iterator[Any]:
     return (round(float(unit) * total / 10 / keys, 6) for total in accumulate(cycle(STEPS)))
 
 
+def _swapped(values: Iterator[Any]) -> Iterator[Any]:
+    """Values of which every third comes after the one behind it."""
+    for number, value in enumerate(values):
+        if number % 3 == 2:
+            yield next(values)
+        yield value
+
+
 def _with_marks(spec: Spec, rows: list[dict[Any, Any]], keys: int) -> Iterator[Any]:
     """Put arrival times before tuples, or punctuations between them."""
     tick = _tick(spec).total_seconds()
@@ -172,10 +179,10 @@ def _with_marks(spec: Spec, rows: list[dict[Any, Any]], keys: int) -> Iterator[A
             now = next(times)
             yield advance(now)
         yield row
-        if isinstance(spec.evict, Punct) and number in closing - {len(rows)}:
+        if spec.punctuated and number in closing - {len(rows)}:
             yield punct()
-    if isinstance(spec.evict, Punct):
+    if spec.punctuated:
         yield from (punct(), punct())
     if spec.timed:
-        longest = max(policy.period for policy in spec.times)
+        longest = max([policy.period for policy in spec.times], default=_tick(spec))
         yield advance(now + min(1.2 * longest.total_seconds(), FEWEST * tick))

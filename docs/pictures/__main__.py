@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from windowlib import Count, Graph, Punct, Sliding, Tumbling, advance, punct, trace
-from windowlib.operators import Aggregate, Join, agg
+from windowlib import advance, punct, trace
 
 FOLDER = Path(__file__).parent
 ROWS = [{"ts": ts} for ts in (1, 2, 4, 7, 8, 12, 13, 19, 20, 22, 24, 29)]
@@ -44,17 +43,6 @@ def partitioned() -> tuple[str, Iterable[Any]]:
     return "tumbling, count(3), partitioned, partitionCount(2)", rows
 
 
-def sensors() -> Graph:
-    """The graph of the page about graphs."""
-    matches = Join(left=Sliding(Count(0)), right=Sliding(Count(100), by="area"), on="area")
-    nearest = Aggregate(Tumbling(Punct()), readings=agg.count())
-    return Graph(
-        inputs=["queries", "readings"],
-        matches=(matches, "queries", "readings"),
-        nearest=(nearest, "matches"),
-    )
-
-
 def pictures() -> dict[str, str]:
     """Every picture by the name of its file."""
     found = {}
@@ -62,7 +50,6 @@ def pictures() -> dict[str, str]:
         found[name] = trace(spec, stream(spec), times="ts", start=0).to_svg()
     spec, rows = partitioned()
     found["partitions"] = trace(spec, rows, by="symbol").to_svg()
-    found["graph"] = sensors().to_svg()
     return {f"{name}.svg": f"{svg}\n" for name, svg in found.items()}
 
 

@@ -1,9 +1,8 @@
 """Rows that come out of order: how long to wait for them, and how to put them in order."""
 
-from operators.disorder.adaptive import PidSlack, QuantileSlack
-from operators.disorder.panes import Panes
-from operators.disorder.reorder import Reorder
-from operators.disorder.slack import FixedSlack, KSlack, Slack
+from windowlib.event_time.slack import FixedSlack, KSlack, PidSlack, QuantileSlack, Slack
+from windowlib.operators.disorder.panes import Panes
+from windowlib.operators.disorder.reorder import Reorder
 
 __all__ = [
     "FixedSlack",

@@ -8,20 +8,25 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from operators.columns import as_dict
-from operators.disorder.axis import Amount, Number, amount_of, amount_text, length
-from operators.disorder.lanes import Disordered, Lane, Late, Taken
-from operators.disorder.slack import Slack, State
-from operators.passing import named, passed_on, plain
-from operators.splitting import unchanged
-from windowlib.dicts import rows_of
-from windowlib.durations import Duration
+from windowlib.durations import Amount, Duration, Number, amount_of, amount_text, length
 from windowlib.errors import ModelError
-from windowlib.failure import raise_first
-from windowlib.model import OperatorModel
-from windowlib.policies import Attribute
-from windowlib.running import kept
-from windowlib.spec import By
+from windowlib.event_time.axis import Grid
+from windowlib.event_time.slack import Slack, State
+from windowlib.operators.arguments import as_dict
+from windowlib.operators.arrow_output import decoded_type, pass_through_schema, schema_with
+from windowlib.operators.disorder.disorder_operator import (
+    BufferedRows,
+    DisorderOperator,
+    KeyBuffer,
+    Late,
+)
+from windowlib.operators.kinds import unchanged
+from windowlib.runtime.model import OperatorModel
+from windowlib.runtime.running import kept
+from windowlib.spec.policies import Attribute
+from windowlib.spec.specification import By
+from windowlib.window.arrow import rows_of
+from windowlib.window.failure import raise_first
 
 EMPTY = 1000
 """How many empty windows in a row are told of, unless given."""
@@ -31,7 +36,7 @@ Entry = tuple[Number, int, Any]
 """A timestamp, the number of the arrival, and the row."""
 
 
-class Open(Lane):
+class OpenPanes(KeyBuffer):
     """The windows of one key that are not closed."""
 
     def __init__(self, key: Any, state: State) -> None:
@@ -46,7 +51,7 @@ class Open(Lane):
         """The punctuation up to which windows are closed."""
 
 
-class Panes(Disordered):
+class Panes(DisorderOperator):
     """Windows over timestamps: all rows of a window together, then a window punctuation.
 
     A row goes straight to its window, in whatever order rows come. The slack says up to where the
@@ -76,7 +81,7 @@ class Panes(Disordered):
         by: the key: each has a slack, windows and an idle time of its own.
         name: what messages and graphs call it.
 
-    >>> from operators import Aggregate, agg
+    >>> from windowlib.operators import Aggregate, agg
     >>> from windowlib import Punct, Tumbling, replay
     >>> panes = Panes("ts", size=10, slack=5, start="from")
     >>> sums = Aggregate(Tumbling(Punct()), {"from": agg.first("from")}, n=agg.count())
@@ -111,9 +116,9 @@ class Panes(Disordered):
         self.start, self.empty, self._number = start, empty, 0
         amounts = [("size", self.size), ("every", self.every), ("offset", self.offset)]
         super().__init__(ts, slack, amounts, late, idle, by, name)
-        self._size, self._every = length(self.size), length(self.every)
-        self._offset = length(self.offset)
-        if self._every > self._size:
+        self._starts = Grid(self.every, self.offset)
+        self._ends = self._starts.shifted(self.size)
+        if length(self.every) > length(self.size):
             msg = (
                 f"{owner}size={amount_text(self.size)}, every={amount_text(self.every)}): rows "
                 f"between two windows would be lost. Use an `every` up to the size."
@@ -124,49 +129,46 @@ class Panes(Disordered):
 
     def _last(self, ts: Any) -> Any:
         """The last window that a timestamp, or each of an array, belongs to."""
-        return (ts - self._offset) // self._every
+        return _numbers(self._starts, ts)
 
     def _first(self, ts: Any) -> Any:
         """The first window that it belongs to; for P, the first that is open."""
-        if self._size == self._every:
-            return self._last(ts)
-        return (ts - self._offset - self._size) // self._every + 1
-
-    def _begin(self, window: int) -> Number:
-        return self._offset + window * self._every
+        return _numbers(self._ends, ts) + 1
 
     # -- late or not ------------------------------------------------------------------------------
 
-    def _lane(self, key: Any) -> Open:
-        return Open(key, self.slack.start())
+    def _lane(self, key: Any) -> OpenPanes:
+        return OpenPanes(key, self.slack.start())
 
-    def _behind(self, lane: Open, ts: Number) -> bool:
+    def _behind(self, lane: OpenPanes, ts: Number) -> bool:
         return lane.bound is not None and bool(self._last(ts) < lane.bound)
 
-    def _behind_many(self, lane: Open, ts: Any, reached: Any) -> Any:
+    def _behind_many(self, lane: OpenPanes, ts: Any, reached: Any) -> Any:
         last = self._last(ts)
         closed = last < self._first(reached)
         return closed if lane.bound is None else closed | (last < lane.bound)
 
     # -- at work ----------------------------------------------------------------------------------
 
-    def _admit(self, lane: Open, ts: Number, row: Any) -> None:
+    def _admit(self, lane: OpenPanes, ts: Number, row: Any) -> None:
         reached = lane.state.observe(ts)
         failures: list[Exception] = []
         self._put(lane, int(self._last(ts)), ts, row)
         self._reached(lane, reached, failures)
         raise_first(failures)
 
-    def _put(self, lane: Open, window: int, ts: Number, row: Any) -> None:
+    def _put(self, lane: OpenPanes, window: int, ts: Number, row: Any) -> None:
         self._number += 1
         lane.slices.setdefault(window, []).append((ts, self._number, row))
 
-    def _reached(self, lane: Open, reached: Number, failures: list[Exception]) -> None:
+    def _reached(self, lane: OpenPanes, reached: Number, failures: list[Exception]) -> None:
         if lane.seen is None or reached > lane.seen:
             lane.seen = reached
             self._close(lane, int(self._first(reached)), failures)
 
-    def _admit_many(self, batch: Any, taken: Sequence[Taken], failures: list[Exception]) -> None:
+    def _admit_many(
+        self, batch: Any, taken: Sequence[BufferedRows], failures: list[Exception]
+    ) -> None:
         import numpy as np
 
         rows, base = rows_of(batch), self._number + 1
@@ -188,7 +190,7 @@ class Panes(Disordered):
 
     def _step(
         self,
-        taken: Taken,
+        taken: BufferedRows,
         spread: Callable[[int, int], None],
         start: int,
         end: int,
@@ -200,7 +202,7 @@ class Panes(Disordered):
         spread(start + 1, end)
 
     def _spread(
-        self, taken: Taken, last: Any, rows: Sequence[Any], base: int, start: int, end: int
+        self, taken: BufferedRows, last: Any, rows: Sequence[Any], base: int, start: int, end: int
     ) -> None:
         """Put rows of a batch into their slices."""
         import numpy as np
@@ -220,11 +222,11 @@ class Panes(Disordered):
         with kept(failures):
             self._outputs[1](row)
 
-    def _let_out(self, lane: Open, failures: list[Exception]) -> None:
+    def _let_out(self, lane: OpenPanes, failures: list[Exception]) -> None:
         if lane.slices:
             self._close(lane, max(lane.slices) + 1, failures)
 
-    def _close(self, lane: Open, bound: int, failures: list[Exception]) -> None:
+    def _close(self, lane: OpenPanes, bound: int, failures: list[Exception]) -> None:
         """Send all windows before `bound` that have not been sent."""
         # The first row is in no window that ends before P, so there is nothing to send yet.
         at = bound if lane.bound is None else lane.bound
@@ -245,12 +247,12 @@ class Panes(Disordered):
         with kept(failures):
             self._puncts[0]()
 
-    def _nearest(self, lane: Open) -> int:
+    def _nearest(self, lane: OpenPanes) -> int:
         """The first window of the earliest row."""
         ts, _, _ = min(lane.slices[min(lane.slices)], key=ARRIVAL)
         return int(self._first(ts))
 
-    def _content(self, lane: Open, window: int) -> Iterator[Any]:
+    def _content(self, lane: OpenPanes, window: int) -> Iterator[Any]:
         """The rows of a window, in order."""
         for last in sorted(lane.slices):
             entries = lane.slices[last]
@@ -262,32 +264,31 @@ class Panes(Disordered):
 
     def _with_start(self, row: Any, window: int) -> dict[str, Any]:
         made = as_dict(row, self._owner)
-        made[str(self.start)] = self.axis.value(self._begin(window), row)
+        made[str(self.start)] = self.axis.value(self._starts.point(window), row)
         return made
 
     # -- as the framework asks --------------------------------------------------------------------
 
     def schema(self, *columns: Any) -> Any:
         """The columns of the input, and where the window begins."""
-        found = passed_on(*columns)
+        found = pass_through_schema(*columns)
         if found is None or self.start is None:
             return found
         fields = [(field.name, field.type) for field in found if field.name != self.start]
-        return named([*fields, (self.start, self._start_type(columns[0]))])
+        return schema_with([*fields, (self.start, self._start_type(columns[0]))])
 
     def _start_type(self, schema: Any) -> Any:
         import pyarrow as pa
 
         name = self.axis.attribute
         index = schema.get_field_index(name) if isinstance(name, str) else -1
-        kind = pa.null() if index < 0 else plain(schema.field(index).type)
+        kind = pa.null() if index < 0 else decoded_type(schema.field(index).type)
         if pa.types.is_timestamp(kind):  # windows may begin between two seconds
             return kind if kind.unit == "ns" else pa.timestamp("us", kind.tz)
         if pa.types.is_duration(kind):
             return pa.duration("us")
         if pa.types.is_integer(kind):
-            whole = isinstance(self._every, int) and isinstance(self._offset, int)
-            return pa.int64() if whole else pa.float64()
+            return pa.int64() if self._starts.scale == 1 else pa.float64()
         return pa.float64() if pa.types.is_floating(kind) else kind
 
     def passes(self, column: str, port: int) -> bool:
@@ -300,18 +301,23 @@ class Panes(Disordered):
         yield "panes", f"{amount_text(self.size)} of {self.axis.attribute!r}{overlap}"
         yield from super().notes()
 
-    def _held(self, lane: Open) -> Any:
+    def _held(self, lane: OpenPanes) -> Any:
         rows = [
             [last, [[ts, row] for ts, _, row in sorted(entries, key=ARRIVAL)]]
             for last, entries in lane.slices.items()
         ]
         return [rows, lane.bound, lane.begun, lane.seen]
 
-    def _take_back(self, lane: Open, held: Any) -> None:
+    def _take_back(self, lane: OpenPanes, held: Any) -> None:
         rows, lane.bound, lane.begun, lane.seen = held
         for last, entries in rows:
             for ts, row in entries:
                 self._put(lane, last, ts, row)
+
+
+def _numbers(grid: Grid, ts: Any) -> Any:
+    """The last point of a grid that is not after a timestamp, or after each of an array."""
+    return grid.indexes(ts) if hasattr(ts, "dtype") else grid.index(ts)
 
 
 def _check(owner: str, start: object, empty: object) -> None:

@@ -8,22 +8,26 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from operators.disorder.axis import Amount, Number
-from operators.disorder.lanes import Disordered, Lane, Late, Taken
-from operators.disorder.slack import Slack, State
-from operators.passing import Columns
-from windowlib.dicts import rows_of
-from windowlib.durations import Duration
-from windowlib.failure import raise_first
-from windowlib.policies import Attribute
-from windowlib.running import kept
-from windowlib.spec import By
+from windowlib.durations import Amount, Duration, Number
+from windowlib.event_time.slack import Slack, State
+from windowlib.operators.arrow_output import OutputColumns
+from windowlib.operators.disorder.disorder_operator import (
+    BufferedRows,
+    DisorderOperator,
+    KeyBuffer,
+    Late,
+)
+from windowlib.runtime.running import kept
+from windowlib.spec.policies import Attribute
+from windowlib.spec.specification import By
+from windowlib.window.arrow import rows_of
+from windowlib.window.failure import raise_first
 
 Entry = tuple[Number, int, Any]
 """A timestamp, the number of the arrival, and the row."""
 
 
-class Waiting(Lane):
+class ReorderBuffer(KeyBuffer):
     """The rows of one key that wait."""
 
     def __init__(self, key: Any, state: State) -> None:
@@ -32,7 +36,7 @@ class Waiting(Lane):
         """A heap."""
 
 
-class Reorder(Disordered):
+class Reorder(DisorderOperator):
     """Rows in the order of their timestamps; equal ones in the order in which they came.
 
     The slack says up to where the stream is complete, the punctuation P. A row waits until P has
@@ -71,17 +75,17 @@ class Reorder(Disordered):
         self._number = 0
         super().__init__(ts, slack, (), late, idle, by, name)
 
-    def _lane(self, key: Any) -> Waiting:
-        return Waiting(key, self.slack.start())
+    def _lane(self, key: Any) -> ReorderBuffer:
+        return ReorderBuffer(key, self.slack.start())
 
-    def _behind(self, lane: Waiting, ts: Number) -> bool:
+    def _behind(self, lane: ReorderBuffer, ts: Number) -> bool:
         reached = lane.state.punctuation
         return reached is not None and ts < reached
 
-    def _behind_many(self, lane: Waiting, ts: Any, reached: Any) -> Any:
+    def _behind_many(self, lane: ReorderBuffer, ts: Any, reached: Any) -> Any:
         return ts < reached
 
-    def _admit(self, lane: Waiting, ts: Number, row: Any) -> None:
+    def _admit(self, lane: ReorderBuffer, ts: Number, row: Any) -> None:
         reached = lane.state.observe(ts)
         self._number += 1
         heapq.heappush(lane.held, (ts, self._number, row))
@@ -90,7 +94,7 @@ class Reorder(Disordered):
             self._let_out(lane, failures)
             raise_first(failures)
 
-    def _let_out(self, lane: Waiting, failures: list[Exception]) -> None:
+    def _let_out(self, lane: ReorderBuffer, failures: list[Exception]) -> None:
         held, pop, send = lane.held, heapq.heappop, self._send
         reached: Any = lane.state.punctuation  # None only where nothing is held
         while held and held[0][0] <= reached:
@@ -103,8 +107,10 @@ class Reorder(Disordered):
         # no more is held than a batch has, and lose where it is eight times as much.
         return 4 * rows >= sum(len(lane.held) for lane in self._lanes.values())
 
-    def _admit_many(self, batch: Any, taken: Sequence[Taken], failures: list[Exception]) -> None:
-        out, base = Outgoing(batch), self._number + 1
+    def _admit_many(
+        self, batch: Any, taken: Sequence[BufferedRows], failures: list[Exception]
+    ) -> None:
+        out, base = ReleasedRows(batch), self._number + 1
         self._number += batch.num_rows
         for each in taken:
             self._passed(each, out, base)
@@ -114,7 +120,7 @@ class Reorder(Disordered):
         if self._many is not None and (columns := out.columns()) is not None:
             if columns[1]:
                 with kept(failures):
-                    self._many(Columns(*columns))
+                    self._many(OutputColumns(*columns))
             send = out.aside()
         else:
             send = out.rows()
@@ -124,7 +130,7 @@ class Reorder(Disordered):
             except Exception as error:
                 failures.append(error)
 
-    def _passed(self, taken: Taken, out: Outgoing, base: int) -> None:
+    def _passed(self, taken: BufferedRows, out: ReleasedRows, base: int) -> None:
         """Find the rows of a lane that P has reached, held ones and new ones, and hold the rest."""
         import numpy as np
 
@@ -149,10 +155,10 @@ class Reorder(Disordered):
 
     # -- state ------------------------------------------------------------------------------------
 
-    def _held(self, lane: Waiting) -> Any:
+    def _held(self, lane: ReorderBuffer) -> Any:
         return [[ts, row] for ts, _, row in sorted(lane.held, key=itemgetter(0, 1))]
 
-    def _take_back(self, lane: Waiting, held: Any) -> None:
+    def _take_back(self, lane: ReorderBuffer, held: Any) -> None:
         lane.held = [(ts, number, row) for number, (ts, row) in enumerate(held)]
         self._number = max(self._number, len(held))
 
@@ -164,7 +170,7 @@ def batch_rows(batch: Any, places: Any) -> Any:
     return batch.take(pa.array(places))
 
 
-class Outgoing:
+class ReleasedRows:
     """The rows that leave during a batch: of the batch, and those that were held before.
 
     They leave in the order of what lets them go, the row of the batch that is their cause; then of

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from operators.sketches import HeavyHitters, HyperLogLog, QuantileSketch
-from windowlib.folds import Fold, State
+from windowlib.operators.functions.call import (
+    Agg,
+    Column,
+    aggregate,
+    is_whole_number,
+    refuse_argument,
+)
+from windowlib.operators.functions.output_types import count_type
+from windowlib.operators.functions.quantile import check_fraction
+from windowlib.operators.sketches import HeavyHitters, HyperLogLog, QuantileSketch
+from windowlib.summaries.aggregate_function import AggregateFunction
+from windowlib.summaries.folds import Fold, State
+
+__all__ = ["approx_count_distinct", "approx_quantile", "approx_top_k"]
 
 PLAIN = (int, float, str, bytes, bool)
 """Types whose values a sketch of such values always takes."""
@@ -113,3 +125,47 @@ class ApproxTop(Sketched):
     def result(self, sketch: HeavyHitters) -> list[Any]:
         """Pairs of value and count."""
         return sketch.top(self.k)
+
+
+LARGEST = 1 << 20
+"""The largest size of a sketch."""
+
+APPROX_COUNT_DISTINCT = AggregateFunction("approx_count_distinct", ApproxCount, count_type)
+
+
+def approx_count_distinct(column: Column, *, precision: int = 12) -> Agg:
+    """About how many distinct values (HyperLogLog): 2 ** `precision` bytes, 1.6 % off at 12."""
+    if not is_whole_number(precision) or not 4 <= precision <= 18:
+        refuse_argument(
+            "approx_count_distinct", "precision", precision, "a whole number from 4 to 18."
+        )
+    return aggregate(APPROX_COUNT_DISTINCT, {"": column}, precision=precision)
+
+
+APPROX_QUANTILE = AggregateFunction("approx_quantile", ApproxQuantile)
+
+
+def approx_quantile(column: Column, q: float, *, size: int = 512) -> Agg:
+    """A value of about the rank `q` (KLL sketch): 5 / `size` of the ranks off, 1 % at 512."""
+    check_fraction("approx_quantile", q)
+    if not is_whole_number(size) or not 8 <= size <= LARGEST:
+        refuse_argument("approx_quantile", "size", size, f"a whole number from 8 to {LARGEST}.")
+    return aggregate(APPROX_QUANTILE, {"": column}, q=q, size=size)
+
+
+APPROX_TOP_K = AggregateFunction("approx_top_k", ApproxTop)
+
+
+def approx_top_k(column: Column, k: int, *, capacity: int | None = None) -> Agg:
+    """The `k` most frequent values with their counts, as pairs (Space-Saving).
+
+    Exact while there are at most `capacity` distinct values: 512, or 8 times `k` if that is more.
+    """
+    if not is_whole_number(k) or not 1 <= k <= LARGEST // 8:
+        refuse_argument("approx_top_k", "k", k, f"say how many, from 1 to {LARGEST // 8}.")
+    # builtins are hidden by the functions of this module
+    size = (512 if k <= 64 else 8 * k) if capacity is None else capacity
+    if not is_whole_number(size) or not 2 * k <= size <= LARGEST:
+        fix = f"a whole number from {2 * k}, twice k, to {LARGEST}."
+        refuse_argument("approx_top_k", "capacity", capacity, fix)
+    return aggregate(APPROX_TOP_K, {"": column}, k=k, capacity=size)

@@ -7,8 +7,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from operators.functions.ordering import NOTHING
-from windowlib.folds import Fifo, Fold, State
+from windowlib.operators.functions.call import Agg, Column, aggregate, refuse_argument
+from windowlib.operators.functions.value_order import NOTHING
+from windowlib.summaries.aggregate_function import AggregateFunction
+from windowlib.summaries.folds import Fifo, Fold, State
+
+__all__ = ["custom"]
 
 
 class Custom(Fold):
@@ -84,3 +88,62 @@ class Subtract(Fifo):
     def value(self) -> Any:
         """The author's result."""
         return self.fold.value(len(self.values), self.state)
+
+
+CUSTOM = AggregateFunction("custom", Custom)
+
+SAMPLES = {
+    "init": "lambda: 0",
+    "step": "lambda state, x: state + x",
+    "result": "lambda state: state / 2",
+    "merge": "lambda a, b: a + b",
+    "inverse": "lambda state, x: state - x",
+}
+"""What the callables of `custom` look like, for messages."""
+
+
+def custom(
+    init: Callable[[], Any],
+    step: Callable[[Any, Any], Any],
+    result: Callable[[Any], Any] | None = None,
+    *,
+    column: Column | None = None,
+    merge: Callable[[Any, Any], Any] | None = None,
+    inverse: Callable[[Any, Any], Any] | None = None,
+) -> Agg:
+    """A function of your own, from callables.
+
+    Args:
+        init: makes the first state.
+        step: takes a state and a value and gives the next state; nulls come, too. It may change
+            the state in place, but not if it then raises.
+        column: what `step` gets of a row; left out, the row.
+        result: makes the result from the last state; left out, it is the state.
+        merge: makes one state of two, the earlier first, and changes neither; with it a sliding
+            window need not look at every tuple again.
+        inverse: takes a state and the value that leaves, and gives the state without it. Give it
+            only if that is exact, which it is not for sums of floats.
+
+    >>> from windowlib.operators import agg
+    >>> def times(product, x):
+    ...     return product * x
+    >>> product = agg.custom(lambda: 1, times, column="x", merge=times)
+    >>> from windowlib import Count, Tumbling, replay
+    >>> from windowlib.operators import Aggregate
+    >>> rows = [{"x": 2}, {"x": 3}, {"x": 7}]
+    >>> list(replay(Aggregate(Tumbling(Count(3)), product=product), rows))
+    [{'product': 42}]
+    """
+    given: dict[str, Any] = {
+        "init": init,
+        "step": step,
+        "result": result,
+        "merge": merge,
+        "inverse": inverse,
+    }
+    for name, value in given.items():
+        needed = name in ("init", "step")
+        if (needed or value is not None) and not callable(value):
+            refuse_argument("custom", name, value, f"not a function. Write {name}={SAMPLES[name]}.")
+    hidden = tuple(name for name, value in given.items() if value is None)
+    return aggregate(CUSTOM, {"column": column}, hidden=hidden, **given)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from operators.order import Key, falling, sort_keys
 from windowlib.attributes import Getter, brief, column_names
 from windowlib.errors import ModelError, SchemaError, suggestion
-from windowlib.policies import attribute_text
-from windowlib.subwindow import UNSET
+from windowlib.operators.sort.ordering import SortKey, descending, sort_keys
+from windowlib.spec.policies import attribute_text
+from windowlib.window.consumer import Decline
+from windowlib.window.subwindow import UNSET
 
 if TYPE_CHECKING:
-    from windowlib.columnar.columns import Column
-    from windowlib.columnar.dominance import Points
+    from windowlib.columnar.arrays.columns import Column
+    from windowlib.columnar.kernels.skyline import Points
 
 Nan = Literal["error", "worst"]
 
@@ -24,7 +25,7 @@ MISSING = (1, 0)
 """The place of NaN and null: behind all values."""
 
 
-class Cloud(NamedTuple):
+class PointCloud(NamedTuple):
     """Rows as points, and what these are good for."""
 
     points: Points
@@ -39,7 +40,7 @@ class Dimension:
 
     __slots__ = ("get", "key", "known", "owner")
 
-    def __init__(self, key: Key, owner: str) -> None:
+    def __init__(self, key: SortKey, owner: str) -> None:
         self.key = key
         self.owner = f"{owner}({key!r})" if key.descending else f"{owner}({key.attribute!r})"
         self.get = Getter(key.attribute, self.owner)
@@ -56,7 +57,7 @@ class Dimension:
         """Something that compares as the value does: the smaller, the better."""
         if value is None or value != value:
             return MISSING
-        return 0, falling(value) if self.key.descending else value
+        return 0, descending(value) if self.key.descending else value
 
     def coordinates(self, values: Sequence[Any]) -> Any:
         """Finite floats that compare as the values of some rows do among each other."""
@@ -112,7 +113,7 @@ class Dimension:
     def of_column(self, column: Column, out: Any) -> tuple[bool, bool]:
         """As `coordinates`, for the values of an Arrow column; may decline.
 
-        Returns what a `Cloud` says of all dimensions: whether it is complete, and absolute.
+        Returns what a `PointCloud` says of all dimensions: whether it is complete, and absolute.
         """
         import numpy as np
 
@@ -238,7 +239,7 @@ class Dimensions:
             found[number] = dimension.coordinates(dimension.values(rows))
         return found
 
-    def cloud(self, rows: Any) -> Cloud:
+    def cloud(self, rows: Any) -> PointCloud:
         """Rows as points, given their columns; declines what only Python can read."""
         import numpy as np
 
@@ -248,12 +249,13 @@ class Dimensions:
             dimension.of_column(column, out)
             for dimension, column, out in zip(self.all, columns, points, strict=True)
         ]
-        return Cloud(points, all(complete for complete, _ in said), all(same for _, same in said))
+        return PointCloud(
+            points, all(complete for complete, _ in said), all(same for _, same in said)
+        )
 
     def _columns(self, rows: Any) -> list[Column]:
         import pyarrow as pa
 
-        from windowlib.columnar.decline import Decline
         from windowlib.columnar.inputs import Inputs
 
         inputs = Inputs(rows)
@@ -265,7 +267,6 @@ class Dimensions:
 
     def guard(self, batch: Any) -> None:
         """Decline a batch in which a row may be refused; the rows after it must compare with it."""
-        from windowlib.columnar.decline import Decline
 
         firsts = []
         for dimension, column in zip(self.all, self._columns(batch), strict=True):

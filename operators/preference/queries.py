@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from operators.expressions import Expr
-from operators.order import Key, desc
-from operators.preference.base import PartialWindows, Preference
-from operators.preference.checks import check_names, check_number
-from operators.preference.dimensions import Nan
-from operators.preference.rules import Delta, Dominant, Rule, Smallest
 from windowlib.errors import ModelError
-from windowlib.policies import Attribute
-from windowlib.spec import By, Spec
+from windowlib.operators.expressions import Expr
+from windowlib.operators.preference.dimensions import Nan
+from windowlib.operators.preference.preference import (
+    PartialWindows,
+    Preference,
+    check_names,
+    check_number,
+)
+from windowlib.operators.preference.preference_rules import (
+    DeltaRule,
+    DominantRule,
+    Rule,
+    SmallestRule,
+)
+from windowlib.operators.sort.ordering import SortKey, desc
+from windowlib.spec.policies import Attribute
+from windowlib.spec.specification import By, Spec
 
-Dimension = Attribute | Key | Expr
+Dimension = Attribute | SortKey | Expr
 
 
 class Skyline(Preference):
@@ -36,7 +45,7 @@ class Skyline(Preference):
             every value, infinity included, and equal to one another.
         name: what messages and graphs call it.
 
-    >>> from operators import Skyline, desc
+    >>> from windowlib.operators import Skyline, desc
     >>> from windowlib import Count, Tumbling, replay
     >>> offers = [{"price": 90, "stars": 3}, {"price": 120, "stars": 3}, {"price": 150, "stars": 5}]
     >>> list(replay(Skyline(Tumbling(Count(3)), "price", desc("stars")), offers))
@@ -83,7 +92,7 @@ class KDominantSkyline(Preference):
         nan: see `Skyline`.
         name: what messages and graphs call it.
 
-    >>> from operators import KDominantSkyline
+    >>> from windowlib.operators import KDominantSkyline
     >>> from windowlib import Count, Tumbling, replay
     >>> rows = [{"x": 1, "y": 1, "z": 9}, {"x": 2, "y": 2, "z": 2}, {"x": 9, "y": 9, "z": 1}]
     >>> list(replay(KDominantSkyline(Tumbling(Count(3)), "x", "y", "z", k=2), rows))
@@ -111,7 +120,7 @@ class KDominantSkyline(Preference):
             name=name,
         )
         check_number(self._kind(), "k", k, len(dimensions))
-        self._rule = Dominant(k)
+        self._rule = DominantRule(k)
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """What is best, and how it is found."""
@@ -141,7 +150,7 @@ class TopDelta(Preference):
         nan: see `Skyline`.
         name: what messages and graphs call it.
 
-    >>> from operators import TopDelta
+    >>> from windowlib.operators import TopDelta
     >>> from windowlib import Count, Tumbling, replay
     >>> rows = [{"x": 1, "y": 1, "z": 9}, {"x": 2, "y": 2, "z": 2}, {"x": 9, "y": 9, "z": 1}]
     >>> list(replay(TopDelta(Tumbling(Count(3)), "x", "y", "z", delta=1), rows))
@@ -177,7 +186,7 @@ class TopDelta(Preference):
         if not isinstance(exact, bool):
             raise ModelError(f"TopDelta(exact={exact!r}): say True or False.")
         self.exact = exact
-        self._rule = Delta(delta, exact)
+        self._rule = DeltaRule(delta, exact)
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """What is best, and how it is found."""
@@ -202,7 +211,7 @@ class TopK(Preference):
         nan: see `Skyline`.
         name: what messages and graphs call it.
 
-    >>> from operators import TopK, asc, col
+    >>> from windowlib.operators import TopK, asc, col
     >>> from windowlib import Count, Tumbling, replay
     >>> rows = [{"id": id, "qty": qty, "price": 2} for id, qty in enumerate((3, 9, 4))]
     >>> top = TopK(Tumbling(Count(3)), by=col("qty") * col("price"), k=2)
@@ -225,7 +234,7 @@ class TopK(Preference):
     ) -> None:
         super().__init__(
             window,
-            [by if isinstance(by, Key) else desc(by)],
+            [by if isinstance(by, SortKey) else desc(by)],
             by=None,
             partial=partial,
             flush_at_end=flush_at_end,
@@ -233,7 +242,7 @@ class TopK(Preference):
             name=name,
         )
         check_number(self._kind(), "k", k)
-        self._rule = Smallest(k)
+        self._rule = SmallestRule(k)
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """What is best, and how it is found."""

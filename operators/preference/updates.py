@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from operators.columns import as_dict
-from operators.preference.base import Comparing
-from operators.preference.checks import check_names, check_window
-from operators.preference.current import Current
-from operators.preference.dimensions import Dimensions, Nan
-from operators.preference.queries import Dimension
-from operators.splitting import unchanged
-from operators.windows import each_partition, window_of
 from windowlib.attributes import one_key
 from windowlib.errors import ModelError
-from windowlib.hosted import FunctionKind
-from windowlib.model import OperatorModel
-from windowlib.operator import Operator
-from windowlib.policies import Count, Delta, Time
-from windowlib.spec import By, Sliding, Spec
-from windowlib.window import Window
+from windowlib.operators.arguments import as_dict, window_of
+from windowlib.operators.kinds import each_partition, unchanged
+from windowlib.operators.preference.dimensions import Dimensions, Nan, exact
+from windowlib.operators.preference.preference import ComparisonOperator, check_names, check_window
+from windowlib.operators.preference.queries import Dimension
+from windowlib.runtime.model import OperatorModel
+from windowlib.runtime.operator import FunctionKind, Operator
+from windowlib.spec.policies import Count, Delta, Time
+from windowlib.spec.specification import By, Sliding, Spec
+from windowlib.window.container import Window
+
+if TYPE_CHECKING:
+    from windowlib.columnar.kernels.skyline import Mask
 
 
-class SkylineUpdates(Comparing):
+class SkylineUpdates(ComparisonOperator):
     """Says how the skyline of a sliding window changes, with every row that comes or goes.
 
     Rows come out as they went in, with one more column: "+" for a row that enters the skyline,
@@ -43,7 +43,7 @@ class SkylineUpdates(Comparing):
         nan: as for `Skyline`.
         name: what messages and graphs call it.
 
-    >>> from operators import SkylineUpdates
+    >>> from windowlib.operators import SkylineUpdates
     >>> from windowlib import Count, Sliding, replay
     >>> rows = [{"x": 1, "y": 4}, {"x": 4, "y": 1}, {"x": 5, "y": 3}]
     >>> for row in replay(SkylineUpdates(Sliding(Count(2)), "x", "y"), rows):
@@ -82,7 +82,7 @@ class SkylineUpdates(Comparing):
             )
             raise ModelError(msg)
         # What the windows hold says all of it, so it is not part of the state: see `_current`.
-        self._partitions: dict[Any, Current] = {}
+        self._partitions: dict[Any, CurrentSkyline] = {}
 
     # -- as the framework asks --------------------------------------------------------------------
 
@@ -106,12 +106,12 @@ class SkylineUpdates(Comparing):
 
     # -- at work ----------------------------------------------------------------------------------
 
-    def _current(self, window: Window[Any, Any], key: Any) -> Current:
+    def _current(self, window: Window[Any, Any], key: Any) -> CurrentSkyline:
         """The skyline of a partition as it has been told; after `restore`, found again."""
         found = self._partitions.get(one_key(key))
         if found is None:
-            fifo = not isinstance(window.spec.evict, Delta)
-            found = self._partitions[one_key(key)] = Current(self.dimensions, fifo)
+            fifo = window.spec.evict.delta is None
+            found = self._partitions[one_key(key)] = CurrentSkyline(self.dimensions, fifo)
             for row in window[key]:
                 found.insert(row)
             found.changes()
@@ -120,7 +120,7 @@ class SkylineUpdates(Comparing):
     def before_evict(self, window: Window[Any, Any], tuple_: Any, key: Any) -> None:
         """A row leaves; if its time is over, no other comes in that would tell of it."""
         self._current(window, key).remove(tuple_)
-        if isinstance(window.spec.evict, Time):
+        if window.spec.full_from_start:
             self._tell(key)
 
     def before_insert(self, window: Window[Any, Any], tuple_: Any, key: Any) -> None:
@@ -157,3 +157,184 @@ class SkylineUpdates(Comparing):
                 self._outputs[0](as_dict(row, "SkylineUpdates") | {self.change: sign})
         if always or gone or come:
             self._puncts[0]()
+
+
+# -- the current skyline --------------------------------------------------------------------------
+
+
+ROOM = 64
+
+
+class CurrentSkyline:
+    """The rows of one partition, of which some are on the skyline.
+
+    Kept are the rows that may still get there, each with the number of kept rows that dominate
+    it. Where rows leave in the order in which they came, one that a later row dominates never
+    gets there: it is dropped at once. Whatever it dominates goes with it, so no count changes.
+
+    Args:
+        dimensions: how rows compare.
+        fifo: whether rows leave in the order in which they came.
+    """
+
+    def __init__(self, dimensions: Dimensions, fifo: bool) -> None:
+        import numpy as np
+
+        self._dimensions, self._fifo = dimensions, fifo
+        self._rows: deque[tuple[int, Any]] = deque()  # all that the window holds, numbered
+        self._next = 0
+        self._kept: list[int] = []  # numbers, ascending, of the columns of the arrays
+        self._held: dict[int, Any] = {}  # the kept rows
+        self._points: Any = np.empty((len(dimensions), ROOM))
+        self._above: Any = np.empty(ROOM, np.int64)
+        self._entered: dict[int, Any] = {}
+        self._left: dict[int, Any] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def changes(self) -> tuple[list[Any], list[Any]]:
+        """The rows that have left the skyline and that have entered it since the last call."""
+        gone = [self._left[number] for number in sorted(self._left)]
+        come = [self._entered[number] for number in sorted(self._entered)]
+        self._left, self._entered = {}, {}
+        return gone, come
+
+    def _on(self, number: int) -> None:
+        """A row is on the skyline now."""
+        self._entered[number] = self._held[number]
+
+    def _off(self, number: int) -> None:
+        """A row is no longer on the skyline; if it got there in this very step, it never was."""
+        if number in self._entered:
+            del self._entered[number]
+        else:
+            self._left[number] = self._held[number]
+
+    # -- changes of the window --------------------------------------------------------------------
+
+    def insert(self, row: Any) -> None:
+        """A row comes in."""
+        import numpy as np
+
+        number, self._next = self._next, self._next + 1
+        self._rows.append((number, row))
+        point = self._point(row)
+        better, worse = self._compared(point)
+        size = len(self._kept)
+        above = int(np.count_nonzero(better))
+        for place in np.flatnonzero(worse & (self._above[:size] == 0)).tolist():
+            self._off(self._kept[place])
+        if not self._fifo:
+            self._above[:size] += worse
+        elif worse.any():
+            self._keep(~worse)
+        self._append(number, row, point, above)
+        if not above:
+            self._on(number)
+
+    def remove(self, row: Any) -> None:
+        """A row leaves: this very object, and the first if it came in several times."""
+        place = next(i for i, (_, held) in enumerate(self._rows) if held is row)
+        number, _ = self._rows[place]
+        del self._rows[place]
+        if number not in self._held:
+            return
+        place = self._kept.index(number)
+        _, worse = self._compared(self._points[:, place].copy())
+        if not self._above[place]:
+            self._off(number)
+        above = self._above[: len(self._kept)]
+        above -= worse
+        for free in (worse & (above == 0)).nonzero()[0].tolist():
+            self._on(self._kept[free])
+        others = worse | True
+        others[place] = False
+        self._keep(others)
+
+    def clear(self) -> None:
+        """All rows leave."""
+        for number, above in zip(self._kept, self._above.tolist(), strict=False):
+            if not above:
+                self._off(number)
+        self._rows.clear()
+        self._keep(self._above[: len(self._kept)] < 0)
+
+    # -- arrays -----------------------------------------------------------------------------------
+
+    def _point(self, row: Any) -> Any:
+        """The coordinates of a row, in numbers for as long as they are exact."""
+        import numpy as np
+
+        values = [each.get(row) for each in self._dimensions.all]
+        if self._points.dtype == np.float64:
+            if (point := self._numbers(values)) is not None:
+                return point
+            self._points = self._as_objects()
+        point = np.empty(len(values), object)
+        for i, (each, value) in enumerate(zip(self._dimensions.all, values, strict=True)):
+            point[i] = each.place(value)
+        return point
+
+    def _numbers(self, values: Sequence[Any]) -> Any:
+        """Floats that compare as the values do, NaN and null as infinity; None if there are none.
+
+        An infinite value is not among them, because NaN is worse.
+        """
+        import numpy as np
+
+        missing = [value is None or value != value for value in values]
+        there = [value for value, none in zip(values, missing, strict=True) if not none]
+        if not exact(there) or not np.isfinite(np.array(there, np.float64)).all():
+            return None
+        signs = [-1.0 if each.key.descending else 1.0 for each in self._dimensions.all]
+        triples = zip(values, missing, signs, strict=True)
+        return np.array([np.inf if none else value * sign for value, none, sign in triples])
+
+    def _as_objects(self) -> Any:
+        """The coordinates of all kept rows as things that Python compares."""
+        import numpy as np
+
+        found = np.empty(self._points.shape, object)
+        for i, each in enumerate(self._dimensions.all):
+            for place, number in enumerate(self._kept):
+                found[i, place] = each.place(each.get(self._held[number]))
+        return found
+
+    def _compared(self, point: Any) -> tuple[Mask, Mask]:
+        """Which kept rows dominate a point, and which it dominates."""
+        import numpy as np
+
+        size = len(self._kept)
+        less, greater = np.zeros(size, bool), np.zeros(size, bool)
+        for row, value in zip(self._points[:, :size], point, strict=True):
+            if self._points.dtype == np.float64:
+                less |= row < value
+                greater |= row > value
+            else:
+                less |= np.array([each < value for each in row], bool)
+                greater |= np.array([value < each for each in row], bool)
+        return less & ~greater, greater & ~less
+
+    def _keep(self, mask: Mask) -> None:
+        """Drop the other rows."""
+        size = len(self._kept)
+        for place in (~mask).nonzero()[0].tolist():
+            del self._held[self._kept[place]]
+        places = mask.nonzero()[0]
+        self._kept = [self._kept[place] for place in places.tolist()]
+        self._points[:, : len(places)] = self._points[:, :size][:, mask]
+        self._above[: len(places)] = self._above[:size][mask]
+
+    def _append(self, number: int, row: Any, point: Any, above: int) -> None:
+        import numpy as np
+
+        size = len(self._kept)
+        if size == len(self._above):
+            points = np.empty((len(self._points), 2 * size), self._points.dtype)
+            points[:, :size] = self._points
+            self._points = points
+            self._above = np.append(self._above, np.zeros(size, np.int64))
+        self._points[:, size], self._above[size] = point, above
+        self._kept.append(number)
+        self._held[number] = row

@@ -10,9 +10,9 @@ The numbers are those of the default sizes. Nothing here is random: the same val
 order give the same state, in every process.
 """
 
-from operators.sketches.hitters import HeavyHitters
-from operators.sketches.hyperloglog import HyperLogLog
-from operators.sketches.quantiles import QuantileSketch
-from operators.sketches.sketch import Sketch
+from windowlib.operators.sketches.hyperloglog import HyperLogLog
+from windowlib.operators.sketches.kll import QuantileSketch
+from windowlib.operators.sketches.sketch import Sketch
+from windowlib.operators.sketches.space_saving import HeavyHitters
 
 __all__ = ["HeavyHitters", "HyperLogLog", "QuantileSketch", "Sketch"]

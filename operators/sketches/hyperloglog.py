@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Self
 
-from operators.sketches.hashing import digest
-from operators.sketches.sketch import Sketch, require_whole
+from windowlib.operators.sketches.hashing import digest
+from windowlib.operators.sketches.sketch import Sketch, require_whole
 
 
 class HyperLogLog(Sketch):

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from operators import Aggregate, Sort, agg
 from tests.columnar import test_time_batches as timely
-from tests.columnar.specs import operators
-from tests.columnar.streams import streams
+from tests.columnar.random_streams import streams
+from tests.columnar.random_windows import operators
+from tests.columnar.rows_and_batches import Run
 from tests.columnar.test_sort_batches import SCHEMA as SORTED
 from tests.columnar.test_sort_batches import tables
-from tests.columnar.timing import KINDS, Restart, Side, operator
-from tests.columnar.twins import Run
+from tests.columnar.timed_pair import KINDS, Restart, Side, operator
+from tests.helpers.examples import examples
 from windowlib import (
     Count,
     Delta,
@@ -34,8 +34,11 @@ from windowlib import (
     TumblingWindow,
     summarizers,
 )
-from windowlib.columnar import functions, host, store, ticks
-from windowlib.running import Running
+from windowlib.columnar import handover
+from windowlib.columnar.arrays import kept_rows
+from windowlib.columnar.kernels import functions
+from windowlib.operators import Aggregate, Sort, agg
+from windowlib.runtime.running import Running
 
 PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, pa.Array, pa.Schema)
 
@@ -43,18 +46,18 @@ PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, pa.Array, pa.Sche
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     """Small batches are worth it, and what is kept is packed often."""
-    monkeypatch.setattr(host, "WORTH", 1)
-    monkeypatch.setattr(host, "SLICE", 40)
+    monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(handover, "SLICE", 40)
     monkeypatch.setattr(functions, "PACK", 60)
-    monkeypatch.setattr(store, "ROOM", 64)
-    monkeypatch.setattr(ticks, "FEW", 0)
+    monkeypatch.setattr(kept_rows, "ROOM", 64)
+    monkeypatch.setattr(handover, "FEW", 0)
 
 
 def arrays_of(running: Running) -> list[Any]:
     """The forms of the arrays in which its windows are, None for those that are not."""
     found = []
     for window in running._live:
-        engine = window._host().engine if window._ahead else None
+        engine = window.state.handover().engine if window.state.ahead else None
         found.append(None if engine is None else engine.form)
     return found
 
@@ -112,14 +115,15 @@ class Moving(Run):
             self.running._made = waiting
 
 
+@pytest.mark.search
 def test_going_on_from_arrays_gives_the_same_rows_and_leaves_the_same_state():
     forms: Counter[Any] = Counter()
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
-    @settings(max_examples=250, deadline=None, suppress_health_check=checks)
+    @settings(max_examples=examples(250), suppress_health_check=checks)
     @given(st.data())
     def run(data: Any) -> None:
-        host.SLICE = data.draw(st.sampled_from([7, 40, 10**6]))
+        handover.SLICE = data.draw(st.sampled_from([7, 40, 10**6]))
         stream = data.draw(streams(others=("punctuate", "restart", "restart", "advance")))
         definition, items = data.draw(operators(stream)), stream.items()
         one, other = Moving(definition, None), Moving(definition, forms)
@@ -208,11 +212,12 @@ def aggregates(draw: st.DrawFn, form: str) -> Aggregate:
     return Aggregate(window, {name: functions_[name] for name in names}, group_by=group)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("form", ["sliced", "groups", "values"])
 def test_slices_groups_and_values_go_on_where_they_were(form):
     forms: Counter[Any] = Counter()
 
-    @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=examples(80), suppress_health_check=[HealthCheck.too_slow])
     @given(st.data())
     def run(data: Any) -> None:
         definition, given_ = data.draw(aggregates(form)), data.draw(batches_of_rows())
@@ -223,7 +228,7 @@ def test_slices_groups_and_values_go_on_where_they_were(form):
         assert repr(wanted) == repr(got)
 
     run()
-    assert forms["sliced" if form == "sliced" else "tumbling"] > 40
+    assert forms["sliced" if form == "sliced" else "tumbling"] > examples(80) // 2
 
 
 # -- time -----------------------------------------------------------------------------------------
@@ -242,6 +247,7 @@ class Carried(Side):
             self.running = moved(self.running, self.opened)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("specs", "forms"),
     [(timely.tumbling(), {"tumbling", "kept"}), (timely.sliding(), {"sliding", "aging"})],
@@ -250,7 +256,7 @@ class Carried(Side):
 def test_going_on_from_arrays_gives_the_same_at_the_same_times(specs, forms):
     carried: Counter[Any] = Counter()
 
-    @settings(deadline=None, max_examples=150)
+    @settings(max_examples=examples(150))
     @given(st.data())
     def check(data: Any) -> None:
         spec, kind = data.draw(specs), data.draw(st.sampled_from(KINDS))
@@ -277,7 +283,7 @@ def fed(running: Running, out: list[Any]) -> Running:
     return running
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(tables(), min_size=2, max_size=5), st.data())
 def test_a_sort_goes_on_with_the_rows_that_it_holds(batches, data):
     names = data.draw(st.lists(st.sampled_from(["i", "f", "s", "d", "t", "b"]), min_size=1))
@@ -527,7 +533,7 @@ def test_a_window_that_has_no_arrays_says_why_it_does_not_take_them():
     spec = Sliding(Count(2), by="k")
     window: Any = SlidingWindow(spec)
     window.insert_batch(of_keys([1, 2, 1]))
-    assert window._ahead
+    assert window.state.ahead
     other: Any = SlidingWindow(spec, engine="reference")
     other.insert({"k": 5, "x": 0.5})
     message = r"arrays are not for this window \(engine=.reference. takes tuples one by one\)"

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators import Aggregate, Join, agg
 from windowlib import (
     AccessError,
     ClockError,
@@ -30,8 +29,10 @@ from windowlib import (
     replay,
     summarizers,
 )
-from windowlib.arrivals import Times
-from windowlib.columnar import host, stamps
+from windowlib.columnar import handover
+from windowlib.columnar.arrays import stamps
+from windowlib.operators import Aggregate, Join, agg
+from windowlib.window.arrow import Times
 
 SUMS = Aggregate(Tumbling(Time("10s")), n=agg.count(), sum=agg.sum("x"))
 
@@ -39,7 +40,7 @@ SUMS = Aggregate(Tumbling(Time("10s")), n=agg.count(), sum=agg.sum("x"))
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch):
     """Batches go to arrays however short they are."""
-    monkeypatch.setattr(host, "WORTH", 1)
+    monkeypatch.setattr(handover, "WORTH", 1)
 
 
 def table(times, kind=None):
@@ -126,7 +127,7 @@ def test_times_that_arrays_cannot_hold_are_left_to_python(values):
 def test_a_clock_that_arrays_cannot_hold_is_left_to_the_event_engine():
     window: Any = TumblingWindow(evict=Time("10s"), summarizer=summarizers.sum("x"), start=10**14)
     window.insert_batch(table([10**14, 10**14 + 11]), times="ts")
-    assert not window._ahead
+    assert not window.state.ahead
     assert window.now == 10**14 + 11
     assert window.size() == 1
 
@@ -142,7 +143,7 @@ def test_a_period_that_arrays_cannot_hold_lasts_for_ever():
         running = Aggregate(spec, n=agg.count()).open()
         assert running.process_batch(table(SECONDS), times="ts").to_pylist() == out
         window: Any = running.operator.containers[0]
-        assert window._ahead
+        assert window.state.ahead
 
 
 # -- what is wrong with it ----------------------------------------------------------------------
@@ -246,7 +247,7 @@ def test_a_handler_may_not_use_a_window_that_is_taking_a_batch(spec, ask):
 def test_windows_take_it():
     window: Any = SlidingWindow("sliding, time(10), count(2)")
     window.insert_batch(table([0, 4, 12, 13]), times="ts")
-    assert window._ahead
+    assert window.state.ahead
     assert [row["ts"] for row in window[None]] == [4, 12, 13]
     assert window.now == 13
 
@@ -301,13 +302,13 @@ def test_replay_takes_tables_whole(monkeypatch):
     expected = list(replay(SUMS, rows.to_pylist(), times="ts").items())
     assert expected
     took: list[Any] = []
-    insert = host.Batches.insert_timed
+    insert = handover.WindowHandOver.insert_timed
 
     def noted(*given: Any) -> Any:
         took.append(given)
         return insert(*given)
 
-    monkeypatch.setattr(host.Batches, "insert_timed", noted)
+    monkeypatch.setattr(handover.WindowHandOver, "insert_timed", noted)
     assert list(replay(SUMS, rows, times="ts").items()) == expected
     assert list(replay(SUMS, rows.to_batches(max_chunksize=2), times="ts").items()) == expected
     assert list(replay(SUMS, iter(rows.to_batches()), times="ts").items()) == expected
@@ -340,5 +341,5 @@ def test_arrival_times_of_numpy_are_no_numbers_of_their_own():
     window: Any = TumblingWindow(Tumbling(Time("10s")))
     window.insert_batch(table(pa.array(np.array([1, 2]))), times="ts")
     window.insert({"ts": 2, "x": 0})
-    assert type(window._now) is int
-    assert [type(s.stamp) for s in window._subs.values()] == [int]
+    assert type(window.state.now) is int
+    assert [type(s.stamp) for s in window.state.subwindows.values()] == [int]

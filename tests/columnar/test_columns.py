@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.columnar.arrays import FLOATS, FORMS, NUMBERS, OBJECTS, TABLE, contents, zoned
-from windowlib.columnar.columns import Column
-from windowlib.columnar.decline import Decline
+from tests.columnar.arrow_types import FLOATS, FORMS, NUMBERS, OBJECTS, TABLE, contents, zoned
+from windowlib.columnar.arrays.columns import Column
+from windowlib.window.consumer import Decline
 
 table = pytest.mark.parametrize(("kind", "values"), TABLE, ids=lambda v: str(v)[:30])
 forms = pytest.mark.parametrize("form", FORMS, ids=lambda f: f.__name__)

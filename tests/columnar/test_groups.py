@@ -11,19 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators import Aggregate, agg, col
-from operators.batches import made
-from operators.groups import GroupedReady
+from tests.helpers.examples import examples
 from windowlib import Count, Delta, Punct, SchemaError, Tumbling
-from windowlib.columnar import groups, host, members, slots
-from windowlib.columnar.columns import Column
-from windowlib.columnar.decline import Decline
-from windowlib.columnar.functions import functions_of
-from windowlib.columnar.groups import over_groups, runs_of
+from windowlib.columnar import firing_groups, handover
+from windowlib.columnar.arrays import ledger
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.ledger import Ragged
+from windowlib.columnar.arrays.partition_keys import PartitionKeys
+from windowlib.columnar.engines import summaries
+from windowlib.columnar.firing_groups import group_extents, over_groups
+from windowlib.columnar.firings import concat_results, take_results, truth
 from windowlib.columnar.inputs import Inputs
-from windowlib.columnar.keys import Keys
-from windowlib.columnar.members import Members
-from windowlib.columnar.results import joined, picked, truth
+from windowlib.columnar.kernels.functions import functions_of
+from windowlib.operators import Aggregate, agg, col
+from windowlib.operators.aggregate.groups import GroupedReady
+from windowlib.operators.aggregate.output_batch import aggregate_batch
+from windowlib.window.consumer import Decline
 
 NAN = float("nan")
 P = "punctuation"
@@ -32,7 +35,7 @@ EPOCH = datetime(2024, 5, 1)
 
 @pytest.fixture(autouse=True)
 def _any_batch_is_worth_it(monkeypatch):
-    monkeypatch.setattr(host, "WORTH", 1)
+    monkeypatch.setattr(handover, "WORTH", 1)
 
 
 # -- the same rows both ways --
@@ -143,8 +146,8 @@ def one_by_one(op, rows):
 def ahead(running):
     """Whether the window's state is in arrays; without that nothing is tested."""
     (window,) = running._live
-    assert window._ahead, window._batches.reason
-    return window._batches.engine
+    assert window.state.ahead, window.state.batches.reason
+    return window.state.batches.engine
 
 
 def alike(a, b):
@@ -206,7 +209,7 @@ def a_case(draw):
     return Aggregate(window, outputs, group_by=group_by, having=having), rows, steps
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(a_case())
 def test_batches_in_any_cuts_give_what_single_rows_give(case):
     op, rows, steps = case
@@ -457,8 +460,8 @@ def test_groups_that_are_not_exact_as_columns_are_left_to_the_event_engine(group
             running.insert_batch(table)
     else:
         running.insert_batch(table)
-    assert not window._ahead
-    assert reason in window._batches.reason
+    assert not window.state.ahead
+    assert reason in window.state.batches.reason
 
 
 def test_changes_alone_are_left_to_the_event_engine():
@@ -494,7 +497,7 @@ def test_slots_of_closed_subwindows_are_used_again():
 
 
 def test_groups_that_are_long_gone_are_forgotten(monkeypatch):
-    monkeypatch.setattr(slots, "IDLE", 10)
+    monkeypatch.setattr(summaries, "IDLE", 10)
     op = Aggregate(Tumbling(Count(7), by="k"), n=agg.count(), z=agg.last("s"), group_by=["g", "s"])
     rng = np.random.default_rng(3)
     out: list[Any] = []
@@ -522,7 +525,7 @@ def test_a_flush_of_all_partitions_gives_what_a_punctuation_gives():
     running = opened(op, out)
     running.insert_batch(table)
     engine = ahead(running)
-    rows = list(made(running.operator.outputs, engine.flush_all()).rows())
+    rows = list(aggregate_batch(running.operator.outputs, engine.flush_all()).rows())
     engine.commit_flush()
     assert not len(engine.stored())
     assert not engine.summaries.slots.table.n.any()
@@ -533,7 +536,6 @@ def test_a_flush_of_all_partitions_gives_what_a_punctuation_gives():
     assert len(rows) == 3
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(
@@ -543,10 +545,10 @@ def test_a_flush_of_all_partitions_gives_what_a_punctuation_gives():
         max_size=30,
     )
 )
-def test_lists_of_members_are_lists(steps):
-    before, members.SLACK = members.SLACK, 3
+def test_lists_of_slots_are_lists(steps):
+    before, ledger.CAPACITY = ledger.CAPACITY, 3
     try:
-        found, number = Members(), 0
+        found, number = Ragged([np.intp]), 0
         expected: dict[int, list[int]] = {i: [] for i in range(6)}
         found.grow(6)
         for step in steps:
@@ -558,18 +560,17 @@ def test_lists_of_members_are_lists(steps):
             counts = np.array([step[i] for i in ids.tolist()])
             numbers = np.arange(number, number + counts.sum())
             number += len(numbers)
-            seats = iter(found.append(ids, counts, numbers).tolist())
+            found.append(ids, counts, [numbers])
             for i, part in zip(
                 ids.tolist(), np.split(numbers, np.cumsum(counts)[:-1]), strict=True
             ):
                 expected[i] += part.tolist()
-                assert [next(seats) for _ in part] == [expected[i].index(x) for x in part]
         for i in range(6):
-            numbers, (length,) = found.of(np.array([i]))
+            (numbers,), length = found.take(np.array([i])), found.lengths[i]
             assert numbers.tolist() == expected[i]
             assert length == len(expected[i])
     finally:
-        members.SLACK = before
+        ledger.CAPACITY = before
 
 
 # -- extents --
@@ -590,7 +591,7 @@ def columnar_extents(op, rows, lo, hi):
     (table,) = batch(rows).to_batches() or [pa.RecordBatch.from_pylist([], SCHEMA)]
     functions = functions_of(op._plan.each, SCHEMA)
     names = op.group_by if isinstance(op.group_by, tuple) else (op.group_by,)
-    keys = Keys(names, isinstance(op.group_by, tuple))
+    keys = PartitionKeys(names, isinstance(op.group_by, tuple))
     codes = keys.encode([table.column(name) for name in names])
     inputs = Inputs(table)
     columns = [inputs.read(each.attribute) for each in functions]
@@ -614,7 +615,7 @@ def some_extents(draw, rows):
     return [min(lo[i], hi[i]) for i in order], [hi[i] for i in order]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_groups_of_overlapping_extents(data):
     rows = list(in_time(data.draw(st.lists(a_row, min_size=1, max_size=40))))
@@ -622,11 +623,14 @@ def test_groups_of_overlapping_extents(data):
     group_by = data.draw(st.sampled_from(GROUPINGS))
     names = data.draw(st.lists(st.sampled_from(sorted(PLAIN)), min_size=1, unique=True))
     op = Aggregate(Tumbling(Count(9)), {n: PLAIN[n] for n in names}, group_by=group_by)
-    before, groups.AT_ONCE = groups.AT_ONCE, data.draw(st.sampled_from([5, 64, 1 << 22]))
+    before, firing_groups.AT_ONCE = (
+        firing_groups.AT_ONCE,
+        data.draw(st.sampled_from([5, 64, 1 << 22])),
+    )
     try:
         found = columnar_extents(op, rows, lo, hi)
     finally:
-        groups.AT_ONCE = before
+        firing_groups.AT_ONCE = before
     expected = grouped_extents(op, rows, lo, hi)
     assert found.counts.tolist() == [len(each) for each in expected]
     flat = [each for values in expected for each in values]
@@ -650,7 +654,7 @@ def test_extents_that_hold_one_another_are_declined():
 
 
 def test_runs_of_no_places():
-    runs = runs_of(np.empty(0, int), np.empty(0, int), 0)
+    runs = group_extents(np.empty(0, int), np.empty(0, int), 0)
     assert len(runs) == 0
     assert runs.firsts.tolist() == []
 
@@ -678,11 +682,11 @@ def test_truth_is_that_of_python(result):
 
 def test_results_of_one_type_stay_an_array_and_others_become_a_list():
     one, other, text = pa.array([1, 2]), pa.array([3]), ["x"]
-    assert joined([one, other]).to_pylist() == [1, 2, 3]
-    assert joined([one, text]) == [1, 2, "x"]
-    assert joined([one, pa.array([0.5])]) == [1, 2, 0.5]
-    assert joined([text]) is text
-    assert picked(text * 3, np.array([2, 0])) == ["x", "x"]
+    assert concat_results([one, other]).to_pylist() == [1, 2, 3]
+    assert concat_results([one, text]) == [1, 2, "x"]
+    assert concat_results([one, pa.array([0.5])]) == [1, 2, 0.5]
+    assert concat_results([text]) is text
+    assert take_results(text * 3, np.array([2, 0])) == ["x", "x"]
 
 
 def test_a_column_is_taken_once_for_functions_that_share_it(monkeypatch):

@@ -8,6 +8,7 @@ import datetime as dt
 import math
 import random
 from decimal import Decimal
+from pkgutil import resolve_name
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -17,14 +18,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators import Aggregate, agg
-from tests.aggregating import same
+from tests.helpers.aggregate_oracle import same
+from tests.helpers.declared_functions import declared_functions
+from tests.helpers.examples import examples
 from windowlib import Count, Delta, SchemaError, Sliding, Tumbling
-from windowlib.columnar.columns import Column
-from windowlib.columnar.decline import Decline
-from windowlib.columnar.functions import function
-from windowlib.columnar.holistic import HOLISTIC, distinct, extents, kept, listed, statistics
-from windowlib.columnar.holistic.store import Ragged
+from windowlib.columnar.arrays import value_pool
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.ledger import Ragged
+from windowlib.columnar.kernels import distinct, holistic, order_statistics
+from windowlib.columnar.kernels.functions import function
+from windowlib.columnar.kernels.holistic import HolisticFunction
+from windowlib.operators import Aggregate, agg
+from windowlib.window.consumer import Decline
 
 NAN, INF = float("nan"), float("inf")
 NOON = dt.datetime(2024, 2, 29, 12)
@@ -113,7 +118,7 @@ def stepped(aggregate, rows):
 
 
 def made(aggregate, *types):
-    return function(fold_of(aggregate), aggregate.recipe.attribute, types)
+    return function(aggregate.recipe, fold_of(aggregate), types)
 
 
 def over(aggregate, arrays, lo, hi):
@@ -161,7 +166,7 @@ def arrays_of(draw: Any, kinds: list[str]) -> Any:
 
 
 @pytest.mark.parametrize("kind", VALUES)
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=examples(70))
 @given(data=st.data())
 def test_a_function_of_extents_is_the_fold_of_their_values(kind, data):
     aggregate = OF_ONE[data.draw(st.sampled_from(list(OF_ONE)))]
@@ -170,7 +175,7 @@ def test_a_function_of_extents_is_the_fold_of_their_values(kind, data):
 
 
 @pytest.mark.parametrize("by", VALUES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_a_function_of_pairs_is_the_fold_of_the_pairs(by, data):
     aggregate = OF_PAIRS[data.draw(st.sampled_from(list(OF_PAIRS)))]
@@ -181,7 +186,7 @@ def test_a_function_of_pairs_is_the_fold_of_the_pairs(by, data):
 
 @pytest.mark.parametrize("kind", OTHERS)
 @pytest.mark.parametrize("name", ["collect", "nth 0", "nth -1"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_lists_and_rows_are_collected(name, kind, data):
     arrays = data.draw(arrays_of([kind]))
@@ -208,8 +213,10 @@ def test_no_extents_give_no_results(name):
 
 
 def test_each_function_that_needs_all_values_has_a_columnar_form():
-    names = {fold_of(aggregate).kernel for aggregate in FUNCTIONS.values()}
-    assert names == set(HOLISTIC)
+    recipes = [aggregate.recipe for aggregate in FUNCTIONS.values()]
+    tried = {recipe.function.kernel for recipe in recipes if recipe is not None}
+    declared = {each.kernel for each in declared_functions() if each.kernel}
+    assert tried == {name for name in declared if issubclass(resolve_name(name), HolisticFunction)}
 
 
 def random_array(rng, kind, size, nulls):
@@ -250,9 +257,9 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_windows_of_every_shape_give_what_each_gives_by_itself(shape, kind, monkeypatch):
     # Portions of the work are small, so that there are many.
-    monkeypatch.setattr(statistics, "AT_ONCE", 1 << 10)
+    monkeypatch.setattr(order_statistics, "AT_ONCE", 1 << 10)
     monkeypatch.setattr(distinct, "AT_ONCE", 1 << 9)
-    monkeypatch.setattr(extents, "AT_ONCE", 1 << 9)
+    monkeypatch.setattr(order_statistics, "AT_ONCE", 1 << 9)
     size = 300
     lo, hi = SHAPES[shape](size)
     for name, aggregate in FUNCTIONS.items():
@@ -271,7 +278,7 @@ def test_windows_of_every_shape_give_what_each_gives_by_itself(shape, kind, monk
 
 def test_windows_that_overlap_very_much_share_their_sorting(monkeypatch):
     sorted_values = 0
-    around = statistics._around
+    around = order_statistics._around
 
     def counting(*args):
         nonlocal sorted_values
@@ -279,7 +286,7 @@ def test_windows_that_overlap_very_much_share_their_sorting(monkeypatch):
         sorted_values += rows.size
         return rows
 
-    monkeypatch.setattr(statistics, "_around", counting)
+    monkeypatch.setattr(order_statistics, "_around", counting)
     lo, hi = sliding(4000, 1000, 1)
     values = np.random.default_rng(3).random(4000)
     found = over(agg.median("x", method="lower"), [pa.array(values)], lo, hi)
@@ -306,7 +313,7 @@ def test_floats_too_far_apart_for_their_distance_have_a_middle():
 
 
 def test_lists_of_very_many_values_are_left_to_the_event_engine(monkeypatch):
-    monkeypatch.setattr(listed, "MANY", 100)
+    monkeypatch.setattr(holistic, "MANY", 100)
     values = [pa.array(list(range(40)))]
     for name in ("collect", "collect_distinct", "count_by_distinct"):
         assert len(over(OF_ONE[name], values, [0, 20], [20, 40])) == 2
@@ -422,10 +429,10 @@ def test_batches_give_what_rows_give(name, window):
         assert feed(rng, other, part, single=False)
         assert identical(found, expected)
     assert identical(plain(other.snapshot()), plain(one.snapshot()))
-    assert not in_arrays(other)  # whoever looks at the state brings it back
+    assert not in_arrays(other)  # reading the state brings it back
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.sampled_from(list(WINDOWS)), st.sampled_from(COLUMNS), st.integers(0, 10**6))
 def test_the_state_passes_between_the_engines(window, name, seed):
     rng = random.Random(seed)
@@ -546,7 +553,7 @@ def test_what_makes_no_difference_is_not_carried():
         assert each.store.lengths[0] < 2500
         assert len(each.store.planes[0]) < 10_000
         for column in each.kept:
-            if isinstance(column, kept.Pooled):
+            if isinstance(column, value_pool.PooledPlanes):
                 assert column.pool.size < 10_000
 
 
@@ -560,7 +567,7 @@ def test_gone_values_leave_no_garbage_behind():
     (each,) = engine_of(running).summaries.functions
     held = int(each.store.lengths.sum())
     assert held < 40 * 50
-    assert each.kept[0].pool.size < 2 * held + 2 * kept.PACK + 2000
+    assert each.kept[0].pool.size < 2 * held + 2 * value_pool.PACK + 2000
     assert len(each.store.planes[0]) < 10 * 40 * 50
 
 
@@ -582,7 +589,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(OPERATIONS)
 def test_lists_of_different_lengths_keep_what_they_get(operations):
     lists = Ragged([np.int64, np.float64])
@@ -599,7 +606,7 @@ def test_lists_of_different_lengths_keep_what_they_get(operations):
         values = np.arange(number, number + lengths.sum())
         number += len(values)
         lists.append(ids, lengths, [values, values / 2])
-        for i, part in zip(which, listed.split(values.tolist(), lengths), strict=True):
+        for i, part in zip(which, holistic.split(values.tolist(), lengths), strict=True):
             expected[i] = expected[i] + part
     ids = np.arange(6)
     flat = [value for i in range(6) for value in expected[i]]

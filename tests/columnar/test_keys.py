@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.columnar.arrays import FORMS, TABLE, contents
+from tests.columnar.arrow_types import FORMS, TABLE, contents
 from windowlib.attributes import NAN, one_key
-from windowlib.columnar.decline import Decline
-from windowlib.columnar.keys import Keys
-from windowlib.columnar.numbering import LIMIT, Numbers
+from windowlib.columnar.arrays.numbering import LIMIT, IntegerCodes
+from windowlib.columnar.arrays.partition_keys import PartitionKeys
+from windowlib.window.consumer import Decline
 
 table = pytest.mark.parametrize(("kind", "values"), TABLE, ids=lambda v: str(v)[:30])
 forms = pytest.mark.parametrize("form", FORMS, ids=lambda f: f.__name__)
@@ -22,7 +22,7 @@ forms = pytest.mark.parametrize("form", FORMS, ids=lambda f: f.__name__)
 
 def one(*batches, keys=None):
     """Numbers of one key column, batch after batch."""
-    keys = keys or Keys(("k",), several=False)
+    keys = keys or PartitionKeys(("k",), several=False)
     return keys, [keys.encode([batch]).tolist() for batch in batches]
 
 
@@ -49,7 +49,7 @@ def checked(keys, batches):
 @table
 @forms
 def test_equal_values_are_equal_keys_in_every_type_and_form(kind, values, form):
-    keys = Keys(("k",), several=False)
+    keys = PartitionKeys(("k",), several=False)
     batches = [[form(pa.array(rows, kind))] for rows in contents(values).values()]
     seen = checked(keys, [*batches, *reversed(batches)])
     (back,) = keys.arrow(range(len(keys)))
@@ -59,7 +59,7 @@ def test_equal_values_are_equal_keys_in_every_type_and_form(kind, values, form):
 
 @table
 def test_every_type_can_be_one_of_several_columns(kind, values):
-    keys = Keys(("a", "b"), several=True)
+    keys = PartitionKeys(("a", "b"), several=True)
     column = pa.array([values[0], None, values[3], values[0], None], kind)
     other = pa.array(["x", "x", None, "x", "y"])
     checked(keys, [[column, other], [column.slice(2), other.slice(1, 3)]])
@@ -76,7 +76,7 @@ def test_a_column_of_the_null_type_is_one_key():
 
 
 def test_a_batch_without_rows_has_no_numbers():
-    keys = Keys(("a", "b"), several=True)
+    keys = PartitionKeys(("a", "b"), several=True)
     empty = [pa.array([], "int64"), pa.chunked_array([], "string")]
     assert keys.encode(empty).tolist() == []
     assert len(keys) == 0
@@ -102,19 +102,19 @@ def test_all_nan_are_one_key(kind):
 
 
 def test_nan_among_several_is_one_key_too():
-    keys = Keys(("a", "b"), several=True)
+    keys = PartitionKeys(("a", "b"), several=True)
     checked(keys, [[pa.array([math.nan, 1.0, math.nan]), pa.array([1, 1, 1])]])
     assert keys.values([0])[0][0] is NAN
 
 
 def test_one_column_given_as_several_makes_tuples():
-    keys = Keys(("k",), several=True)
+    keys = PartitionKeys(("k",), several=True)
     keys.encode([pa.array([5, None])])
     assert keys.values([1, 0]) == [(None,), (5,)]
 
 
 def test_times_that_clocks_show_twice_are_declined():
-    keys = Keys(("k",), several=False)
+    keys = PartitionKeys(("k",), several=False)
     with pytest.raises(Decline, match="twice"):
         keys.encode([pa.array([1_729_990_800], pa.timestamp("s", "Europe/Berlin"))])
 
@@ -138,19 +138,19 @@ RANGES = {
 def test_ints_of_any_range_keep_their_numbers(values, size, null):
     rows = [*values, *([None] if null else []), *values[::-1], *values]
     batches = [[pa.array(rows[i : i + size], "int64")] for i in range(0, len(rows), size)]
-    checked(Keys(("k",), several=False), batches)
+    checked(PartitionKeys(("k",), several=False), batches)
 
 
 def test_many_scattered_keys_over_many_batches():
     source = np.random.default_rng(1)
     pool = source.integers(-(2**62), 2**62, 5000)
     batches = [[pa.array(source.choice(pool[: 50 * i], 300))] for i in range(1, 100)]
-    checked(Keys(("k",), several=False), batches)
+    checked(PartitionKeys(("k",), several=False), batches)
 
 
 @pytest.mark.parametrize("step", [1, 2**32, 2**32 + 1, 2**40, 10**9])
 def test_values_with_any_step_between_them_are_found_by_their_hash(step):
-    numbers = Numbers(limit=0)
+    numbers = IntegerCodes(limit=0)
     values = np.arange(3000) * step
     assert [numbers.encode(values[i : i + 1]).tolist() for i in range(100)] == [
         [i] for i in range(100)
@@ -173,10 +173,11 @@ def test_strings_that_are_alike_are_different_keys(kind, most):
     short = [text for text in ALIKE if len(text.encode()) <= most]
     whole = pa.array([*short[::-1], None, *short], kind)
     assert (
-        len(checked(Keys(("k",), several=False), [[whole], [whole.slice(5)]])) == len({*short}) + 1
+        len(checked(PartitionKeys(("k",), several=False), [[whole], [whole.slice(5)]]))
+        == len({*short}) + 1
     )
     parts = [[whole.slice(i, 7)] for i in range(0, len(whole), 7)]
-    checked(Keys(("k",), several=False), [*parts, [whole]])
+    checked(PartitionKeys(("k",), several=False), [*parts, [whole]])
 
 
 def test_strings_right_at_the_end_of_their_memory():
@@ -185,12 +186,14 @@ def test_strings_right_at_the_end_of_their_memory():
         offsets = pa.py_buffer(np.array([0, size - 1, size], np.int32))
         buffers = [None, offsets, pa.py_buffer(text[:size])]
         array = pa.Array.from_buffers(pa.string(), 2, buffers)
-        checked(Keys(("k",), several=False), [[array], [array.slice(1)]])
+        checked(PartitionKeys(("k",), several=False), [[array], [array.slice(1)]])
 
 
 @given(st.lists(st.lists(st.none() | st.binary(max_size=50), max_size=9), max_size=4))
 def test_any_bytes_are_keys(batches):
-    checked(Keys(("k",), several=False), [[pa.array(rows, pa.binary())] for rows in batches])
+    checked(
+        PartitionKeys(("k",), several=False), [[pa.array(rows, pa.binary())] for rows in batches]
+    )
 
 
 # -- dictionaries --
@@ -329,9 +332,9 @@ def test_decimals_keep_their_numbers_when_one_beyond_int64_comes():
     batches = [
         [pa.array([Decimal(n) for n in rows], kind)] for rows in ([5, 6], [2**70, 6], [7, 5])
     ]
-    checked(Keys(("k",), several=False), batches)
+    checked(PartitionKeys(("k",), several=False), batches)
     with_null = [[pa.array([None, 1], kind)], [pa.array([2**70, None, 1], kind)]]
-    checked(Keys(("k",), several=False), with_null)
+    checked(PartitionKeys(("k",), several=False), with_null)
 
 
 def test_an_extension_is_its_storage():
@@ -344,7 +347,7 @@ def test_an_extension_is_its_storage():
 
 
 def test_more_values_in_a_column_than_there_was_room_for():
-    keys = Keys(("a", "b", "c"), several=True)
+    keys = PartitionKeys(("a", "b", "c"), several=True)
     batches = []
     for width in (1, 3, 20, 700, 3, 5000):
         rows = np.arange(2 * width)
@@ -355,7 +358,7 @@ def test_more_values_in_a_column_than_there_was_room_for():
 
 def test_combinations_beyond_the_table():
     source = np.random.default_rng(2)
-    keys = Keys(("a", "b"), several=True)
+    keys = PartitionKeys(("a", "b"), several=True)
     batches = [[pa.array(source.integers(0, 9000, 9000)) for _ in "ab"] for _ in range(4)]
     checked(keys, batches)
 
@@ -391,10 +394,10 @@ def streams(draw):
 def test_keys_are_numbered_as_by_a_dict(stream, several):
     types, batches = stream
     names = tuple("abc"[: len(types)])
-    keys = Keys(names, several=several or len(types) > 1)
+    keys = PartitionKeys(names, several=several or len(types) > 1)
     seen = checked(keys, batches)
     if seen:
-        again = Keys(names, keys.several)
+        again = PartitionKeys(names, keys.several)
         assert again.adopt(list(seen), types).tolist() == list(range(len(seen)))
         for made, found in zip(
             again.arrow(range(len(seen))), keys.arrow(range(len(seen))), strict=True
@@ -405,7 +408,7 @@ def test_keys_are_numbered_as_by_a_dict(stream, several):
 @given(streams(), st.randoms(use_true_random=False))
 def test_keys_that_are_kept_have_new_numbers_and_others_come_as_new(stream, random):
     types, batches = stream
-    keys = Keys(tuple("abc"[: len(types)]), several=True)
+    keys = PartitionKeys(tuple("abc"[: len(types)]), several=True)
     seen = list(checked(keys, batches))
     kept = random.sample(range(len(seen)), random.randint(0, len(seen)))
     keys.compact(kept)
@@ -429,7 +432,7 @@ def test_keys_are_adopted_between_batches():
 
 
 def test_no_keys_are_adopted_too():
-    keys = Keys(("a", "b"), several=True)
+    keys = PartitionKeys(("a", "b"), several=True)
     assert keys.adopt([], [pa.int64(), pa.string()]).tolist() == []
     assert keys.adopt([(1, "x")], [pa.int64(), pa.string()]).tolist() == [0]
 
@@ -452,13 +455,13 @@ def test_no_keys_are_adopted_too():
 )
 def test_keys_that_would_show_otherwise_are_not_adopted(key, kind):
     with pytest.raises(Decline):
-        Keys(("k",), several=False).adopt([key], [kind])
+        PartitionKeys(("k",), several=False).adopt([key], [kind])
 
 
 @pytest.mark.parametrize("key", [1, (1,), (1, "x", 2), [1, "x"]], ids=repr)
 def test_keys_of_another_shape_are_not_adopted(key):
     with pytest.raises(Decline, match="a, b"):
-        Keys(("a", "b"), several=True).adopt([key], [pa.int64(), pa.string()])
+        PartitionKeys(("a", "b"), several=True).adopt([key], [pa.int64(), pa.string()])
 
 
 def test_adopted_types_must_be_those_of_the_columns():

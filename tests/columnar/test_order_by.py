@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators import Aggregate, agg
-from windowlib import Count, SchemaError, Tumbling, replay
+from windowlib import Count, Graph, OperatorError, SchemaError, Tumbling, replay
+from windowlib.operators import Aggregate, agg
 
 rows = st.lists(
     st.fixed_dictionaries(
@@ -60,6 +60,31 @@ def test_a_callable_orders_a_batch_row_by_row():
     running = op.open()
     found = running.process_batch(pa.table({"x": [1, 4, 2, 3]}))
     assert [row["x"] for row in found.column("rows")[0].as_py()] == [4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["operator", "graph"])
+def test_rows_that_are_in_order_are_not_ordered_again(wrapped):
+    op: Any = collecting("x")
+    if wrapped:
+        op = Graph(inputs="rows", collected=(op, "rows"))
+    running = op.open()
+    out: list[dict[str, Any]] = []
+    running.connect(0, out.append)
+    running.insert_ordered(pa.table({"x": [1, 4, 2, 3]}))
+    running.insert_batch(pa.table({"x": [1, 4, 2, 3]}))
+    found = [[row["x"] for row in part["rows"]] for part in out]
+    assert found == [[1, 4, 2, 3], [1, 2, 3, 4]]
+
+
+def test_rows_in_order_are_checked_like_others():
+    running = collecting("x").open()
+    with pytest.raises(SchemaError, match=r"insert_batch\(list\): not an Arrow batch"):
+        running.insert_ordered([{"x": 1}])
+    with pytest.raises(SchemaError, match="times='when'"):
+        running.insert_ordered(pa.table({"x": [1]}), times="when")
+    running.finish()
+    with pytest.raises(OperatorError, match="its input has ended"):
+        running.insert_ordered(pa.table({"x": [1]}))
 
 
 def test_an_order_by_a_column_that_is_not_there_is_refused():

@@ -18,11 +18,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.columnar.engines import engine  # noqa: F401 - a fixture for all tests here
-from windowlib.columnar import chains, grouping, primitives
-from windowlib.columnar.primitives import chain, gather, group, oldest_within, ranges
+from tests.columnar.with_each_engine import engine  # noqa: F401 - a fixture for all tests here
+from tests.helpers.examples import examples
+from windowlib.columnar import primitives
+from windowlib.columnar.primitives import (
+    chain,
+    delta_chains,
+    gather,
+    group,
+    grouping,
+    oldest_within,
+    ranges,
+)
 
-thorough = settings(max_examples=150, deadline=None)
+thorough = settings(max_examples=examples(150))
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
 # -- group --
@@ -196,7 +205,7 @@ both = st.one_of(
 def test_boundaries_are_those_of_the_definition(way, case):
     with ExitStack() as changes:
         for name, value in WAYS[way].items():
-            changes.enter_context(patch.object(chains, name, value))
+            changes.enter_context(patch.object(delta_chains, name, value))
         (values, starts, ends, reference, known), threshold = case
         check_chain(values, starts, ends, reference, known, threshold)
 
@@ -316,7 +325,7 @@ def python(code, **environment):
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert 0 == done.returncode, done.stderr

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from operators import Aggregate, agg
-from tests.columnar.engines import engine  # noqa: F401 - runs each test with each engine
-from tests.columnar.specs import ALL, COLUMNAR, Near, called, first, operators, specs
-from tests.columnar.streams import streams
-from tests.columnar.twins import Judge, Log, Run, compare, scale_of, through_window
-from tests.recording import build
+from tests.columnar.random_streams import streams
+from tests.columnar.random_windows import ALL, COLUMNAR, Near, called, first, operators, specs
+from tests.columnar.rows_and_batches import Judge, Log, Run, compare, scale_of, through_window
+from tests.columnar.with_each_engine import engine  # noqa: F401 - runs each test with each engine
+from tests.helpers.declared_functions import declared_functions
+from tests.helpers.event_recorder import build
+from tests.helpers.examples import at_least, examples
 from windowlib import (
     AccessError,
     Count,
@@ -33,9 +34,11 @@ from windowlib import (
     WindowEvents,
     summarizers,
 )
-from windowlib.columnar import dealt, functions, host, store
-from windowlib.columnar.holistic import HOLISTIC
-from windowlib.columnar.kernels import KERNELS
+from windowlib.columnar import handover
+from windowlib.columnar.arrays import kept_rows
+from windowlib.columnar.extents import layout
+from windowlib.columnar.kernels import functions
+from windowlib.operators import Aggregate, agg
 
 SLICES = [7, 40, 40, 10**6]
 """How many rows are worked on at once."""
@@ -46,23 +49,23 @@ FAILURES = [[], [], [], [3], [4, 11], [20]]
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     """Small batches are worth it, and what is kept is packed often."""
-    monkeypatch.setattr(host, "WORTH", 1)
-    monkeypatch.setattr(host, "SLICE", 40)
-    monkeypatch.setattr(dealt, "PARTITIONS_PER_ROW", 4)  # so that it is as before in the end
+    monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(handover, "SLICE", 40)
+    monkeypatch.setattr(layout, "PARTITIONS_PER_ROW", 4)  # so that it is as before in the end
     monkeypatch.setattr(functions, "PACK", 60)
-    monkeypatch.setattr(store, "ROOM", 64)
+    monkeypatch.setattr(kept_rows, "ROOM", 64)
 
 
-def share_taken(case: Callable[[Any], Log], examples: int) -> float:
+def share_taken(case: Callable[[Any], Log], count: int) -> float:
     """Run a case with many streams; the share of their batches that the columnar engine took."""
     taken: Counter[str] = Counter()
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
-    @settings(max_examples=examples, deadline=None, suppress_health_check=checks)
+    @settings(max_examples=examples(count), suppress_health_check=checks)
     @given(st.data())
     def run(data: Any) -> None:
-        host.SLICE = data.draw(st.sampled_from(SLICES))
-        dealt.PARTITIONS_PER_ROW = data.draw(st.sampled_from([0, 10**6]))
+        handover.SLICE = data.draw(st.sampled_from(SLICES))
+        layout.PARTITIONS_PER_ROW = data.draw(st.sampled_from([0, 10**6]))
         log = case(data)
         taken["batches"] += log.batches
         taken["columnar"] += log.columnar
@@ -96,12 +99,14 @@ def process_case(data: Any) -> Log:
     return got
 
 
+@pytest.mark.search
 def test_batches_give_the_rows_that_single_rows_give_and_leave_the_same_state():
-    assert share_taken(rows_case, 200) > 0.25
+    assert share_taken(rows_case, 200) > at_least(0.25)
 
 
+@pytest.mark.search
 def test_process_batch_gives_the_same_values_and_types_whichever_engine_runs():
-    assert share_taken(process_case, 80) > 0.25
+    assert share_taken(process_case, 80) > at_least(0.25)
 
 
 # -- handlers -------------------------------------------------------------------------------------
@@ -158,8 +163,9 @@ def handler_case(data: Any) -> Log:
     return got
 
 
+@pytest.mark.search
 def test_handlers_that_read_columns_are_called_alike_and_read_the_same():
-    assert share_taken(handler_case, 70) > 0.25
+    assert share_taken(handler_case, 70) > at_least(0.25)
 
 
 class Elsewhere(WindowEvents[Any, Any]):
@@ -238,8 +244,9 @@ def _worth(window: Any, part: Any, state: Any) -> Any:
     return window.summary(part["key"]).value()
 
 
+@pytest.mark.search
 def test_windows_by_themselves_hold_the_same_tuples_and_summaries():
-    assert share_taken(window_case, 70) > 0.25
+    assert share_taken(window_case, 70) > at_least(0.25)
 
 
 # -- what the cases are made of -------------------------------------------------------------------
@@ -247,8 +254,8 @@ def test_windows_by_themselves_hold_the_same_tuples_and_summaries():
 
 def test_all_functions_with_a_columnar_form_are_among_those_that_are_tried():
     made = [agg.count(), *(called(first, name, iter("yxy").__next__) for name in COLUMNAR)]
-    folds = [each.recipe.fold(False) for each in made if each.recipe is not None]
-    assert {fold.kernel for fold in folds} == {*KERNELS, *HOLISTIC}
+    tried = {each.recipe.function.kernel for each in made if each.recipe is not None}
+    assert tried == {each.kernel for each in declared_functions() if each.kernel}
     assert {"sum", "mean", "max", "arg_max", "first", "corr"} <= set(COLUMNAR) <= set(ALL)
 
 
@@ -265,7 +272,7 @@ def ran(definition: Aggregate, *batches: Any, fails: Any = ()) -> tuple[Log, Log
 
 
 def test_a_failure_early_in_a_batch_of_a_long_window_sends_no_row_twice(monkeypatch):
-    monkeypatch.setattr(host, "SLICE", 10**6)
+    monkeypatch.setattr(handover, "SLICE", 10**6)
     definition = Aggregate(
         Sliding(Delta("t", 10**6), every=Count(7)), n=agg.sum("t"), partial="emit"
     )
@@ -295,7 +302,7 @@ def test_a_window_with_a_summarizer_shows_whole_tuples_to_its_users():
         Sliding(Count(2), every=Delta("x", 1)), summarizer=summarizers.sum("x")
     )
     window.insert_batch(KEYED)
-    assert window._ahead
+    assert window.state.ahead
     assert list(window[None]) == [{"k": "a", "x": 2}, {"k": "a", "x": 3}]
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators import (
+from windowlib import Count, Operator, SchemaError, Sliding, Tumbling
+from windowlib.operators import (
     Aggregate,
     Barrier,
     Batch,
@@ -26,9 +27,8 @@ from operators import (
     Union,
     agg,
 )
-from windowlib import Count, Operator, SchemaError, Sliding, Tumbling
-from windowlib.ddl import KNOWN, schema_of
-from windowlib.dicts import rows_of
+from windowlib.runtime.schema_text import KNOWN, schema_of
+from windowlib.window.arrow import rows_of
 
 TRADES = pa.schema(
     {

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators import Sort, asc, col, desc
-from operators.expressions import RowExpr
-from tests.columnar.batching import Fed, compared
+from tests.columnar.batch_runs import Fed, compared
+from tests.helpers.examples import examples
 from windowlib import (
     Count,
     Delta,
@@ -27,9 +26,11 @@ from windowlib import (
     Tumbling,
     TupleCount,
 )
-from windowlib.columnar import host
-from windowlib.columnar.columns import Column
-from windowlib.columnar.sorting import sort_key, within
+from windowlib.columnar import handover
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.sorting import sort_key, within
+from windowlib.operators import Sort, asc, col, desc
+from windowlib.operators.expressions import RowExpr
 
 NAN = math.nan
 DAY = dt.datetime(2024, 3, 1)
@@ -37,7 +38,7 @@ DAY = dt.datetime(2024, 3, 1)
 
 @pytest.fixture(autouse=True)
 def all_batches_are_worth_it(monkeypatch):
-    monkeypatch.setattr(host, "WORTH", 1)
+    monkeypatch.setattr(handover, "WORTH", 1)
 
 
 # -- random streams --------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ def rising(steps, seed):
         yield what, table.set_column(index, "ts", pa.array(ts, pa.int64()))
 
 
-@settings(deadline=None, max_examples=250)
+@settings(max_examples=examples(250))
 @given(sorts(), STEPS, st.integers(0, 99))
 def test_batches_come_out_as_rows_do(op, steps, seed):
     fed = compared(op, rising(steps, seed))
@@ -122,7 +123,7 @@ def test_batches_come_out_as_rows_do(op, steps, seed):
         assert fed.given == fed.took
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(sorts(), st.lists(tables(), min_size=1, max_size=4), st.integers(0, 99))
 def test_process_batch_gives_the_rows_as_columns_of_the_input(op, found, seed):
     rows, running = Fed(op, batches=False), op.open()
@@ -136,13 +137,13 @@ def test_process_batch_gives_the_rows_as_columns_of_the_input(op, found, seed):
             assert running._live[0]._ahead
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 @given(sorts(), STEPS)
 def test_values_that_go_back_are_left_to_rows(op, steps):
     compared(op, steps)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(tables(), st.sampled_from(list(VALUES)), st.booleans(), st.booleans())
 def test_a_sort_key_ascends_as_the_order_says(table, name, descending, first):
     column = Column.of(table.column(name))
@@ -157,7 +158,7 @@ def test_a_sort_key_ascends_as_the_order_says(table, name, descending, first):
             assert (order.place(row) < order.place(other)) == bool(keys[i] < keys[j])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=9), max_size=12),
     st.sampled_from([None, 1, 4]),
@@ -198,7 +199,7 @@ def table(**columns):
 
 
 def test_large_batches_in_slices(monkeypatch):
-    monkeypatch.setattr(host, "SLICE", 100)
+    monkeypatch.setattr(handover, "SLICE", 100)
     rng = np.random.default_rng(5)
     steps = [
         ("batch", table(k=rng.integers(0, 9, 1000), x=rng.integers(0, 50, 1000))) for _ in range(3)
@@ -236,7 +237,7 @@ def test_ticks_inside_of_a_batch(monkeypatch):
     rows = table(x=np.arange(3000) % 7, at=np.arange(3000) / 100)
     outs = []
     for worth in (1, 10**9):
-        monkeypatch.setattr(host, "WORTH", worth)
+        monkeypatch.setattr(handover, "WORTH", worth)
         fed = Fed(op, batches=True)
         fed.running.insert_batch(rows, times="at")
         assert fed.ahead == (worth == 1)

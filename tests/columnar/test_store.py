@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowlib.columnar import store
-from windowlib.columnar.columns import Column
-from windowlib.columnar.store import Store
+from tests.helpers.examples import examples
+from windowlib.columnar.arrays import kept_rows
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.kept_rows import RowStore
 
 PARTITIONS = 3
 TYPES = [pa.int64(), pa.string()]
@@ -20,7 +21,7 @@ TYPES = [pa.int64(), pa.string()]
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Garbage is removed often."""
-    monkeypatch.setattr(store, "ROOM", 4)
+    monkeypatch.setattr(kept_rows, "ROOM", 4)
 
 
 def columns(rows: list[Any]) -> list[Column]:
@@ -51,11 +52,11 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(steps)
 def test_partitions_have_the_rows_that_were_put_last(steps):
     held: dict[int, list[Any]] = {i: [] for i in range(PARTITIONS)}
-    mine = Store(columns([]))
+    mine = RowStore(columns([]))
     mine.grow(PARTITIONS)
     for what, new, partitions, newest in steps:
         ids = np.array(partitions)
@@ -83,7 +84,7 @@ def test_partitions_have_the_rows_that_were_put_last(steps):
 
 
 def test_garbage_does_not_grow_without_end():
-    mine, ids = Store(columns([])), np.array([0])
+    mine, ids = RowStore(columns([])), np.array([0])
     mine.grow(1)
     for number in range(100):
         _, first = mine.lay(columns([number] * 10))

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.columnar.engines import engine  # noqa: F401 - a fixture for all tests here
-from windowlib.columnar import pairs, reduce
-from windowlib.columnar.primitives import add_pairs, largest, smallest, sums, two_sums
+from tests.columnar.with_each_engine import engine  # noqa: F401 - a fixture for all tests here
+from tests.helpers.examples import examples
+from windowlib.columnar.primitives import add_pairs, largest, reductions, smallest, sums, two_sums
 
-thorough = settings(max_examples=80, deadline=None)
+thorough = settings(max_examples=examples(80))
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
 # The same extents by each of the ways there are with numpy, and with numba each extent on its own
@@ -38,9 +38,9 @@ def by(way):
     """Compute in this way, whatever it costs."""
     with ExitStack() as changes:
         for name, value in WAYS[way].items():
-            changes.enter_context(patch.object(reduce, name, value))
+            changes.enter_context(patch.object(reductions, name, value))
         if find_spec("numba") and way != "as it is":
-            speed = import_module("windowlib.columnar.speed")
+            speed = import_module("windowlib.columnar.primitives.compiled")
             for name, value in (ALONE if way == "pairs of slots" else TOGETHER).items():
                 changes.enter_context(patch.object(speed, name, value))
         yield
@@ -50,8 +50,8 @@ def extents(size):
     """Extents of `size` values in any order, or ascending, of any or of one length."""
 
     def within(drawn):
-        pairs, form, length = drawn
-        found = [(min(a, b), max(a, b)) for a, b in pairs]
+        reductions, form, length = drawn
+        found = [(min(a, b), max(a, b)) for a, b in reductions]
         if form == "even":
             found = [(a, a + length) for a, _ in found if a + length <= size]
         if form == "ascending":
@@ -64,8 +64,8 @@ def extents(size):
 
     place = st.integers(0, size)
     forms = st.sampled_from(["any", "even", "ascending", "tiles"])
-    pairs = st.lists(st.tuples(place, place), max_size=40)
-    return st.tuples(pairs, forms, place).map(within)
+    reductions = st.lists(st.tuples(place, place), max_size=40)
+    return st.tuples(reductions, forms, place).map(within)
 
 
 @st.composite
@@ -322,7 +322,7 @@ def test_low_parts_keep_their_digits_where_high_parts_cancel():
 
 
 def test_pairs_are_added_in_blocks():
-    size = 2 * pairs.BLOCK + 1
+    size = 2 * reductions.BLOCK + 1
     ones, small = np.full(size, 1e16), np.arange(size, dtype=float)
     high, low = add_pairs(ones, np.zeros(size), small, np.zeros(size))
     assert (small % 2 == low % 2).all()

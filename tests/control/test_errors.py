@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import windowlib
-from tests.raising import raises_in, unreached
+from tests.helpers.raise_sites import raises_in, unreached
 from windowlib import FarmError, WindowlibError
 from windowlib.control import *  # noqa: F403
 from windowlib.control import WindowFeedback, WindowTask

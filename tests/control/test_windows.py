@@ -1,4 +1,4 @@
-"""Who merges which window: in turn, or whoever is free."""
+"""Who merges which window: in turn, or the first worker that is free."""
 # ruff: noqa: SIM300 - asserts read expected first
 
 import random

@@ -3,7 +3,6 @@
 
 import pytest
 
-from operators import Aggregate, Dedup, Filter, Join, agg
 from windowlib import (
     Count,
     Delta,
@@ -16,7 +15,6 @@ from windowlib import (
     Tumbling,
 )
 from windowlib.farms.choice import PATTERNS, best, choose, unsafe
-from windowlib.farms.functions import KINDS, Function
 from windowlib.farms.models import (
     CountOrTime,
     CountWindows,
@@ -31,8 +29,10 @@ from windowlib.farms.models import (
     Triggered,
     WindowModel,
 )
+from windowlib.farms.window_function import KINDS, WindowFunction
+from windowlib.operators import Aggregate, Dedup, Filter, Join, agg
 
-ASSOCIATIVE, INCREMENTAL, NEITHER = map(Function, KINDS)
+ASSOCIATIVE, INCREMENTAL, NEITHER = map(WindowFunction, KINDS)
 OVERLAPPING: list[WindowModel] = [CountWindows(18, 5), TimeWindows(4, 2)]
 ONE_TUPLE: list[WindowModel] = [CountWindows(18, 1)]
 APART: list[WindowModel] = [

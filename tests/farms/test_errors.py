@@ -2,7 +2,10 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 import ast
+import os
 import re
+import threading  # noqa: F401 - named in the table
+import time
 from datetime import timedelta  # noqa: F401 - named in the table
 from pathlib import Path
 
@@ -10,10 +13,10 @@ import numpy as np  # noqa: F401 - named in the table
 import pytest
 
 import windowlib
-from operators import Aggregate, agg
-from tests.raising import raises_in, unreached
+from tests.helpers.raise_sites import raises_in, unreached
 from windowlib import (
     Count,
+    Event,  # noqa: F401 - named in the table
     Operator,
     OperatorModel,
     Sliding,
@@ -24,11 +27,14 @@ from windowlib import (
 from windowlib.control import PaneRoundRobin  # noqa: F401 - named in the table
 from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm  # noqa: F401
 from windowlib.farms.choice import choose  # noqa: F401 - named in the table
-from windowlib.farms.functions import Function  # noqa: F401 - named in the table
-from windowlib.farms.mapping import RoundRobin  # noqa: F401 - named in the table
 from windowlib.farms.models import *  # noqa: F403
-from windowlib.farms.pool import Died, _pickled  # noqa: F401
-from windowlib.farms.schedule import scheduler  # noqa: F401
+from windowlib.farms.pool import ProcessPool, WorkerDeath, dumped  # noqa: F401
+from windowlib.farms.round_robin import RoundRobin  # noqa: F401 - named in the table
+from windowlib.farms.running_farm import worker_count  # noqa: F401 - named in the table
+from windowlib.farms.scheduler import scheduler  # noqa: F401
+from windowlib.farms.virtual import VirtualPool
+from windowlib.farms.window_function import WindowFunction  # noqa: F401 - named in the table
+from windowlib.operators import Aggregate, agg
 
 PACKAGE = Path(windowlib.__file__).parent / "farms"
 REPR = "0x..."
@@ -44,7 +50,6 @@ POINT = (
 )
 LENGTH = "a length is more than zero. Use 1, for example."
 WHOLE = "tuples and windows are counted. Use a whole number."
-BACK = "and its windows go by the order of the values. Sort them first."
 
 
 class Bare(Operator):
@@ -57,17 +62,55 @@ class Bare(Operator):
 class Dying:
     """Workers that die of everything."""
 
-    def __init__(self, workers, job):
+    def __init__(self, workers, setup):
         pass
 
     def send(self, *_):
         pass
 
     def wait(self, *, block):
-        yield Died(0, -9)
+        yield WorkerDeath(0, -9)
 
     def close(self):
         pass
+
+
+class Sample(Operator):
+    """Keeps something beside its window."""
+
+    model = OperatorModel(windows=[Tumbling])
+
+    def splits_by(self, port):
+        return ("k",)
+
+    def snapshot(self):
+        return 7
+
+
+sampled = Sample(Tumbling(Count(9), by="k"))
+
+
+def resized(farm_):
+    """A farm gets a third worker."""
+    with farm_.running(pool=lambda n, setup: VirtualPool(n, setup, cost=lambda *_: 1.0)) as run:
+        run.resize(3)
+
+
+class Exits:
+    """Ends the process that reads it."""
+
+    def __reduce__(self):
+        return os._exit, (3,)
+
+
+def never_started():
+    """A pool whose worker cannot read what it is told."""
+    pool = ProcessPool(1, Exits())
+    try:
+        while not pool.ready:
+            time.sleep(0.01)
+    finally:
+        pool.close()
 
 
 def inserted(row, pool=Dying):
@@ -125,8 +168,8 @@ CASES = [
     ("PaneFarm(ten, parts=0)", "PaneFarm(parts=0): not a number of parts. Use 1 or more."),
     (
         "PaneFarm(ten, parts=PaneRoundRobin)",
-        "PaneFarm(parts=<class 'windowlib.control.panes.PaneRoundRobin'>): PaneRoundRobin has no "
-        "threshold to cut slices at. Use a number, Adaptive or AdaptivePid.",
+        "PaneFarm(parts=<class 'windowlib.control.pane_policies.PaneRoundRobin'>): PaneRoundRobin "
+        "has no threshold to cut slices at. Use a number, Adaptive or AdaptivePid.",
     ),
     (
         'KeyFarm(keyed, order="all")',
@@ -150,10 +193,25 @@ CASES = [
         "data type). Give the values of a column one type, or use the operator itself.",
     ),
     (
-        "_pickled(lambda: 0)",
-        "farm(...): the operator cannot be sent to workers (Can't pickle <function <lambda> at "
-        f"{REPR}>: attribute lookup <lambda> on tests.farms.test_errors failed). Define its "
-        "functions in a module, or install pyspark, which can send those of a script.",
+        "dumped(threading.Lock())",
+        "farm(...): the operator cannot be sent to workers (cannot pickle '_thread.lock' "
+        "object). Leave out what belongs to this process alone, such as open files and locks, or "
+        "make it in on_open.",
+    ),
+    (
+        'WindowFarm(high, when="never")',
+        'WindowFarm(when=\'never\'): no such time. Use "auto" or "always".',
+    ),
+    ("worker_count('resize', 0)", "resize(workers=0): not a number of workers. Use 1 or more."),
+    (
+        "resized(KeyFarm(sampled, workers=2))",
+        "resize(workers=3): Sample keeps more than its windows, and that of one key cannot be told "
+        "apart. Open a farm of 3 workers.",
+    ),
+    (
+        "never_started()",
+        "farm(...): a worker process ended before it could take a task; what it wrote says why. "
+        "Look for modules that the operator needs and workers cannot import.",
     ),
     (
         "high.then(WindowFarm(rows))",
@@ -173,10 +231,6 @@ CASES = [
     ("CountWindows(4, 2, lowest=0.5)", f"CountWindows(lowest=0.5): {WHOLE}"),
     ("SlideByTuple(4, 1.5)", f"SlideByTuple(slide=Fraction(3, 2)): {WHOLE}"),
     (
-        "SessionWindows(3).mapped([0, 5, 4])",
-        f"SessionWindows.mapped(values): value 2 goes back from 5 to 4, {BACK}",
-    ),
-    (
         "model_of(5)",
         "model_of(5): not a window. Pass a specification, such as Sliding(Count(100), "
         "every=Count(10)).",
@@ -187,7 +241,13 @@ CASES = [
         "or is never processed, so there are no windows to give away. Use Count(1) or more.",
     ),
     (
-        'Function("linear")',
+        'model_of(Tumbling(Event("ts", 5)))',
+        "model_of(Tumbling(Event('ts', 5))): windows of event time are not given away, because one "
+        "watermark closes them all. Run the operator by itself, or split its keys with "
+        'Watermark(..., scope="key").',
+    ),
+    (
+        'WindowFunction("linear")',
         "function_kind='linear': no kind of function. Use associative, incremental, neither.",
     ),
     ("RoundRobin(0)", "RoundRobin(workers=0): not a number of workers. Use 1 or more."),

@@ -1,14 +1,13 @@
 """What an operator's function allows, and what its rows depend on."""
 # ruff: noqa: SIM300 - asserts read expected first
 
-import inspect
-
 import pytest
 
-from operators import Aggregate, Batch, Dedup, Sort, agg
-from operators.making import Agg
 from windowlib import Count, Delta, Operator, OperatorModel, PartitionAge, Sliding, Tumbling
-from windowlib.farms.functions import Function, fold_kind, function_of, kind_of
+from windowlib.farms.window_function import WindowFunction, fold_kind, function_of, kind_of
+from windowlib.operators import Aggregate, Batch, Dedup, Sort, agg
+from windowlib.operators.functions.call import Agg
+from windowlib.operators.functions.event_time import OF_EVENT_TIME
 
 TEN = Tumbling(Count(10))
 
@@ -38,12 +37,8 @@ def made(name):
     return getattr(agg, name)(*ARGUMENTS.get(name, ("x",)), **OPTIONS.get(name, {}))
 
 
-FUNCTIONS = [
-    name
-    for name, each in vars(agg).items()
-    if inspect.isfunction(each) and each.__module__ == agg.__name__ and not name.startswith("_")
-]
-PLAIN = [name for name in FUNCTIONS if name not in OF_GROUPS | {"custom"}]
+OF_WINDOWS = {function.name for function in OF_EVENT_TIME}  # farms refuse windows of event time
+PLAIN = [name for name in agg.__all__ if name not in OF_GROUPS | OF_WINDOWS | {"custom"}]
 
 
 def adds(**more):
@@ -65,8 +60,7 @@ def test_there_are_functions_to_look_at():
 def test_what_is_called_associative_has_a_merge_that_takes_parts_in_any_grouping(name):
     recipe = made(name).recipe
     assert recipe is not None
-    assert recipe.make is not None
-    fold = recipe.make(**dict(recipe.options))
+    fold = recipe.fold(short=False)
     assert fold.mergeable
     wide = name in ("weighted_mean", "cov", "corr") or "by" in OPTIONS.get(name, {})
     rows = [(3, 1), (1, 2), (4, 1), (1, 5), (5, 2), (9, 6)]
@@ -112,12 +106,11 @@ def test_a_function_says_whether_parts_may_be_merged_in_any_order():
 def test_a_fold_knows_its_kind():
     recipe = agg.collect("x").recipe
     assert recipe is not None
-    assert recipe.make is not None
-    assert "neither" == fold_kind(recipe.make())
+    assert "neither" == fold_kind(recipe.fold(short=False))
     assert isinstance(agg.collect("x"), Agg)
 
 
-# -- operators of one's own --
+# -- operators of users --
 
 
 class Spread(Operator):
@@ -166,7 +159,7 @@ def test_a_subclass_that_changes_the_work_is_a_class_of_which_nothing_is_known()
 
 
 def test_a_kind_is_one_of_three():
-    assert "neither" == Function("neither").kind
+    assert "neither" == WindowFunction("neither").kind
 
 
 # -- beside the window --

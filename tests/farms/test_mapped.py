@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from operators import Aggregate, agg
-from tests.farms import brute
-from tests.farms.brute import members
+from tests.farms import window_oracle as brute
+from tests.farms.model_oracle import Extents, mapped
+from tests.farms.window_oracle import members
 from windowlib import Count, Delta, Punct, Sliding, Time, Tumbling, advance, punct, replay
 from windowlib.farms.models import (
     CountOrTime,
     CountWindows,
     DeltaTumbling,
     DeltaWindows,
-    Extents,
     LandmarkWindows,
     PunctuationWindows,
     SessionWindows,
@@ -27,6 +26,7 @@ from windowlib.farms.models import (
     Triggered,
     model_of,
 )
+from windowlib.operators import Aggregate, agg
 
 SEEDS = pytest.mark.parametrize("seed", range(60))
 
@@ -47,7 +47,7 @@ def test_slide_by_tuple_takes_what_is_not_too_old_for_the_trigger(seed):
     size = rng.randint(1, 9) if seed % 3 else rng.uniform(0.1, 9)
     for closed in (False, True):
         model = SlideByTuple(size, slide, closed=closed)
-        assert brute.by_tuple(times, size, slide, closed) == members(model.mapped(times))
+        assert brute.by_tuple(times, size, slide, closed) == members(mapped(model, times))
 
 
 @SEEDS
@@ -56,11 +56,11 @@ def test_slide_by_time_takes_the_last_tuples_before_the_tick(seed):
     times, size = stream(rng, seed % 2 == 0, -20), rng.randint(1, 5)
     slide, phase, until = rng.randint(1, 6), rng.randint(-3, 3), rng.randint(20, 30)
     truth = brute.by_time(times, size, slide, phase, until)
-    assert truth == members(SlideByTime(size, slide, phase).mapped(times, until))
+    assert truth == members(mapped(SlideByTime(size, slide, phase), times, until))
     full = [(w, held) for w, held in truth if len(held) == size]
-    assert full == members(SlideByTime(size, slide, phase, partial=False).mapped(times, until))
+    assert full == members(mapped(SlideByTime(size, slide, phase, partial=False), times, until))
     fresh = [each for k, each in enumerate(truth) if not k or each[1] != truth[k - 1][1]]
-    once = SlideByTime(size, slide, phase, repeat=False).mapped(times, until)
+    once = mapped(SlideByTime(size, slide, phase, repeat=False), times, until)
     assert fresh == members(once)
 
 
@@ -70,17 +70,17 @@ def test_delta_windows_hold_what_the_tuple_before_the_trigger_left(seed):
     values = stream(rng, seed % 2 == 0)
     size, slide = rng.choice([(rng.randint(1, 9), rng.randint(0, 4)), (1.1, 0.3)])
     truth = brute.by_delta(values, size, slide)
-    assert truth == members(DeltaWindows(size, slide).mapped(values))
+    assert truth == members(mapped(DeltaWindows(size, slide), values))
 
 
 @SEEDS
 def test_tumbling_delta_windows_and_sessions_are_runs(seed):
     rng = random.Random(seed)
     values, limit = stream(rng, seed % 2 == 0, -20), rng.randint(1, 6)
-    found = DeltaTumbling(limit).mapped(values)
+    found = mapped(DeltaTumbling(limit), values)
     assert brute.tumbling_delta(values, limit) == members(found)
     assert max(len(found) - 1, 0) == found.closed
-    assert brute.sessions(values, limit) == members(SessionWindows(limit).mapped(values))
+    assert brute.sessions(values, limit) == members(mapped(SessionWindows(limit), values))
 
 
 @SEEDS
@@ -93,7 +93,7 @@ def test_landmark_windows_hold_all_from_the_start(seed):
         for w in range(30)
         if start + (w + 1) * slide <= 25
     ]
-    assert held == members(model.mapped(values, until=25))
+    assert held == members(mapped(model, values, until=25))
     for x in values:
         inside = [w for w in range(9) if model.extent(w)[0] <= x < model.extent(w)[1]]
         firsts = [w for w, _ in zip(model.windows(x), range(1), strict=False)]
@@ -105,20 +105,20 @@ def test_rounding_does_not_decide_which_tuple_is_too_old():
     # 0.3 - 0.2 is less than 0.1 as floats, and 0.2 + 0.1 is more than 0.3.
     values = [0.1, 0.2, 0.3, 0.4]
     for size in (0.1, 0.2, 0.30000000000000004):
-        assert brute.by_tuple(values, size, 1) == members(SlideByTuple(size, 1).mapped(values))
-        assert brute.tumbling_delta(values, size) == members(DeltaTumbling(size).mapped(values))
+        assert brute.by_tuple(values, size, 1) == members(mapped(SlideByTuple(size, 1), values))
+        assert brute.tumbling_delta(values, size) == members(mapped(DeltaTumbling(size), values))
         assert brute.by_delta(values, size, size) == members(
-            DeltaWindows(size, size).mapped(values)
+            mapped(DeltaWindows(size, size), values)
         )
 
 
 def test_values_may_be_instants():
     times = np.array([0, 4, 9, 30], dtype="datetime64[s]")
     ten = timedelta(seconds=10)
-    assert [(0, 0, 3), (1, 3, 4)] == list(DeltaTumbling(ten).mapped(times))
+    assert [(0, 0, 3), (1, 3, 4)] == list(mapped(DeltaTumbling(ten), times))
     for values in (times, times.tolist()):
         for partial in (True, False):
-            found = DeltaWindows(ten, ten, partial=partial).mapped(values)
+            found = mapped(DeltaWindows(ten, ten, partial=partial), values)
             assert [(0, 0, 3)] == list(found)
 
 
@@ -127,29 +127,29 @@ def test_values_may_be_instants():
 
 def test_slide_by_tuple_by_hand():
     #  0 1 | 6 7 | 20 21      triggers at 1, 7 and 21
-    found = SlideByTuple(5, 2).mapped([0, 1, 6, 7, 20, 21])
+    found = mapped(SlideByTuple(5, 2), [0, 1, 6, 7, 20, 21])
     assert [(0, [0, 1]), (1, [2, 3]), (2, [4, 5])] == members(found)
     assert [0, 0, 1, 1, 2, 2] == [found.first(i) for i in range(6)]
 
 
 def test_slide_by_tuple_may_lose_a_tuple():
-    found = SlideByTuple(5, 2).mapped([0, 1, 6, 20])
+    found = mapped(SlideByTuple(5, 2), [0, 1, 6, 20])
     assert [(0, [0, 1]), (1, [3])] == members(found)
     assert (None, None) == (found.first(2), found.last(2))
 
 
 def test_a_trigger_whose_own_window_is_its_only_one_is_in_it():
-    found = SlideByTuple(5, 2).mapped([0, 1, 6, 20])
+    found = mapped(SlideByTuple(5, 2), [0, 1, 6, 20])
     assert (1, 1) == (found.first(3), found.last(3))
 
 
 def test_tuples_that_come_after_the_trigger_at_the_same_instant_are_not_in_its_window():
-    assert [(0, [0, 1])] == members(SlideByTuple(5, 2).mapped([3, 3, 3]))
+    assert [(0, [0, 1])] == members(mapped(SlideByTuple(5, 2), [3, 3, 3]))
 
 
 def test_a_delta_window_holds_tuples_that_are_far_from_its_trigger():
     # Measured from the trigger, 10, none of them would be recent.
-    assert (1, [0, 1, 2, 3]) == members(DeltaWindows(5, 2).mapped([0, 1, 2, 3, 10]))[-1]
+    assert (1, [0, 1, 2, 3]) == members(mapped(DeltaWindows(5, 2), [0, 1, 2, 3, 10]))[-1]
 
 
 def test_delta_windows_over_a_counter_are_count_windows():
@@ -158,7 +158,7 @@ def test_delta_windows_over_a_counter_are_count_windows():
         for slide in range(1, 7):
             ids = list(range(30))
             count = model_of(Sliding(Count(size), every=Count(slide)))
-            found = DeltaWindows(size - 1, slide - 1, partial=False).mapped(ids)
+            found = mapped(DeltaWindows(size - 1, slide - 1, partial=False), ids)
             assert isinstance(count, CountWindows)
             ended = [count.extent(w) for w in range(30)]
             known = [(lo, hi) for lo, hi in ended if hi < 30]
@@ -193,15 +193,15 @@ def known(model: Any, spec, times, values):
         windows = [w for w in range(model.lowest or 0, 80) if model.extent(w)[1] <= end]
         return [[i for i, x in enumerate(points) if w in model.windows(x)] for w in windows]
     if isinstance(model, SlideByTime):
-        found = model.mapped(times, until=END)
+        found = mapped(model, times, until=END)
     elif isinstance(model, CountOrTime):
-        found = model.mapped(times)
+        found = mapped(model, times)
     elif isinstance(model, Triggered) and model.trigger == "time":
-        found = model.mapped(axis[model.evict], triggers=times, until=END)
+        found = mapped(model, axis[model.evict], triggers=times, until=END)
     elif isinstance(model, Triggered):
-        found = model.mapped(axis[model.evict], triggers=values)
+        found = mapped(model, axis[model.evict], triggers=values)
     else:
-        found = model.mapped(axis[spec.evict.kind])
+        found = mapped(model, axis[spec.evict.kind])
     held = [held for _, held in members(found)]
     return held[: found.closed] if isinstance(model, DeltaTumbling) else held
 
@@ -243,11 +243,11 @@ def test_punctuations_end_the_windows_that_their_model_says():
     truth = [row["held"] for row in replay(Aggregate(spec, held=agg.collect("i")), rows)]
     model = model_of(spec)
     assert isinstance(model, PunctuationWindows)
-    found = model.mapped(4, [2, 2, 3])
+    found = mapped(model, 4, [2, 2, 3])
     assert truth == [held for _, held in members(found) if held]
     assert [[0, 1], [], [2], [3]] == [held for _, held in members(found)]
     assert 3 == found.closed
-    assert 3 == model.mapped(3, [2, 2, 3]).closed == len(model.mapped(3, [2, 2, 3]))
+    assert 3 == mapped(model, 3, [2, 2, 3]).closed == len(mapped(model, 3, [2, 2, 3]))
 
 
 # -- what a model says of itself --
@@ -280,31 +280,31 @@ def test_the_context_of_a_model_is_what_later_tuples_change():
     times = [0, 1, 3, 7, 8, 9, 15, 16]
     for model in (SessionWindows(2), DeltaTumbling(4), CountOrTime(3, 4)):
         for n in range(1, 8):
-            early, late = model.mapped(times[:n]), model.mapped(times)
+            early, late = mapped(model, times[:n]), mapped(model, times)
             assert [early.windows(i) for i in range(n)] == [late.windows(i) for i in range(n)]
-    ahead = [SlideByTuple(6, 2).mapped(times[:n]).windows(1) for n in (2, 4, 8)]
+    ahead = [mapped(SlideByTuple(6, 2), times[:n]).windows(1) for n in (2, 4, 8)]
     assert [[0], [0], [0]] == ahead
     assert [[], [0, 1], [0, 1]] == [
-        SlideByTuple(8, 2).mapped(times[:n]).windows(0) for n in (1, 4, 8)
+        mapped(SlideByTuple(8, 2), times[:n]).windows(0) for n in (1, 4, 8)
     ]
 
 
 @pytest.mark.parametrize("model", [SessionWindows(2), DeltaTumbling(2), CountOrTime(2, 2)])
 def test_no_tuples_have_no_windows(model):
-    found = model.mapped([])
+    found = mapped(model, [])
     assert (0, 0, []) == (len(found), found.closed, list(found))
 
 
 def test_the_last_window_is_open_unless_it_is_full():
-    assert (2, 1) == (len(found := CountOrTime(3, 50).mapped(range(5))), found.closed)
-    assert (2, 2) == (len(found := CountOrTime(3, 50).mapped(range(6))), found.closed)
+    assert (2, 1) == (len(found := mapped(CountOrTime(3, 50), range(5))), found.closed)
+    assert (2, 2) == (len(found := mapped(CountOrTime(3, 50), range(6))), found.closed)
 
 
 # -- extents --
 
 
 def test_extents_list_every_tuple_of_every_window():
-    found = SlideByTuple(5, 2, closed=True).mapped([0, 1, 3, 4, 5, 6])
+    found = mapped(SlideByTuple(5, 2, closed=True), [0, 1, 3, 4, 5, 6])
     tuples, windows = found.assigned()
     truth = [(i, w) for w, held in members(found) for i in held]
     assert truth == list(zip(tuples.tolist(), windows.tolist(), strict=True))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.farms import brute
-from windowlib.farms.models import CountWindows, Regular, TimeWindows, spl_lowest, spl_phase
+from tests.farms import window_oracle as brute
+from windowlib.farms.models import CountWindows, RegularWindows, TimeWindows, spl_lowest, spl_phase
 
 SIZES, SLIDES, POINTS = range(1, 13), range(1, 16), range(60)
 
@@ -259,5 +259,5 @@ def test_models_are_values():
     assert {model: 1}[CountWindows(5, 2, 1, 0)] == 1
     others: list[Any] = [TimeWindows(5, 2, 1, 0), CountWindows(5, 2)]
     assert model not in others
-    assert isinstance(model, Regular)
+    assert isinstance(model, RegularWindows)
     assert "free" == model.context

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators import Aggregate, agg
 from windowlib import Count, Sliding, Tumbling
 from windowlib.errors import PartitionError
 from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition
-from windowlib.farms.placing import Placement
+from windowlib.farms.key_farm import KeyPlacement
 from windowlib.farms.virtual import VirtualPool
+from windowlib.operators import Aggregate, agg
 
 KEYS = st.one_of(st.integers(-3, 3), st.sampled_from([0.0, -0.0, 1.0, 2.5, float("nan"), None]))
 
@@ -40,12 +40,12 @@ BATCHES = st.lists(
 
 @given(BATCHES, st.integers(1, 5), st.integers(0, 8))
 def test_a_key_keeps_its_worker_in_all_batches_inputs_and_types(batches, workers, restart):
-    placement = Placement([("a",), ("b",)], workers)
+    placement = KeyPlacement([("a",), ("b",)], workers)
     seen: dict[Any, int] = {}
     for place, (port, kind, keys) in enumerate(batches):
         if place == restart:
             state = pickle.loads(pickle.dumps(placement.dump()))
-            placement = Placement([("a",), ("b",)], workers)
+            placement = KeyPlacement([("a",), ("b",)], workers)
             placement.load(state)
         batch = batch_of("ab"[port], keys, kind)
         found = placement.owners(batch, port).tolist()
@@ -57,7 +57,7 @@ def test_a_key_keeps_its_worker_in_all_batches_inputs_and_types(batches, workers
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=200), st.integers(1, 6))
 def test_new_keys_are_spread_as_evenly_as_their_sizes_allow(keys, workers):
-    owners = Placement([("k",)], workers).owners(pa.record_batch({"k": keys}), 0)
+    owners = KeyPlacement([("k",)], workers).owners(pa.record_batch({"k": keys}), 0)
     sizes = sorted(Counter(keys).values(), reverse=True)
     two = sum(sizes[workers - 1 : workers + 1]) if len(sizes) > workers else 0
     best = max(-(-len(keys) // workers), sizes[0], two)  # nobody can do better than these
@@ -67,25 +67,25 @@ def test_new_keys_are_spread_as_evenly_as_their_sizes_allow(keys, workers):
 
 def test_a_heavy_key_has_a_worker_to_itself():
     keys = ["heavy"] * 500 + [f"light {i % 150}" for i in range(1500)]
-    owners = Placement([("k",)], 4).owners(pa.record_batch({"k": keys}), 0)
+    owners = KeyPlacement([("k",)], 4).owners(pa.record_batch({"k": keys}), 0)
     assert {500} == set(Counter(owners.tolist()).values())
     assert owners[0] not in owners[500:]
 
 
 def test_a_later_key_goes_where_least_was_given():
-    placement = Placement([("k",)], 3)
+    placement = KeyPlacement([("k",)], 3)
     placement.owners(pa.record_batch({"k": ["a"] * 5 + ["b"] * 3 + ["c"] * 4}), 0)
     found = placement.owners(pa.record_batch({"k": ["a", "d"]}), 0).tolist()
     assert found == placement.owners(pa.record_batch({"k": ["a", "b"]}), 0).tolist()
 
 
 def test_rows_without_a_key_are_shared_out():
-    owners = Placement([()], 2).owners(pa.record_batch({"k": [1] * 4}), 0)
+    owners = KeyPlacement([()], 2).owners(pa.record_batch({"k": [1] * 4}), 0)
     assert owners.tolist() == [0, 0, 1, 1]
 
 
 def simulated(farm):
-    return farm.open(pool=lambda n, job: VirtualPool(n, job, cost=lambda *_: 1.0))
+    return farm.open(pool=lambda n, setup: VirtualPool(n, setup, cost=lambda *_: 1.0))
 
 
 FARMS = (KeyFarm, WindowFarm, PaneFarm, WindowPartition)

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from windowlib.farms.mapping import RoundRobin, key_shift
 from windowlib.farms.models import CountWindows, TimeWindows
+from windowlib.farms.round_robin import RoundRobin, key_shift
 
 MODELS = [
     model
@@ -175,7 +175,7 @@ KEYS = ["IBM", "", b"x", 7, -7, 2.5, None, ("a", 1), ("a", None), date(2026, 1, 
 def test_the_shift_of_a_key_is_the_same_in_every_process():
     code = (
         "from datetime import date\nfrom decimal import Decimal\n"
-        "from windowlib.farms.mapping import key_shift\n"
+        "from windowlib.farms.round_robin import key_shift\n"
         f"keys = {KEYS!r}\n".replace("datetime.date", "date")
         + "print([key_shift(key, 1000) for key in keys])"
     )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.farms.farming import (
+from tests.farms.farm_cases import (
     CASES,
     FARMS,
     OPERATORS,
@@ -19,6 +19,7 @@ from tests.farms.farming import (
     slowly,
     stream,
 )
+from tests.helpers.examples import examples
 from windowlib import advance, restart
 
 NAMES = [" / ".join([window, "by k" if by else "one", op, kind]) for window, by, op, kind in CASES]
@@ -55,7 +56,7 @@ def test_a_farm_sends_what_the_operator_sends(case):
 
 
 @given(st.sampled_from(CASES), st.integers(0, 10**6), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_whatever_the_workers_the_batches_and_the_scheduling(case, seed, data):
     scheduling = data.draw(st.sampled_from(["on-demand", "round-robin"]))
     batch = data.draw(st.integers(1, 4))
@@ -63,16 +64,16 @@ def test_whatever_the_workers_the_batches_and_the_scheduling(case, seed, data):
 
 
 @given(st.sampled_from(CASES), st.integers(0, 10**6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_however_little_is_kept(case, seed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windowlib.farms.windowed.ROOM", 4)
-        patch.setattr("windowlib.farms.keyed.SAVE", 3)
+        patch.setattr("windowlib.farms.window_farm.ROOM", 4)
+        patch.setattr("windowlib.farms.key_farm.SAVE", 3)
         check(case, seed, size=120)
 
 
 @given(st.sampled_from(CASES), st.integers(0, 10**6), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 def test_a_farm_that_is_saved_goes_on_where_it_was(case, seed, data):
     window, by, operator, kind = case
     op = operator_of(window, by, operator)

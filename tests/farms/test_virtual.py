@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators import Aggregate, agg
 from windowlib import Count, Operator, OperatorModel, Punct, Sliding, Time, Tumbling, replay
 from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition
 from windowlib.farms.virtual import VirtualPool, simulate
+from windowlib.operators import Aggregate, agg
 
 BATCH = pa.record_batch({"key": np.arange(60) % 3, "x": np.arange(60)})
 FARMS = (KeyFarm, WindowFarm, PaneFarm, WindowPartition)
@@ -152,7 +152,7 @@ def test_a_window_ends_where_its_last_part_is_made():
     op = total(Sliding(Count(8), every=Count(4)))
     arrivals = [(at, BATCH.slice(4 * at, 4)) for at in range(4)]
     found = simulate(PaneFarm(op, workers=2), arrivals, cost)
-    assert [("parts", 0)] + [("parts", 1)] * 3 == works
+    assert [("partials", 0)] + [("partials", 1)] * 3 == works
     assert [1.125, 2.125, 3.125] == [time for time, _, row in found.out if row is not None]
     assert list(replay(op, BATCH.to_pylist()[:16])) == found.rows
 
@@ -160,7 +160,7 @@ def test_a_window_ends_where_its_last_part_is_made():
 @pytest.mark.parametrize("rows", [4, 60])
 def test_a_window_that_fails_where_its_last_part_is_made_costs_no_other(rows):
     run = PaneFarm(Sums(Sliding(Count(8), every=Count(4))), workers=2).open(
-        pool=lambda workers, job: VirtualPool(workers, job, cost=second)
+        pool=lambda workers, setup: VirtualPool(workers, setup, cost=second)
     )
     out: list[dict[str, int]] = []
     run.connect(0, out.append)

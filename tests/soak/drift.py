@@ -1,6 +1,6 @@
 """Sums that slide over adversarial floats for very long, against math.fsum of the window.
 
-`python -m tests.soak.drift` does ten million slides; `tests/test_drift.py` does fewer.
+`python -m tests.soak.drift` does ten million slides; `tests/summaries/test_drift.py` does fewer.
 
 A compensated sum of n values is off by no more than a rounding of the result, plus n² ε² of the sum
 of magnitudes: for 1e16, 1, −1e16 that second part is nothing, while 1e300 is in the window it is
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from operators import Aggregate, agg
-from operators.expressions import Expr
 from windowlib import Count, Delta, Sliding, Time
+from windowlib.operators import Aggregate, agg
+from windowlib.operators.expressions import Expr
 
 NAN, INF, EPSILON = float("nan"), float("inf"), sys.float_info.epsilon
 TOLERANCE = 1e-9

@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.spark import job, killing
+from tests.spark import job
+from tests.spark import killed_job as killing
 
 
 def round_of(seed: int) -> int:

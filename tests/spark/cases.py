@@ -9,25 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from operators import (
-    Aggregate,
-    Barrier,
-    Batch,
-    Dedup,
-    Delay,
-    Filter,
-    Functor,
-    Join,
-    Lookup,
-    Pair,
-    Panes,
-    Punctor,
-    QuantileSlack,
-    Reorder,
-    Sort,
-    Split,
-    agg,
-)
 from windowlib import (
     Count,
     Delta,
@@ -41,6 +22,27 @@ from windowlib import (
     Time,
     Tumbling,
     TupleCount,
+)
+from windowlib.operators import (
+    Aggregate,
+    AsOf,
+    Barrier,
+    Batch,
+    Dedup,
+    Delay,
+    Filter,
+    Functor,
+    IntervalJoin,
+    Join,
+    Lookup,
+    Pair,
+    Panes,
+    Punctor,
+    QuantileSlack,
+    Reorder,
+    Sort,
+    Split,
+    agg,
 )
 
 SCHEMA = pa.schema(
@@ -266,6 +268,7 @@ ONE_INPUT: dict[str, Case] = {
         Punctor(on_change="j").then(Aggregate(Tumbling(Punct()), n=agg.count(), j=agg.last("j"))),
         key=None,
         orders=(None,),
+        attach={"order_by": None},
     ),
 }
 
@@ -281,13 +284,11 @@ LATE: dict[str, Case] = {
         Reorder("ts", slack=QuantileSlack(drop=0.1, recent=50), late="port", by="k").then(
             Aggregate(Tumbling(Delta("ts", 40), by="k", order_by=None), OUT, late="error")
         ),
-        orders=(None,),
     ),
     "panes": Case(
         Panes("ts", size=40, every=20, slack=30, start="from", by="k").then(
             Aggregate(Tumbling(Punct(), by="k"), OUT)
         ),
-        orders=(None,),
     ),
 }
 
@@ -309,6 +310,18 @@ TWO_INPUTS: dict[str, Case] = {
     "one-sided": Case(pairs(Sliding(Count(0), **BY), on="k", partition_by="k", how="left"), **TWO),
     "band": Case(pairs(RECENT, RECENT, on="k", within=Delta("ts", 5)), key=None, **TWO),
     "lookup": Case(Lookup(on="k"), orders=(None, None)),
+    # In one bucket, so that the watermarks are those of the whole inputs.
+    "as of": Case(AsOf("ts", on="k", slack=9), attach={"buckets": 1}, **TWO),
+    "as of, forward": Case(
+        AsOf("ts", on="k", direction="forward", tolerance=20, how="inner", late="port"),
+        attach={"buckets": 1},
+        **TWO,
+    ),
+    "interval": Case(
+        IntervalJoin("ts", before=9, after=5, on="k", how="left", unmatched="port"),
+        attach={"buckets": 1},
+        **TWO,
+    ),
     "pair": Case(Pair(on="k"), orders=(None, None)),
     "barrier": Case(Barrier(on="k"), orders=(None, None)),
     "graph": Case(

@@ -25,6 +25,9 @@ def spark(tmp_path_factory):
         spark__sql__streaming__metricsEnabled="false",
         spark__sql__adaptive__enabled="false",
         spark__sql__files__minPartitionNum=1,
+        # A machine with other work to do starts a Python worker slowly.
+        spark__python__authenticate__socketTimeout="300s",
+        spark__network__timeout="600s",
         spark__sql__warehouse__dir=tmp_path_factory.mktemp("warehouse"),
     )
     found.sparkContext.setLogLevel("OFF")

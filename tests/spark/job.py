@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from operators import Aggregate, Join, agg
 from windowlib import Count, Operator, OperatorModel, Sliding, Tumbling
 from windowlib.farms import Farm, WindowFarm
+from windowlib.operators import Aggregate, Join, agg
 
 KEYS = "abcdefg"
 FILES = 6

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from tests.spark import job, killing
+import pytest
+
+from tests.spark import job
+from tests.spark import killed_job as killing
 
 MASTER = "local-cluster[2,1,1024]"
 EXECUTOR, WORKER = "CoarseGrainedExecutorBackend", "pyspark.daemon"
@@ -22,6 +25,7 @@ def cluster(directory, *args):
         yield process
 
 
+@pytest.mark.long
 def test_executors_and_workers_that_die_and_tasks_that_fail_change_nothing(tmp_path):
     job.write_input(tmp_path)
     out, marker = tmp_path / "out" / "peaks", tmp_path / "failed"

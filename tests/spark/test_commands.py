@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windowlib import demo
-from windowlib.cli import main
 from windowlib.samples import trades
+from windowlib.tools import demo
+from windowlib.tools.command_line import main
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -46,12 +46,17 @@ BAD = b'{"qty": "many"}\n'
 
 
 @pytest.mark.usefixtures("settled")
-@pytest.mark.parametrize(("operator", "last", "code"), [(SORT, b"", 0), (HIGH, BAD, 2)])
+@pytest.mark.parametrize(
+    ("operator", "last", "code"),
+    [(SORT, b"", 0), pytest.param(HIGH, BAD, 2, marks=pytest.mark.long)],
+)
 def test_a_socket_gives_the_rows_of_this_process_on_spark(
     operator, last, code, sender, monkeypatch, tmp_path, capfd
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("windowlib.commands.sockets.MOST", 40)  # so there are two micro-batches
+    monkeypatch.setattr(
+        "windowlib.tools.commands.input_files.MOST", 40
+    )  # so there are two micro-batches
     text = b"".join(json.dumps(row, default=str).encode() + b"\n" for row in trades(60))
     found, said = [], []
     for place, more in (("here.jsonl", []), ("there.jsonl", ["--spark"])):

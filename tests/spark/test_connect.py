@@ -8,9 +8,11 @@ import sys
 import textwrap
 from importlib.util import find_spec
 
+import pyspark
 import pytest
 
-from tests.spark import job, killing
+from tests.spark import job
+from tests.spark import killed_job as killing
 
 NEEDED = ("grpc", "grpc_status", "google.rpc", "zstandard")
 
@@ -30,12 +32,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 START = """
+    import io
     import sys
+    import time
     from pathlib import Path
     sys.path.insert(0, {root!r})
     from pyspark.sql import SparkSession
     from tests.spark import job
-    from windowlib.spark.checks import PROVIDER, ROCKSDB
+    from windowlib.spark import Listener, progress
+    from windowlib.spark.plan.validation import PROVIDER, ROCKSDB
     builder = SparkSession.builder.remote("local").config("spark.sql.shuffle.partitions", 2)
     for setting in {quick!r}:
         builder = builder.config(*setting.split("=", 1))
@@ -66,6 +71,12 @@ def told(directory, program, python, path=""):
     return run.stdout
 
 
+streams = pytest.mark.skipif(
+    pyspark.__version__.startswith("4.0."), reason="Connect of Spark 4.0 has no stateful processing"
+)
+
+
+@streams
 def test_streams_and_static_frames_on_connect_give_the_same_rows(tmp_path):
     job.write_input(tmp_path)
     program = """
@@ -75,19 +86,32 @@ def test_streams_and_static_frames_on_connect_give_the_same_rows(tmp_path):
         frame.write.mode("overwrite").json(str(here / f"out-{batch}"))
     writer = stream.transform(means).writeStream.foreachBatch(write)
     writer = writer.option("checkpointLocation", str(here / "checkpoint"))
+    listener = Listener()
+    spark.streams.addListener(listener)
     query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
+    shown = io.StringIO()
+    watched = progress(query, every=0.1, out=shown)
     made = [row for n in range(3) for row in spark.read.schema(static.schema)
             .json(str(here / f"out-{n}")).orderBy("at").collect()]
     print("stream", job.by_key([row.asDict() for row in made]) == job.expected("means"))
-    (metrics,) = query.lastProgress["observedMetrics"].values()
-    values, *_ = metrics  # Connect gives the values as one list, in their order
-    print("rows", values[0])
+    print("rows", watched.rows_in, watched.batches)
+    print("shown", shown.getvalue().splitlines()[-1] == watched.line())
+    until = time.monotonic() + 30
+    while listener.totals(query).rows_in < watched.rows_in and time.monotonic() < until:
+        time.sleep(0.1)  # it is told a moment after the batch
+    print("listener", listener.totals(query) == watched)
     """
     said = told(tmp_path, program, sys.executable, str(killing.ROOT))
-    assert said.splitlines() == ["static True", "stream True", f"rows {2 * job.ROWS}"]
+    assert said.splitlines() == [
+        "static True",
+        "stream True",
+        f"rows {job.FILES * job.ROWS} 3",
+        "shown True",
+        "listener True",
+    ]
 
 
+@pytest.mark.long
 def test_a_server_without_the_package_runs_static_frames_and_refuses_streams(tmp_path):
     job.write_input(tmp_path)
     program = """
@@ -104,6 +128,23 @@ def test_a_server_without_the_package_runs_static_frames_and_refuses_streams(tmp
     message = (
         "a stream on Spark Connect needs windowlib on the server, because files that a client "
         "sends do not reach streams. Run there, with the Python of its workers: "
-        "pip install windowlib"
+        "pip install spl-windows"
     )
     assert said.splitlines() == [message, "True", message, "True"]
+
+
+@pytest.mark.skipif(
+    not pyspark.__version__.startswith("4.0."), reason="later ones have stateful processing"
+)
+def test_a_client_of_spark_40_refuses_streams_and_runs_static_frames(tmp_path):
+    job.write_input(tmp_path)
+    program = """
+    from windowlib.errors import HostError
+    try:
+        stream.transform(means)
+    except HostError as error:
+        print(str(error)[:51])
+    print(job.by_key([row.asDict() for row in static.collect()]) == job.expected("means"))
+    """
+    said = told(tmp_path, program, sys.executable, str(killing.ROOT))
+    assert said.splitlines() == ["a stream on Spark Connect needs Spark 4.1 or newer;", "True"]

@@ -8,26 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 
 import windowlib
 import windowlib.spark
-from operators import Aggregate, agg
-from tests.test_errors import lines_of
-from tests.test_operator_errors import shown, unseen
+from tests.runtime.test_operator_errors import shown, unseen
+from tests.window.test_errors import lines_of
 from windowlib import Count, Sliding, WindowlibError
 from windowlib.errors import HostError, SchemaError, StateVersionError
-from windowlib.spark import merging, session, types
+from windowlib.operators import Aggregate, agg
+from windowlib.spark import session, versions
+from windowlib.spark.bucket.bucket import check_fingerprint
+from windowlib.spark.bucket.processor import Processor
+from windowlib.spark.bucket.state_store import FORMAT, StateHead, StateStore
+from windowlib.spark.plan import input_merge, types
 from windowlib.spark.session import check_java, java_version
-from windowlib.spark.store import FORMAT, Head, Store
-from windowlib.spark.unit import check_about
 
 PACKAGE = Path(windowlib.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "spark-errors.md"
 SOURCES = sorted((PACKAGE / "spark").rglob("*.py"))
 # Raised in a process of its own, on a server of its own (test_connect), or on real checkpoints
 # (test_view).
-APART = {"__init__", "shipping", "inspect"}
+APART = {"versions", "deployment", "inspect"}
 ROW = re.compile(r"^\|.*?\| `([^`]+)` \|", re.MULTILINE)
 
 
@@ -48,30 +51,30 @@ class Lacking:
 
 
 def head(**changes):
-    names = Head.__dataclass_fields__
+    names = StateHead.__dataclass_fields__
     plain: dict[str, Any] = {**dict.fromkeys(names, 0), "format": FORMAT, "about": "{}"}
-    return Head(**{**plain, "data": None, **changes})
+    return StateHead(**{**plain, "data": None, **changes})
 
 
-class SomeJob:
-    about: dict[str, str] = {}  # noqa: RUF012
+class SomeSpec:
+    fingerprint: dict[str, str] = {}  # noqa: RUF012
 
 
 def other_buckets():
-    check_about({"key": "k", "buckets": "2"}, {"key": "k", "buckets": "4"})
+    check_fingerprint({"key": "k", "buckets": "2"}, {"key": "k", "buckets": "4"})
 
 
 def other_window():
     was, now = ({"window.evict": f"Count(size={size})"} for size in (4, 5))
-    check_about(was, now)
+    check_fingerprint(was, now)
 
 
 def other_format():
-    head(format=FORMAT + 1).check(SomeJob())
+    head(format=FORMAT + 1).check(SomeSpec())
 
 
 def lost_page():
-    Store(Lacking()).load(head(pages=1))
+    StateStore(Lacking()).load(head(pages=1))
 
 
 def too_narrow():
@@ -80,7 +83,7 @@ def too_narrow():
 
 def no_common_order():
     tables = [pa.table({"ts": ["a"]}), pa.table({"ts": [1]})]
-    list(merging.in_turn(tables, ["ts", "ts"]))
+    list(input_merge.merged_inputs(tables, ["ts", "ts"]))
 
 
 def no_such_type():
@@ -162,7 +165,7 @@ def test_the_version_of_an_old_java():
 
 BLOCKED = """
 import sys
-sys.modules["pyspark"] = None
+sys.modules["pyspark"] = {pyspark}
 from windowlib import Count, Sliding
 from windowlib.errors import HostError
 from windowlib.operators import Aggregate, agg
@@ -177,9 +180,13 @@ except HostError as error:
 """
 
 
-def test_without_pyspark_the_message_says_what_to_install(texts):
+OLD_PYSPARK = 'type(sys)("pyspark"); sys.modules["pyspark"].__version__ = "3.5.9"'
+
+
+@pytest.mark.parametrize("found", ["None", OLD_PYSPARK])
+def test_without_a_new_enough_pyspark_the_message_says_what_to_install(texts, found):
     done = subprocess.run(
-        [sys.executable, "-c", BLOCKED],
+        [sys.executable, "-c", BLOCKED.format(pyspark=found)],
         cwd=PACKAGE.parent,
         capture_output=True,
         text=True,
@@ -188,8 +195,27 @@ def test_without_pyspark_the_message_says_what_to_install(texts):
     assert done.stdout.strip() in texts
 
 
+def test_a_client_of_connect_without_stateful_processing(texts, monkeypatch):
+    monkeypatch.setattr(pyspark, "__version__", "4.0.5")
+    spec: Any = SomeSpec()
+    with pytest.raises(HostError) as caught:
+        versions.transform_with_state(object(), Processor(spec), "port int", "None")
+    assert str(caught.value) in texts
+
+
+def test_a_protobuf_that_spark_cannot_use(texts, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.proto.StateMessage_pb2", None)
+    monkeypatch.setattr(pyspark, "__version__", "4.3.0")
+    with pytest.raises(HostError) as caught:
+        versions.check_protobuf()
+    assert str(caught.value) in texts
+    monkeypatch.setattr(pyspark, "__version__", "4.0.5")
+    with pytest.raises(HostError, match=r"protobuf>=5\.28\.3,<7"):
+        versions.check_protobuf()
+
+
 def test_everything_in_the_tables_was_raised(texts):
-    assert len(HERE) + 3 == len(texts)  # with Java twice, and PySpark
+    assert len(HERE) + 6 == len(texts)  # with Java twice, PySpark twice, Connect and protobuf
 
 
 # -- the page --

@@ -10,18 +10,18 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import functions as fn
 
-from operators import Aggregate, Join, agg
 from tests.spark import cases
 from tests.spark.cases import ALL, BY, Middle
-from tests.spark.running import Query, by_key, by_name, grouped, stream, unended, union
-from tests.spark.running import write as write_rows
+from tests.spark.stream_runs import Query, by_key, by_name, grouped, stream, unended, union
+from tests.spark.stream_runs import write as write_rows
 from tests.spark.test_same_answers import close
 from windowlib import Count, Delta, Operator, OperatorModel, Sliding, Time, Tumbling, replay, to
 from windowlib.errors import FarmError, OperatorError
 from windowlib.farms import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm
 from windowlib.farms.models import TimeWindows
+from windowlib.operators import Aggregate, Join, agg
 from windowlib.spark import attach
-from windowlib.spark.paned import SMALL, _begins, _grouped
+from windowlib.spark.farms.slice_partials import SMALL, _begins, _grouped
 
 ROWS = cases.rows(5)
 SUMS: dict[str, Any] = {"n": agg.count(), "s": agg.sum("x"), "high": agg.max("n")}
@@ -106,7 +106,7 @@ def pane_farm(window, out=SUMS, panes="pairs", **more):
 
 SLIDE = Sliding(Count(9), every=Count(4), **BY)
 TICKS = Sliding(Time("25s"), every=Time("7s"), **BY)
-ANY = "the first, where order is of no matter"
+ANY = "the first, where order is irrelevant"
 KEYS: dict[str, Any] = {"by": ("k", "j"), "order_by": "ts"}
 
 UNTIMED = {

@@ -3,11 +3,11 @@
 
 import pytest
 
-from operators import Aggregate, agg
-from tests.testing.broken import ROWS
+from tests.testing.broken_operators import ROWS
 from windowlib import Count, Sliding, Time, Tumbling, advance
+from windowlib.operators import Aggregate, agg
 from windowlib.testing import assert_same_everywhere
-from windowlib.testing.sparks import NAME
+from windowlib.testing.executions import SPARK
 
 ALONE = {"batches": False, "restarts": False, "farms": False}
 
@@ -24,18 +24,18 @@ class Wrong(Aggregate):
 def test_spark_is_one_of_the_ways(spark):
     window = Sliding(Count(3), every=Count(2), by="k", order_by="ts")
     op = Aggregate(window, n=agg.count(), m=agg.mean("x"))
-    assert NAME in assert_same_everywhere(op, ROWS, spark=spark, **ALONE).ran
+    assert SPARK in assert_same_everywhere(op, ROWS, spark=spark, **ALONE).ran
     timed = Aggregate(Tumbling(Time("3s"), by="k"), n=agg.count())
-    assert NAME in assert_same_everywhere(timed, ROWS, times="ts", spark=spark, **ALONE).ran
+    assert SPARK in assert_same_everywhere(timed, ROWS, times="ts", spark=spark, **ALONE).ran
 
 
 def test_rows_that_differ_on_spark_are_found(spark):
     op = Wrong(Tumbling(Count(2), by="k", order_by="ts"), n=agg.count())
-    with pytest.raises(AssertionError, match=f"{NAME} (differs|raised)"):
+    with pytest.raises(AssertionError, match=f"{SPARK} (differs|raised)"):
         assert_same_everywhere(op, ROWS, spark=spark, **ALONE)
 
 
 def test_marks_are_not_for_a_dataframe(spark):
     op = Aggregate(Tumbling(Count(2), by="k", order_by="ts"), n=agg.count())
     report = assert_same_everywhere(op, [*ROWS, advance(99)], spark=spark, **ALONE)
-    assert "a DataFrame has no marks among its rows" == report.left_out[NAME]
+    assert "a DataFrame has no marks among its rows" == report.left_out[SPARK]

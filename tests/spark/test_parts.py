@@ -15,18 +15,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.spark import cases
-from tests.spark.test_unit import job_of
-from windowlib.columnar.ipc import packed, unpacked
+from tests.spark.test_bucket import spec_of
+from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.errors import StateVersionError
-from windowlib.spark import homes as homes_module
-from windowlib.spark import packing, store
-from windowlib.spark.buckets import common_kinds, partition_of, spread
-from windowlib.spark.homes import Homes, taken
-from windowlib.spark.merging import in_turn
-from windowlib.spark.packing import HELLO, REGISTER, Chunk, Pack, Unpack, gathered
-from windowlib.spark.store import Head, Store
-from windowlib.spark.types import PORT
-from windowlib.spark.unit import Request, Unit
+from windowlib.spark.bucket import state_cache, state_store
+from windowlib.spark.bucket.bucket import Bucket, MicroBatch
+from windowlib.spark.bucket.state_cache import StateCache, run_micro_batch
+from windowlib.spark.bucket.state_store import StateHead, StateStore
+from windowlib.spark.plan import shuffle
+from windowlib.spark.plan.input_merge import merged_inputs
+from windowlib.spark.plan.shuffle import (
+    HELLO,
+    REGISTER,
+    Pack,
+    PackedRows,
+    Unpack,
+    common_types,
+    gathered,
+    partition_of,
+    spread,
+)
+from windowlib.spark.plan.types import PORT
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +43,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def bucketed(buckets, values):
-    return pa.record_batch({packing.BUCKET: pa.array(buckets, pa.int32()), "x": values})
+    return pa.record_batch({shuffle.BUCKET: pa.array(buckets, pa.int32()), "x": values})
 
 
 def chunks(pack, batches):
@@ -57,7 +66,9 @@ def test_packing_keeps_every_row_in_its_bucket_in_order(parts):
     assert sorted(set(places)) == places
     got: dict[int, list[int]] = {}
     for chunk in found:
-        got.setdefault(chunk["_bucket"], []).extend(unpacked(chunk["data"]).column("x").to_pylist())
+        got.setdefault(chunk["_bucket"], []).extend(
+            stream_table(chunk["data"]).column("x").to_pylist()
+        )
     assert want == got
 
 
@@ -70,17 +81,21 @@ def test_a_process_greets_every_bucket_once_a_query():
 
 
 def test_many_small_batches_are_packed_together(monkeypatch):
-    monkeypatch.setattr(packing, "ROWS", 10)
+    monkeypatch.setattr(shuffle, "ROWS", 10)
     batches = [pa.record_batch({"x": [n] * 3}) for n in range(8)]
     assert [12, 12] == [batch.num_rows for batch in gathered(batches)]
-    monkeypatch.setattr(packing, "BYTES", 1)
+    monkeypatch.setattr(shuffle, "BYTES", 1)
     assert [3] * 8 == [batch.num_rows for batch in gathered(batches)]
     assert [] == list(gathered([]))
 
 
 def test_unpacking_names_the_output_and_fills_what_it_lacks():
     schema = pa.schema({PORT: pa.string(), "x": pa.int64(), "y": pa.string()})
-    blobs = [packed(pa.record_batch({"x": [1, 2]})), packed(pa.record_batch({"y": ["a"]})), None]
+    blobs = [
+        stream_bytes(pa.record_batch({"x": [1, 2]})),
+        stream_bytes(pa.record_batch({"y": ["a"]})),
+        None,
+    ]
     batch = pa.record_batch({"port": [0, 1, None], "data": blobs})
     rows = [row for out in Unpack(["main", "late"], schema)([batch]) for row in out.to_pylist()]
     assert [
@@ -91,7 +106,7 @@ def test_unpacking_names_the_output_and_fills_what_it_lacks():
 
 
 def test_unpacking_gives_large_outputs_in_parts(monkeypatch):
-    monkeypatch.setattr(packing, "OUT_ROWS", 4)
+    monkeypatch.setattr(shuffle, "OUT_ROWS", 4)
     table = pa.table({"x": range(10)})
     parts = list(Unpack([None], table.schema).rows(None, table))
     assert [4, 4, 2] == [part.num_rows for part in parts]
@@ -115,7 +130,7 @@ def test_inputs_are_merged_by_their_columns_the_earlier_input_first(sides):
     ]
     got = [
         (port, n)
-        for port, run in in_turn(tables, ["at"] * len(tables))
+        for port, run in merged_inputs(tables, ["at"] * len(tables))
         for n in run.column("n").to_pylist()
     ]
     assert [(port, number) for _, _, port, number in sorted(tagged)] == got
@@ -125,18 +140,19 @@ def test_inputs_are_merged_by_their_columns_the_earlier_input_first(sides):
 def test_without_columns_one_input_comes_after_the_other(sides):
     tables = [pa.table({"at": pa.array(values, pa.int64())}) for values in sides]
     orders = ["at"] * (len(sides) - 1) + [None]
-    got = [(port, run.column("at").to_pylist()) for port, run in in_turn(tables, orders)]
+    got = [(port, run.column("at").to_pylist()) for port, run in merged_inputs(tables, orders)]
     ordered = [sorted(s, key=lambda v: (v is not None, v or 0)) for s in sides[:-1]] + sides[-1:]
     assert [(port, values) for port, values in enumerate(ordered) if values] == got
 
 
 def test_one_input_is_ordered_if_it_names_columns():
     table = pa.table({"at": [2, 1]})
-    assert [(0, table)] == list(in_turn([table], [None]))
-    assert [(0, table.take([1, 0]))] == list(in_turn([table], ["at"]))
-    assert [] == list(in_turn([None, None], ["at", "at"]))
+    assert [(0, table)] == list(merged_inputs([table], [None]))
+    assert [(0, table.take([1, 0]))] == list(merged_inputs([table], ["at"]))
+    assert [] == list(merged_inputs([None, None], ["at", "at"]))
     assert [(1, [1, 2])] == [
-        (port, run.column("at").to_pylist()) for port, run in in_turn([None, table], ["at", "at"])
+        (port, run.column("at").to_pylist())
+        for port, run in merged_inputs([None, table], ["at", "at"])
     ]
 
 
@@ -165,8 +181,8 @@ def test_keys_of_several_inputs_are_hashed_in_one_type():
     from pyspark.sql.types import IntegerType, LongType, StringType
 
     one, two, text = IntegerType(), LongType(), StringType()
-    assert [one, "double", text] == common_kinds([[one, one, text], [one, two, text]])
-    assert [text] == common_kinds([[text], [two]])
+    assert [one, "double", text] == common_types([[one, one, text], [one, two, text]])
+    assert [text] == common_types([[text], [two]])
 
 
 # -- the state store --
@@ -206,7 +222,7 @@ class Handle:
         self.value, self.pages = Value(), Pages()
 
     def getValueState(self, name, schema):  # noqa: N802
-        assert ("window", len(Head.__dataclass_fields__)) == (name, schema.count(",") + 1)
+        assert ("window", len(StateHead.__dataclass_fields__)) == (name, schema.count(",") + 1)
         return self.value
 
     def getMapState(self, name, key, value):  # noqa: N802
@@ -214,91 +230,91 @@ class Handle:
 
 
 CASE = cases.ONE_INPUT["sliding count"]
-JOB = job_of(CASE.operator, cases.SCHEMA)
+SPEC = spec_of(CASE.operator, cases.SCHEMA)
 
 
 def some(lo, hi):
     batch = pa.RecordBatch.from_pylist(cases.rows(0)[lo:hi], cases.SCHEMA)
-    return (Chunk(0, 0, packed(batch)),)
+    return (PackedRows(0, 0, stream_bytes(batch)),)
 
 
-def written(handle, unit, lo, hi):
+def written(handle, bucket, lo, hi):
     """A micro-batch, up to what the state store has of it."""
-    found = Store(handle)
+    found = StateStore(handle)
     head = found.read()
     saved, logged = (0, 0) if head is None else (head.saved, head.logged)
-    outcome = unit.step(Request("run", some(lo, hi), None, saved, logged, False))
-    found.write(head, JOB, outcome, "run", "home", 0)
-    return outcome
+    result = bucket.step(MicroBatch("run", some(lo, hi), None, saved, logged, False))
+    found.write(head, SPEC, result, "run", "home", 0)
+    return result
 
 
 @pytest.mark.parametrize(("small", "page"), [(1 << 20, 1 << 23), (100, 700)])
 def test_what_is_written_is_what_is_read(monkeypatch, small, page):
-    monkeypatch.setattr(store, "SMALL", small)
-    monkeypatch.setattr(store, "PAGE", page)
-    handle, unit = Handle(), Unit(JOB, 0)
-    assert Store(handle).read() is None
+    monkeypatch.setattr(state_store, "SMALL", small)
+    monkeypatch.setattr(state_store, "PAGE", page)
+    handle, bucket = Handle(), Bucket(SPEC, 0)
+    assert StateStore(handle).read() is None
     for at in range(0, 400, 10):
-        written(handle, unit, at, at + 10)
-        head = Store(handle).read()
+        written(handle, bucket, at, at + 10)
+        head = StateStore(handle).read()
         assert head is not None
-        head.check(JOB)
-        assert unit.nonce == head.nonce
+        head.check(SPEC)
+        assert bucket.nonce == head.nonce
         assert at // 10 == head.version
-        copy = Unit.restored(JOB, head.nonce, *Store(handle).load(head))
-        assert unit.snapshot() == copy.snapshot()
+        copy = Bucket.restored(SPEC, head.nonce, *StateStore(handle).load(head))
+        assert bucket.snapshot() == copy.snapshot()
         assert head.pages + head.entries == len(handle.pages.held)
         assert (small == 100) == (head.data is None)
 
 
 def test_a_micro_batch_writes_one_entry_or_a_snapshot():
-    handle, unit = Handle(), Unit(JOB, 0)
+    handle, bucket = Handle(), Bucket(SPEC, 0)
     for at in range(0, 200, 10):
         before = handle.pages.writes
-        outcome = written(handle, unit, at, at + 10)
-        assert (outcome.entry is not None) == (handle.pages.writes - before)
+        result = written(handle, bucket, at, at + 10)
+        assert (result.entry is not None) == (handle.pages.writes - before)
 
 
 def test_with_a_log_a_snapshot_is_not_written_again_with_every_entry(monkeypatch):
-    monkeypatch.setattr(store, "TINY", 100)
-    handle, unit = Handle(), Unit(JOB, 0)
+    monkeypatch.setattr(state_store, "TINY", 100)
+    handle, bucket = Handle(), Bucket(SPEC, 0)
     kinds = set()
     for at in range(0, 200, 10):
-        outcome = written(handle, unit, at, at + 10)
-        head = Store(handle).read()
+        result = written(handle, bucket, at, at + 10)
+        head = StateStore(handle).read()
         assert head is not None
-        assert (outcome.entry is None) == (head.data is not None)
-        copy = Unit.restored(JOB, head.nonce, *Store(handle).load(head))
-        assert unit.snapshot() == copy.snapshot()
-        kinds.add(outcome.entry is None)
+        assert (result.entry is None) == (head.data is not None)
+        copy = Bucket.restored(SPEC, head.nonce, *StateStore(handle).load(head))
+        assert bucket.snapshot() == copy.snapshot()
+        kinds.add(result.entry is None)
     assert {True, False} == kinds
 
 
 def test_state_of_another_operator_is_refused():
     handle = Handle()
-    written(handle, Unit(JOB, 0), 0, 10)
-    head = Store(handle).read()
+    written(handle, Bucket(SPEC, 0), 0, 10)
+    head = StateStore(handle).read()
     assert head is not None
-    other = job_of(cases.ONE_INPUT["tumbling count"].operator, cases.SCHEMA)
+    other = spec_of(cases.ONE_INPUT["tumbling count"].operator, cases.SCHEMA)
     with pytest.raises(StateVersionError, match="the checkpoint was written with"):
         head.check(other)
-    assert JOB.about == json.loads(head.about)
+    assert SPEC.fingerprint == json.loads(head.about)
 
 
 # -- where buckets live --
 
 OTHER = """
 import sys
-from tests.spark.test_parts import JOB, some
-from windowlib.spark.homes import HOMES
-from windowlib.spark.unit import Request, Unit
+from tests.spark.test_parts import SPEC, some
+from windowlib.spark.bucket.state_cache import STATE_CACHE
+from windowlib.spark.bucket.bucket import Bucket, MicroBatch
 
-unit = Unit(JOB, 0)
-outcome = unit.step(Request("run", some(0, 100), None, 0, 0, True))
-HOMES.keep(unit)
-print(HOMES.address)
-print(outcome.nonce)
-print(outcome.snapshot.hex(), flush=True)
+bucket = Bucket(SPEC, 0)
+result = bucket.step(MicroBatch("run", some(0, 100), None, 0, 0, True))
+STATE_CACHE.keep(bucket)
+print(STATE_CACHE.address)
+print(result.nonce)
+print(result.snapshot.hex(), flush=True)
 sys.stdin.readline()
 """
 
@@ -323,17 +339,17 @@ def other():
 
 
 def head_at(address, nonce):
-    return Head(1, 0, nonce, "run", address, "{}", b"", 0, 1 << 20, 0, 0, 0, b"")
+    return StateHead(1, 0, nonce, "run", address, "{}", b"", 0, 1 << 20, 0, 0, 0, b"")
 
 
-def request(lo, hi):
-    return Request("run", some(lo, hi), None, 1 << 20, 0, False)
+def micro_batch(lo, hi):
+    return MicroBatch("run", some(lo, hi), None, 1 << 20, 0, False)
 
 
 @pytest.fixture
-def homes(monkeypatch):
-    fresh = Homes()
-    monkeypatch.setattr(homes_module, "HOMES", fresh)
+def cache(monkeypatch):
+    fresh = StateCache()
+    monkeypatch.setattr(state_cache, "STATE_CACHE", fresh)
     return fresh
 
 
@@ -343,82 +359,88 @@ def never(head):
 
 def expected(lo, hi):
     """What a bucket makes of rows after the first 100."""
-    unit = Unit(JOB, 0)
-    unit.step(Request("run", some(0, 100), None, 0, 0, True))
-    return unit.step(request(lo, hi)).rows
+    bucket = Bucket(SPEC, 0)
+    bucket.step(MicroBatch("run", some(0, 100), None, 0, 0, True))
+    return bucket.step(micro_batch(lo, hi)).rows
 
 
-def test_a_bucket_that_another_process_keeps_is_used_there(homes, other):
+def test_a_bucket_that_another_process_keeps_is_used_there(cache, other):
     _, head, _ = other
-    outcome, home = taken(JOB, head, request(100, 130), never)
-    assert expected(100, 130) == outcome.rows
+    result, home = run_micro_batch(SPEC, head, micro_batch(100, 130), never)
+    assert expected(100, 130) == result.rows
     assert head.home == home
-    again, home = taken(JOB, head_at(home, outcome.nonce), request(130, 160), never)
-    assert outcome.nonce != again.nonce
+    again, home = run_micro_batch(SPEC, head_at(home, result.nonce), micro_batch(130, 160), never)
+    assert result.nonce != again.nonce
 
 
-def test_a_bucket_that_is_ahead_of_the_state_store_is_not_used(homes, other):
+def test_a_bucket_that_is_ahead_of_the_state_store_is_not_used(cache, other):
     _, head, snapshot = other
-    taken(JOB, head, request(100, 130), never)  # of a task that then failed elsewhere
+    run_micro_batch(SPEC, head, micro_batch(100, 130), never)  # that task then failed
     loads = []
 
     def load(found):
         loads.append(found)
         return snapshot, []
 
-    outcome, home = taken(JOB, head, request(100, 130), load)
+    result, home = run_micro_batch(SPEC, head, micro_batch(100, 130), load)
     assert [head] == loads
-    assert expected(100, 130) == outcome.rows
-    assert homes.address == home
+    assert expected(100, 130) == result.rows
+    assert cache.address == home
 
 
-def test_a_bucket_whose_process_has_ended_comes_from_the_state_store(homes, other):
+def test_a_bucket_whose_process_has_ended_comes_from_the_state_store(cache, other):
     process, head, snapshot = other
     process.kill()
     process.wait()
-    outcome, home = taken(JOB, head, request(100, 130), lambda _: (snapshot, []))
-    assert expected(100, 130) == outcome.rows
-    assert homes.address == home
+    result, home = run_micro_batch(SPEC, head, micro_batch(100, 130), lambda _: (snapshot, []))
+    assert expected(100, 130) == result.rows
+    assert cache.address == home
 
 
-def test_a_bucket_of_another_machine_comes_from_the_state_store(homes, other):
+def test_a_bucket_of_another_machine_comes_from_the_state_store(cache, other):
     _, head, snapshot = other
     machine, name, key = head.home.split(" ")
     far = head_at(f"not-{machine} {name} {key}", head.nonce)
-    outcome, _ = taken(JOB, far, request(100, 130), lambda _: (snapshot, []))
-    assert expected(100, 130) == outcome.rows
+    result, _ = run_micro_batch(SPEC, far, micro_batch(100, 130), lambda _: (snapshot, []))
+    assert expected(100, 130) == result.rows
 
 
-def test_a_stranger_is_not_served(homes, other):
+def test_a_stranger_is_not_served(cache, other):
     _, head, _ = other
     machine, name, key = head.home.split(" ")
     wrong = head_at(f"{machine} {name} {'00' * (len(key) // 2)}", head.nonce)
-    assert homes.ask(wrong.home, head.nonce, request(100, 130)) is None
-    outcome, _ = taken(JOB, head, request(100, 130), never)  # the bucket is still there
-    assert expected(100, 130) == outcome.rows
+    assert cache.ask(wrong.home, head.nonce, micro_batch(100, 130)) is None
+    result, _ = run_micro_batch(SPEC, head, micro_batch(100, 130), never)  # it is still there
+    assert expected(100, 130) == result.rows
 
 
-def test_a_bucket_that_this_process_keeps_is_used(homes):
-    first, home = taken(JOB, None, Request("run", some(0, 100), None, 0, 0, True), never)
-    assert homes.address == home
+def test_a_bucket_that_this_process_keeps_is_used(cache):
+    first, home = run_micro_batch(
+        SPEC, None, MicroBatch("run", some(0, 100), None, 0, 0, True), never
+    )
+    assert cache.address == home
     assert socket.gethostname() == home.split(" ")[0]
-    second, again = taken(JOB, head_at(home, first.nonce), request(100, 130), never)
+    second, again = run_micro_batch(SPEC, head_at(home, first.nonce), micro_batch(100, 130), never)
     assert (home, expected(100, 130)) == (again, second.rows)
 
 
-def test_of_too_many_buckets_the_least_recently_used_go(homes, monkeypatch):
-    monkeypatch.setattr(homes_module, "ROOM", 2)
+def test_of_too_many_buckets_the_least_recently_used_go(cache, monkeypatch):
+    monkeypatch.setattr(state_cache, "CAPACITY", 2)
     heads = []
     for _ in range(3):
-        outcome, home = taken(JOB, None, Request("run", some(0, 100), None, 0, 0, True), never)
-        heads.append(head_at(home, outcome.nonce))
-    assert homes.step(heads[0].nonce, request(100, 130)) is None
-    assert homes.step(heads[1].nonce, request(100, 130)) is not None
+        result, home = run_micro_batch(
+            SPEC, None, MicroBatch("run", some(0, 100), None, 0, 0, True), never
+        )
+        heads.append(head_at(home, result.nonce))
+    assert cache.step(heads[0].nonce, micro_batch(100, 130)) is None
+    assert cache.step(heads[1].nonce, micro_batch(100, 130)) is not None
 
 
-def test_a_bucket_that_failed_is_no_longer_kept(homes):
-    outcome, _ = taken(JOB, None, Request("run", some(0, 100), None, 0, 0, True), never)
-    broken = Request("run", (Chunk(0, 0, b"no Arrow"),), None, 1 << 20, 0, False)
+def test_a_bucket_that_failed_is_no_longer_kept(cache):
+    result, _ = run_micro_batch(
+        SPEC, None, MicroBatch("run", some(0, 100), None, 0, 0, True), never
+    )
+    broken = MicroBatch("run", (PackedRows(0, 0, b"no Arrow"),), None, 1 << 20, 0, False)
     with pytest.raises(pa.ArrowInvalid):
-        homes.step(outcome.nonce, broken)
-    assert homes.step(outcome.nonce, request(100, 130)) is None
+        cache.step(result.nonce, broken)
+    assert cache.step(result.nonce, micro_batch(100, 130)) is None

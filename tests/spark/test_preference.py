@@ -4,9 +4,9 @@ import random
 
 import pyarrow as pa
 
-from operators import Skyline, SkylineUpdates, TopDelta, TopK, desc
-from tests.spark.running import by_key, write
+from tests.spark.stream_runs import by_key, write
 from windowlib import Count, Sliding, Tumbling, replay
+from windowlib.operators import Skyline, SkylineUpdates, TopDelta, TopK, desc
 
 SCHEMA = pa.schema(
     {"city": pa.string(), "n": pa.int64(), "price": pa.float64(), "stars": pa.int64()}

@@ -13,14 +13,16 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as fn
 
-from operators import Aggregate, agg
-from tests.spark import job, killing
+from tests.spark import job
+from tests.spark import killed_job as killing
 from windowlib import Count, Operator, OperatorModel, Sliding, Tumbling
+from windowlib.operators import Aggregate, agg
 from windowlib.spark import attach
 
 # -- the whole program dies -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_program_that_is_killed_again_and_again_writes_the_same_rows(tmp_path):
     job.write_input(tmp_path)
     for number, (name, stage) in enumerate(zip(job.operators(), job.STAGES, strict=True)):

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from operators import Skyline
-from tests.preference import oracles
-from tests.spark.running import stream, write
+from tests.operators.preference import preference_oracle as oracles
+from tests.spark.stream_runs import stream, write
 from windowlib import Count, FarmError, Tumbling
 from windowlib.control import Adaptive, AdaptivePid, PaneRoundRobin
+from windowlib.operators import Skyline
 from windowlib.spark import Salting
-from windowlib.spark.salting import parts
+from windowlib.spark.farms.salting import parts
 
 QUERY = Skyline(Tumbling(Count(10)), "price", "km")
 
@@ -176,6 +176,7 @@ class Job:
             raise ValueError("after it was written")
 
 
+@pytest.mark.long
 def test_the_skyline_of_a_stream_does_not_depend_on_salts_nor_on_restarts(spark, tmp_path):
     batches = [offers(number, size) for number, size in enumerate((60, 120, 120))]
     schema = pa.Table.from_pylist(batches[0]).schema

@@ -5,14 +5,14 @@ import time
 
 import pytest
 
-from operators import Aggregate, Delay, agg
 from tests.spark import cases
 from tests.spark.cases import ALL, BY, OUT, Case
-from tests.spark.running import FileClock, by_name, shaped, stream, unended, union
-from tests.spark.running import write as write_rows
+from tests.spark.stream_runs import FileClock, by_name, shaped, stream, unended, union
+from tests.spark.stream_runs import write as write_rows
 from tests.spark.test_same_answers import attached, check, rows_only
 from windowlib import Count, Operator, OperatorModel, PartitionAge, Sliding, Time, Tumbling
 from windowlib.farms import Farm, PaneFarm
+from windowlib.operators import Aggregate, Delay, agg
 
 SUMS = {"n": agg.count(), "s": agg.sum("x")}
 PATIENCE = 240

@@ -16,7 +16,6 @@ import pytest
 from pyspark.sql import functions as fn
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-from operators import Aggregate, Filter, Join, Pair, agg
 from windowlib import (
     Count,
     Delta,
@@ -34,11 +33,12 @@ from windowlib.errors import (
     SchemaError,
     StateVersionError,
 )
+from windowlib.operators import Aggregate, Filter, Join, Pair, agg
 from windowlib.spark import Listener, Totals, attach, inspect_state, progress, split
-from windowlib.spark.inspect import json_text, subwindows
-from windowlib.spark.metrics import Sums
-from windowlib.spark.progress import View, notebook
-from windowlib.spark.store import Head, assembled, check_format
+from windowlib.spark.bucket.state_store import StateHead, assembled, check_format
+from windowlib.spark.observe.inspect import json_text, subwindows
+from windowlib.spark.observe.metrics import Sums
+from windowlib.spark.observe.progress import ProgressView, notebook
 
 KINDS = {"ts": LongType(), "k": StringType(), "v": DoubleType(), "unread": StringType()}
 COLUMNS = StructType([StructField(name, kind) for name, kind in KINDS.items()])
@@ -108,7 +108,7 @@ def test_explain_says_why_there_is_one_bucket_and_what_to_do():
     assert lines["buckets"].startswith("1: rows may meet")
     assert 'by="symbol"' in lines["buckets"]
     assert 'attach(op, key="symbol")' in lines["buckets"]
-    assert 'as tasks deliver them: add order_by="ts" to its window' == lines["order"]
+    assert 'as tasks deliver them: say attach(op, order_by="ts")' == lines["order"]
     assert "it names no columns" in spark_lines(Filter(bool).explain(COLUMNS))["buckets"]
 
 
@@ -348,7 +348,7 @@ def test_in_a_terminal_the_figures_stay_in_their_place():
             return True
 
     out = Terminal()
-    view = View(out, plain=True)
+    view = ProgressView(out, plain=True)
     view.show(Totals(batches=1))
     view.show(Totals(batches=1))
     view.show(Totals(batches=2))
@@ -505,7 +505,7 @@ def test_an_operators_own_state_is_listed_and_several_operators_have_numbers(spa
 
 
 def test_state_that_cannot_be_read_is_refused():
-    head = Head(1, 0, "", "", "", "{}", b"", 0, 0, 0, pages=1, entries=1, data=None)
+    head = StateHead(1, 0, "", "", "", "{}", b"", 0, 0, 0, pages=1, entries=1, data=None)
     assert (b"ab", [b"c"]) == assembled(head, {(0,): b"ab", (-1,): b"c"}.get)
     with pytest.raises(StateVersionError, match="lacks page -1"):
         assembled(head, {(0,): b"ab"}.get)

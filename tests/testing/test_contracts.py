@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import strategies as st
 
-from operators import Aggregate, agg
-from tests.testing import broken
-from tests.testing.broken import ROWS, tumbling
+from tests.testing import broken_operators as broken
+from tests.testing.broken_operators import ROWS, tumbling
 from windowlib import Count, Sliding, Time, Tumbling
+from windowlib.operators import Aggregate, agg
 from windowlib.testing import OperatorContract, SummarizerContract, strategies
 
 WINDOW = Sliding(Count(3), every=Count(2), by="k")

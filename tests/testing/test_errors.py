@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import windowlib
-from tests.raising import raises_in, unreached
-from tests.testing.broken import Total  # noqa: F401 - named in the table
+from tests.helpers.raise_sites import raises_in, unreached
+from tests.testing.broken_operators import Total  # noqa: F401 - named in the table
 from windowlib import KEY, Count, Tumbling, WindowlibError  # noqa: F401 - named in the table
 from windowlib.testing import *  # noqa: F403
 from windowlib.testing import strategies
@@ -89,7 +89,7 @@ CASES = [
 
 
 def op():
-    from operators import Aggregate, agg
+    from windowlib.operators import Aggregate, agg
 
     return Aggregate(Tumbling(Count(2)), n=agg.count())
 

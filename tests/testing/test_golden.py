@@ -3,8 +3,8 @@
 
 import pytest
 
-from operators import Aggregate, Join, agg
 from windowlib import Count, Either, Sliding, Time, Tumbling
+from windowlib.operators import Aggregate, Join, agg
 from windowlib.testing import advance, assert_golden, punct, restart, to, transcript
 
 TIMED = Aggregate(Tumbling(Either(Count(3), Time("5s"))), n=agg.count())

@@ -2,6 +2,7 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -9,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from windowlib.testing import plugin
+
 ROOT = Path(__file__).parents[2]
 OP = """
-from operators import Aggregate, agg
+from windowlib.operators import Aggregate, agg
 from windowlib import Count, Tumbling
 from windowlib.testing import transcript
 pairs = Aggregate(Tumbling(Count(2)), total=agg.sum("x"))
 rows = [{"x": 1}, {"x": 2}]
 """
-GOLDEN = OP + "def test_it(golden):\n    golden(transcript(pairs, rows))\n"
+GOLDEN = OP + "def test_it(windowlib_golden):\n    windowlib_golden(transcript(pairs, rows))\n"
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ def project(tmp_path):
             env={**clean, **plugin, **env},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 
@@ -48,15 +51,21 @@ def test_the_entry_point_is_the_plugin():
     assert {"windowlib": "windowlib.testing.plugin"} == told["project"]["entry-points"]["pytest11"]
 
 
+def test_every_fixture_has_the_prefix():
+    fixtures = re.findall(r"@pytest\.fixture.*\ndef (\w+)", Path(plugin.__file__).read_text())
+    assert 4 == len(fixtures)
+    assert all(name.startswith("windowlib_") for name in fixtures)
+
+
 def test_a_clock_and_a_script_are_at_hand(project):
     code = OP + (
-        "def test_clock(clock):\n"
-        "    assert clock() == 0\n"
-        "    assert clock.advance('3s') == clock.now == 3\n"
-        "def test_script(script):\n"
-        "    script(pairs).rows(*rows).expect({'total': 3})\n"
-        "def test_broken(script):\n"
-        "    script(pairs).rows(*rows).expect({'total': 4})\n"
+        "def test_clock(windowlib_clock):\n"
+        "    assert windowlib_clock() == 0\n"
+        "    assert windowlib_clock.advance('3s') == windowlib_clock.now == 3\n"
+        "def test_script(windowlib_script):\n"
+        "    windowlib_script(pairs).rows(*rows).expect({'total': 3})\n"
+        "def test_broken(windowlib_script):\n"
+        "    windowlib_script(pairs).rows(*rows).expect({'total': 4})\n"
     )
     done = project(code)
     assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
@@ -81,8 +90,8 @@ def test_golden_files_are_made_kept_and_compared(project, tmp_path):
 def test_a_second_text_of_a_test_has_a_name_and_the_option_reaches_plain_calls(project, tmp_path):
     code = OP + (
         "from windowlib.testing import assert_golden\n"
-        "def test_it(golden):\n"
-        "    golden('one', 'a b')\n"
+        "def test_it(windowlib_golden):\n"
+        "    windowlib_golden('one', 'a b')\n"
         "    assert_golden('two', 'plain.txt')\n"
     )
     assert 0 == project(code, "--update-golden").returncode

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import pytest
 
-from operators import Aggregate, Join, Sort, agg
-from tests.testing.broken import ROWS, Batched, Farmed, Numbered, Spread, Unread, tumbling
+from tests.testing.broken_operators import ROWS, Batched, Farmed, Numbered, Spread, Unread, tumbling
 from windowlib import Count, PartitionCount, Punct, Sliding, Time, Tumbling, punct, to
+from windowlib.operators import Aggregate, Join, Sort, agg
 from windowlib.testing import assert_same_everywhere
-from windowlib.testing.comparing import equal, near
+from windowlib.testing.comparison import equal, near
 
 HIGH = Aggregate(Sliding(Count(4), every=Count(2), by="k"), high=agg.max("x"), m=agg.mean("x"))
 

@@ -4,8 +4,8 @@
 import pyarrow as pa
 import pytest
 
-from operators import Aggregate, Dedup, Join, Reorder, agg
 from windowlib import Count, Either, PartitionAge, Sliding, Time, Tumbling
+from windowlib.operators import Aggregate, Dedup, Join, Reorder, agg
 from windowlib.testing import punct, script, to
 
 PAIRS = Aggregate(Tumbling(Count(2)), total=agg.sum("x"))

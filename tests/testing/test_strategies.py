@@ -7,9 +7,9 @@ import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from operators import Aggregate, agg
 from windowlib import Delta, Either, Punct, Sliding, Time, Tumbling, replay
-from windowlib.marks import Mark
+from windowlib.operators import Aggregate, agg
+from windowlib.runtime.marks import Mark
 from windowlib.testing import assert_same_everywhere, strategies
 
 quick = settings(database=None, max_examples=500)

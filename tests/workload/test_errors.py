@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 import windowlib
-from tests.raising import raises_in, unreached
+from tests.helpers.raise_sites import raises_in, unreached
 from windowlib import WindowlibError, WorkloadError
 from windowlib.workload import *  # noqa: F403
-from windowlib.workload import plots  # noqa: F401 - named in the table
 
 PACKAGE = Path(windowlib.__file__).parent / "workload"
 
@@ -98,14 +97,6 @@ CASES = [
     (
         "quotes(5, symbols=[])",
         'symbols=[]: no symbols. Use a number, or names such as ["IBM", "MSFT"].',
-    ),
-    (
-        "plots.delay([1.0], [1.0, 2.0])",
-        "ts and arrival: 1 and 2 times. Give one of each for a tuple.",
-    ),
-    (
-        'plots.utilisation([1.0], {"AS": [1.0, 2.0]})',
-        "AS: 2 values at 1 times. Give one for each time.",
     ),
 ]
 

@@ -1,28 +1,56 @@
-"""What comes out of an engine for a batch: firings in order, with the values of all functions."""
+"""What comes out of an engine for a batch, and how it reaches those who are told.
+
+Firings come in order, with the values of all functions of a plan. An operator consumes them as
+columns; a handler is called for each of them, with a view of the rows that it fires for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windowlib.columnar.groups import Groups
-from windowlib.columnar.kernels.base import Result, none_empty
-from windowlib.columnar.keys import Keys
-from windowlib.columnar.physical import gather
-from windowlib.columnar.pieces import NONE, Places
-from windowlib.columnar.primitives import ranges
-from windowlib.columnar.results import picked
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.kept_rows import RowColumns
+from windowlib.columnar.arrays.partition_keys import PartitionKeys
+from windowlib.columnar.arrays.physical import gather
+from windowlib.columnar.kernels.kernel import Result, none_empty
+from windowlib.columnar.primitives import NONE, Places, ranges
+from windowlib.errors import AccessError
+from windowlib.spec.specification import Spec
+from windowlib.window.arrow import no_column
+from windowlib.window.consumer import Decline, FiringFailed
+
+if TYPE_CHECKING:
+    from windowlib.window.container import Window
+
+FIRING = {"before_flush", "on_trigger"}
+"""Events that a batch can tell of at once."""
+
+
+@dataclass(slots=True)
+class Groups:
+    """The groups of all firings, those of one next to each other, in order of first tuples."""
+
+    counts: Places
+    """How many groups each firing has."""
+    columns: list[pa.Array]
+    """The key of each group: an array for each column."""
+    sizes: Places
+    """How many tuples each group has."""
+    values: list[Result]
+    """The values of each function of the plan, one a group."""
 
 
 @dataclass(slots=True)
 class Firings:
     """Flushes or triggers, in the order in which the event engine fires them."""
 
-    keys: Keys | None
+    keys: PartitionKeys | None
     """What partitions are called; None: there is only one."""
     ids: Places
     """The partition of each firing."""
@@ -40,9 +68,21 @@ class Firings:
     """Where rows are kept: the extents of the firings, and the columns they are extents of."""
     times: Any = None
     """When each happens, in microseconds; None: now."""
+    bounds: tuple[pa.Array, pa.Array] | None = None
+    """Of windows of event time: where each starts, and where it ends."""
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def behind(self, done: int) -> Firings:
+        """All but the first few of event-time windows, with the numbers that they have here."""
+        assert self.bounds is not None
+        rest = slice(done, None)
+        values = [each[rest] for each in self.values]
+        made = Firings(self.keys, self.ids[rest], self.sizes[rest], values, self.rows[rest])
+        made.bounds = self.bounds[0][rest], self.bounds[1][rest]
+        made.lo, made.hi, made.content = self.lo[rest], self.hi[rest], self.content
+        return made
 
     def python_keys(self) -> list[Any]:
         """The key of each firing, as handlers get it."""
@@ -53,9 +93,9 @@ class Firings:
         return [named[i] for i in places.tolist()]
 
 
-def reordered(values: Result, order: Places | slice) -> Result:
+def results_in_order(values: Result, order: Places | slice) -> Result:
     """Results in another order; a slice of all is the one they are in."""
-    return values if isinstance(order, slice) else picked(values, order)
+    return values if isinstance(order, slice) else take_results(values, order)
 
 
 class Entries:
@@ -92,7 +132,7 @@ class Entries:
         if self.firings.groups is not None:
             return self.firings.groups.values[function]
         found = self.firings.values[function]
-        return found if isinstance(self._owners, slice) else picked(found, self._owners)
+        return found if isinstance(self._owners, slice) else take_results(found, self._owners)
 
     def whole_sizes(self) -> pa.Array:
         """How many tuples the firing of each entry has."""
@@ -111,6 +151,27 @@ class Entries:
         offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)
         return pa.ListArray.from_arrays(offsets, pa.array(sizes[ranges(first, lengths)]))
 
+    def window_starts(self) -> Result:
+        """Where the window of event time of each entry starts."""
+        return self._bound(0)
+
+    def window_ends(self) -> Result:
+        """Where the window of event time of each entry ends."""
+        return self._bound(1)
+
+    def _bound(self, which: int) -> Result:
+        assert self.firings.bounds is not None
+        found = self.firings.bounds[which]
+        return found if isinstance(self._owners, slice) else take_results(found, self._owners)
+
+    def revisions(self) -> pa.Array:
+        """How often the window of each entry was sent before: never, in batches."""
+        return pa.array(np.zeros(len(self), np.int64))
+
+    def retractions(self) -> pa.Array:
+        """Whether each entry takes back what was sent: none does, in batches."""
+        return pa.array(np.zeros(len(self), bool))
+
     def counted(self, keep: npt.NDArray[np.bool_]) -> Places:
         """How many entries each firing has of those to keep."""
         if isinstance(self._owners, slice):
@@ -119,10 +180,10 @@ class Entries:
         return found
 
 
-def spread(values: Any, some: Any) -> Any:
+def scatter_results(values: Any, some: Any) -> Any:
     """The values of some firings among all of them, with nulls for the others.
 
-    >>> spread(pa.array([7, 8]), np.array([True, False, True])).to_pylist()
+    >>> scatter_results(pa.array([7, 8]), np.array([True, False, True])).to_pylist()
     [7, None, 8]
     """
     if some.all():
@@ -132,3 +193,168 @@ def spread(values: Any, some: Any) -> Any:
         listed = zip(places.tolist(), some.tolist(), strict=True)
         return [values[place] if there else None for place, there in listed]
     return gather(values, pa.array(places, mask=~some))
+
+
+# Results of functions, Arrow arrays or lists: some of them, several together, and their truth.
+
+
+def as_list(result: Result) -> list[Any]:
+    """The results as Python values."""
+    return result if isinstance(result, list) else result.to_pylist()
+
+
+def take_results(result: Result, places: Places) -> Result:
+    """The results at some places, in this order.
+
+    >>> take_results(pa.array([3, 1, 2]), np.array([2, 0])).to_pylist()
+    [2, 3]
+    >>> take_results([3, 1, 2], np.array([1]))
+    [1]
+    """
+    if isinstance(result, list):
+        return [result[place] for place in places.tolist()]
+    return gather(result, pa.array(places))
+
+
+def concat_results(results: Sequence[Result]) -> Result:
+    """Results one after the other: as an array if all are arrays of one type, or as a list."""
+    if len(results) == 1:
+        return results[0]
+    arrays = [each for each in results if not isinstance(each, list)]
+    if len(arrays) == len(results) and len({each.type for each in arrays}) == 1:
+        return pa.concat_arrays(arrays)
+    return [value for each in results for value in as_list(each)]
+
+
+def truth(result: Result) -> npt.NDArray[np.bool_]:
+    """Which results are true, as Python sees it; null is not.
+
+    >>> truth(pa.array([True, False, None])), truth(["", "a", None])
+    (array([ True, False, False]), array([False,  True, False]))
+    """
+    if not isinstance(result, list) and _plain(result.type):
+        column = Column.of(result)
+        true: npt.NDArray[np.bool_] = column.data != 0
+        return true if column.valid is None else true & column.valid
+    return np.array([bool(value) for value in as_list(result)], bool)
+
+
+def _plain(kind: pa.DataType) -> bool:
+    """Whether zero is false and every other value true; at a time of day, 0 is midnight."""
+    types = pa.types
+    return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind))
+
+
+def as_column(result: Result) -> Column:
+    """The results as a column, to compute with."""
+    if isinstance(result, list):
+        raise Decline("values without an Arrow type")
+    return Column.of(result)
+
+
+# Handlers that read columns: they are called with a view of the rows they fire for.
+
+
+class FiringView:
+    """One firing, as its handler sees the window: the partition that it was called for."""
+
+    def __init__(self, window: Window[Any, Any], rows: RowColumns) -> None:
+        self._window, self._rows = window, rows
+        self._whole: dict[str, Any] = {}
+        self._batch: pa.RecordBatch | None = None
+        self._key: Any = None
+        self._lo = self._hi = 0
+
+    @property
+    def spec(self) -> Spec:
+        """The specification of the window."""
+        return self._window.spec
+
+    @property
+    def now(self) -> float:
+        """The window's time in seconds."""
+        return self._window.now
+
+    def column(self, name: str, key: Any = None) -> Any:
+        """The values of a column, as a numpy array that shares their memory if it can."""
+        if key is not self._key:
+            self._check(key)
+        found = self._whole.get(name)
+        if found is None:
+            found = self._whole[name] = _shared(self._rows, name)
+        if isinstance(found, pa.Array):
+            return found.slice(self._lo, self._hi - self._lo).to_numpy(zero_copy_only=False)
+        return found[self._lo : self._hi]
+
+    def arrow(self, key: Any = None) -> pa.RecordBatch:
+        """The rows as an Arrow batch that shares their memory."""
+        self._check(key)
+        if self._batch is None:
+            columns = {name: self._rows[name].arrow() for name in self._rows}
+            self._batch = pa.record_batch(columns)
+        return self._batch.slice(self._lo, self._hi - self._lo)
+
+    def __getitem__(self, key: Any) -> list[Any]:
+        found: list[Any] = self.arrow(key).to_pylist()
+        return found
+
+    def size(self, key: Any = None) -> int:
+        """How many tuples it holds."""
+        self._check(key)
+        return self._hi - self._lo
+
+    def _check(self, key: Any) -> None:
+        if key is not self._key and key != self._key:
+            msg = (
+                f"window, key {key!r}: a handler with content='arrow' is called for "
+                f"{self._key!r} and may read that partition only. Pass the key that it got, or say "
+                f"content='tuples'."
+            )
+            raise AccessError(msg)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):  # what Python itself asks for
+            raise AttributeError(name)
+        msg = (
+            f"window.{name}: a handler with content='arrow' has column, arrow, size, spec and now. "
+            f"Use these, or say content='tuples'."
+        )
+        raise AccessError(msg)
+
+
+def _shared(rows: RowColumns, name: str) -> Any:
+    """A whole column as numpy, or as Arrow where nulls make its type depend on the slice."""
+    if name not in rows.names:
+        raise AccessError(no_column(name, rows.names))
+    array = rows[name].arrow()
+    return array if array.null_count else array.to_numpy(zero_copy_only=False)
+
+
+def handler_consumer(
+    window: Window[Any, Any], handler: Callable[..., None]
+) -> Callable[[Firings], None]:
+    """What tells a handler of all firings of a batch."""
+
+    def call(firings: Firings) -> None:
+        view = FiringView(window, firings.content)
+        pairs = zip(
+            firings.python_keys(),
+            firings.lo.tolist(),
+            firings.hi.tolist(),
+            firings.rows.tolist(),
+            strict=True,
+        )
+        times = None if firings.times is None else firings.times.tolist()
+        cause = None if window.state.batches is None else window.state.batches.cause
+        for at, (key, lo, hi, row) in enumerate(pairs):
+            view._key, view._lo, view._hi = key, lo, hi
+            if times is not None:
+                window.state.now = times[at]
+            if cause is not None:
+                cause(row)
+            try:
+                handler(view, key)
+            except Exception as error:
+                raise FiringFailed(row, error) from error
+
+    return call

@@ -8,11 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from windowlib.attributes import Several
-from windowlib.columnar.columns import Column
-from windowlib.columnar.decline import Decline
-from windowlib.columnar.pieces import Places
-from windowlib.columnar.primitives import gather
-from windowlib.policies import Attribute, attribute_text
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.primitives import Places, gather
+from windowlib.spec.policies import Attribute, attribute_text
+from windowlib.window.consumer import Decline
 
 
 class Inputs:
@@ -77,7 +76,7 @@ class Inputs:
         return (found,)
 
 
-class Sorted:
+class LayoutColumns:
     """The columns of one batch in the order of a layout, each sorted once."""
 
     def __init__(self, inputs: Inputs, order: Places | None) -> None:
@@ -102,3 +101,8 @@ def _in_order(column: Column, order: Places) -> Column:
     if column.physical and column.valid is None:
         return Column(column.type, gather(column.data, order))
     return column.take(order)
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows."""
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

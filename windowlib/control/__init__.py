@@ -5,7 +5,7 @@ splits panes among workers, a `WindowPolicy` hands the tasks of windows to them.
 happened, and when, so farms, Spark and simulations use the same ones.
 """
 
-from windowlib.control.panes import (
+from windowlib.control.pane_policies import (
     Adaptive,
     AdaptivePid,
     PanePolicy,
@@ -15,7 +15,7 @@ from windowlib.control.panes import (
 from windowlib.control.pid import Pid
 from windowlib.control.relay import Gains, Relay, tune
 from windowlib.control.utilisation import Utilisation, WorkerStats
-from windowlib.control.windows import (
+from windowlib.control.window_policies import (
     WindowFeedback,
     WindowPolicy,
     WindowRoundRobin,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import pi
 from typing import Literal, NamedTuple
 
-from windowlib.control.checks import counted, finite
+from windowlib.control.pid import counted, finite
 from windowlib.errors import FarmError
 
 Kind = Literal["p", "pi", "pid"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
-from windowlib.control.checks import finite
+from windowlib.control.pid import finite
 from windowlib.errors import FarmError
 
 

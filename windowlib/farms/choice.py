@@ -10,8 +10,8 @@ A keyed operator is split by its keys. Otherwise the windows decide, and the fun
 | landmark | pane | window active | refused |
 | forward context | window agnostic, on partial results | refused | window agnostic |
 
-Active workers get tuples and keep windows of their own; agnostic workers get whole windows, from
-whoever keeps the tuples.
+Active workers get tuples and keep windows of their own; agnostic workers get whole windows from
+the emitter, which keeps the tuples.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NoReturn, get_args
 
 from windowlib.errors import FarmError, suggestion
-from windowlib.farms.functions import Function, function_of, has_parts
 from windowlib.farms.models import (
     CountWindows,
     LandmarkWindows,
-    Regular,
+    RegularWindows,
     WindowModel,
     model_of,
 )
+from windowlib.farms.window_function import WindowFunction, function_of, has_parts
 
 if TYPE_CHECKING:
-    from windowlib.operator import Operator
+    from windowlib.runtime.operator import Operator
 
-Pattern = Literal["key", "window agnostic", "window active", "pane", "window partition"]
-PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
+FarmPattern = Literal["key", "window agnostic", "window active", "pane", "window partition"]
+PATTERNS: tuple[FarmPattern, ...] = get_args(FarmPattern)
 FARMS = {
     "key": "KeyFarm",
     "window agnostic": "WindowFarm",
@@ -56,7 +56,7 @@ class Choice:
             in place of going through its tuples.
     """
 
-    pattern: Pattern
+    pattern: FarmPattern
     workers: int
     reason: str
     columns: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Choice:
 
 
 def choose(
-    operator: Operator, workers: int, *, pattern: Pattern | None = None, heaviest: float = 0.0
+    operator: Operator, workers: int, *, pattern: FarmPattern | None = None, heaviest: float = 0.0
 ) -> Choice:
     """The farm for an operator, with the reason.
 
@@ -80,7 +80,7 @@ def choose(
             by key is at most 1 / heaviest times as fast as one worker, so if that is less than
             the number of workers another is taken, where one is possible.
 
-    >>> from operators import Aggregate, agg
+    >>> from windowlib.operators import Aggregate, agg
     >>> from windowlib import Count, Sliding
     >>> print(choose(Aggregate(Sliding(Count(18), every=Count(5)), high=agg.max("x")), 4))
     pane, 4 workers: its function is associative and windows overlap, so 7 slices make up a \
@@ -112,7 +112,7 @@ def _check(operator: Operator, workers: int, pattern: str | None, heaviest: floa
         raise FarmError(msg)
 
 
-def _refuse(operator: Operator, pattern: Pattern, why: str, fix: str) -> NoReturn:
+def _refuse(operator: Operator, pattern: FarmPattern, why: str, fix: str) -> NoReturn:
     raise FarmError(f"{FARMS[pattern]}({operator.name}): {why}. {fix}")
 
 
@@ -141,7 +141,7 @@ def _no_key(operator: Operator) -> tuple[str, str]:
 # -- by window ------------------------------------------------------------------------------------
 
 
-def _by_window(operator: Operator, workers: int, wanted: Pattern | None) -> Choice:
+def _by_window(operator: Operator, workers: int, wanted: FarmPattern | None) -> Choice:
     shown = wanted or "window agnostic"
     spec = operator.windows[0] if len(operator.windows) == 1 else None
     if spec is None:
@@ -172,7 +172,7 @@ _NO_PARTS = (
 )
 
 
-def best(model: WindowModel, function: Function) -> Pattern:
+def best(model: WindowModel, function: WindowFunction) -> FarmPattern:
     """The farm for windows and a function without keys: a cell of the table above.
 
     It may still be unsafe, if there is none.
@@ -191,7 +191,9 @@ def _tuple_by_tuple(model: WindowModel) -> bool:
     return isinstance(model, CountWindows) and model.slide == 1
 
 
-def unsafe(model: WindowModel, function: Function, pattern: Pattern) -> tuple[str, str] | None:
+def unsafe(
+    model: WindowModel, function: WindowFunction, pattern: FarmPattern
+) -> tuple[str, str] | None:
     """Why a farm would not do for windows and a function, and what would; None if it is right."""
     kind, forward = function.kind, model.context == "forward"
     if pattern in ("pane", "window partition") and kind != "associative":
@@ -217,17 +219,17 @@ def unsafe(model: WindowModel, function: Function, pattern: Pattern) -> tuple[st
             '(function_kind = "neither"), or use KeyFarm.'
         )
         return why, fix
-    if pattern == "pane" and not isinstance(model, Regular | LandmarkWindows):
+    if pattern == "pane" and not isinstance(model, RegularWindows | LandmarkWindows):
         why = "nobody knows where its windows will start and end, so no panes make them up"
         return why, "Use WindowPartition or WindowFarm."
     return None
 
 
-def _why(model: WindowModel, function: Function, pattern: Pattern) -> str:
+def _why(model: WindowModel, function: WindowFunction, pattern: FarmPattern) -> str:
     """The reason for a farm that is right."""
     shown = function.shown
     if pattern == "pane":
-        if isinstance(model, Regular):
+        if isinstance(model, RegularWindows):
             many = f"{model.pairs().per_window} slices make up a window"
             many = f"windows overlap, so {many}" if model.overlapping else many
             return f"{shown} is associative and {many} and each is computed once."

@@ -1,7 +1,7 @@
-"""The tuples of a farm: immutable Arrow chunks that all workers read, and nobody copies.
+"""The tuples of a farm: immutable Arrow chunks that all workers read without a copy.
 
 A chunk is a file in memory (`/dev/shm` where there is one), written once and then mapped by
-whoever reads it; a tiny one is read, which is cheaper. Rows have numbers, which go on from chunk
+its readers; a tiny one is read, which is cheaper. Rows have numbers, which go on from chunk
 to chunk. A window is a list of runs of numbers, `(lo, hi)`; what a worker needs to find them are
 *pieces*: chunk, first and last row in it.
 
@@ -28,12 +28,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowlib.batched import joined
-from windowlib.columnar.ipc import written
+from windowlib.columnar.arrays.encoding import stream_buffer
 from windowlib.columnar.primitives import Array
+from windowlib.window.arrow import joined
 
-Run = tuple[int, int]
-Piece = tuple[int, int, int]
+RowRange = tuple[int, int]
+ChunkRange = tuple[int, int, int]
 """The number of a chunk, and the rows `[lo, hi)` in it."""
 
 SHARED = Path("/dev/shm")
@@ -44,7 +44,7 @@ SPARSE = 4
 
 
 @dataclass(slots=True)
-class Chunk:
+class RowChunk:
     """One chunk, as its writer knows it: the number of its first row, and how many there were.
 
     If it has been thinned out, `kept` has the numbers of the rows that are left.
@@ -61,7 +61,7 @@ class Chunk:
         """How many rows are in it."""
         return self.rows if self.kept is None else len(self.kept)
 
-    def place(self, lo: int, hi: int) -> Piece:
+    def locate(self, lo: int, hi: int) -> ChunkRange:
         """Where the rows `[lo, hi)` are, by their numbers."""
         if self.kept is None:
             return self.number, lo - self.base, hi - self.base
@@ -69,14 +69,14 @@ class Chunk:
         return self.number, first, first + hi - lo
 
 
-class Chunks:
-    """The writer's side: appends batches, finds runs, and gives up what nobody needs.
+class ChunkStore:
+    """The writer's side: appends batches, finds runs, and gives up what is not needed.
 
-    >>> with Chunks() as chunks:
+    >>> with ChunkStore() as chunks:
     ...     _ = chunks.append(pa.record_batch({"x": [1, 2, 3]}))
     ...     _ = chunks.append(pa.record_batch({"x": [4, 5, 6]}))
-    ...     pieces = chunks.pieces([(1, 5)])
-    ...     reader = Reader(chunks.folder)
+    ...     pieces = chunks.chunk_ranges([(1, 5)])
+    ...     reader = ChunkReader(chunks.folder)
     ...     pieces, reader.read(pieces).column("x").to_pylist()
     ([(0, 1, 3), (1, 0, 2)], [2, 3, 4, 5])
     """
@@ -85,7 +85,7 @@ class Chunks:
         shared = SHARED if SHARED.is_dir() and os.access(SHARED, os.W_OK) else None
         self.folder = tempfile.mkdtemp(prefix="windowlib-", dir=shared)
         self._finalizer = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        self.chunks: list[Chunk] = []
+        self.chunks: list[RowChunk] = []
         self.end = 0
         """The number that the next row gets."""
         self.rows = 0
@@ -94,7 +94,7 @@ class Chunks:
         """The lowest number of a chunk that is still there, for readers to forget others."""
         self._number = 0
 
-    def __enter__(self) -> Chunks:
+    def __enter__(self) -> ChunkStore:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -109,15 +109,15 @@ class Chunks:
         """How much memory they take."""
         return sum(chunk.size for chunk in self.chunks)
 
-    def append(self, batch: pa.RecordBatch) -> Chunk:
+    def append(self, batch: pa.RecordBatch) -> RowChunk:
         """Write a batch; the number of its first row is `base`."""
         number, size = self.write(batch)
-        chunk = Chunk(number, self.end, batch.num_rows, size)
+        chunk = RowChunk(number, self.end, batch.num_rows, size)
         self.add(chunk)
         self.end += batch.num_rows
         return chunk
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: RowChunk) -> None:
         """One chunk more, which has been written."""
         self.chunks.append(chunk)
         self.rows += chunk.held
@@ -126,20 +126,20 @@ class Chunks:
         """Write rows into a file; its number, and how long it is."""
         number = self._number
         self._number += 1
-        data = written(batch)
+        data = stream_buffer(batch)
         with open(_path(self.folder, number), "wb") as file:
             file.write(data)
         return number, data.size
 
-    def pieces(self, runs: Iterable[Run]) -> list[Piece]:
+    def chunk_ranges(self, runs: Iterable[RowRange]) -> list[ChunkRange]:
         """Where the rows of runs are; runs ascend."""
-        found: list[Piece] = []
+        found: list[ChunkRange] = []
         for lo, hi in runs:
             at = bisect_right(self.chunks, lo, key=lambda chunk: chunk.base) - 1
             while lo < hi:
                 chunk = self.chunks[at]
                 end = min(hi, chunk.base + chunk.rows)
-                found.append(chunk.place(lo, end))
+                found.append(chunk.locate(lo, end))
                 lo, at = end, at + 1
         return found
 
@@ -153,7 +153,7 @@ class Chunks:
             gone += 1
         self._keep(self.chunks[gone:])
 
-    def thin(self, needed: Array) -> None:
+    def compact(self, needed: Array) -> None:
         """Write chunks anew of which few rows are needed, or none; `needed` has all such numbers.
 
         So a partition that is idle does not keep whole chunks alive. Nobody may be reading.
@@ -164,24 +164,24 @@ class Chunks:
             some = needed[lo:hi]
             if len(some) * SPARSE <= chunk.held:
                 if len(some):
-                    kept.append(self._thinned(chunk, some))
+                    kept.append(self._compacted(chunk, some))
                 os.unlink(_path(self.folder, chunk.number))
             else:
                 kept.append(chunk)
         self._keep(kept)
 
-    def _keep(self, chunks: list[Chunk]) -> None:
+    def _keep(self, chunks: list[RowChunk]) -> None:
         self.chunks, self.rows = chunks, sum(chunk.held for chunk in chunks)
         self.oldest = min((chunk.number for chunk in chunks), default=self._number)
 
-    def _thinned(self, chunk: Chunk, some: Array) -> Chunk:
+    def _compacted(self, chunk: RowChunk, some: Array) -> RowChunk:
         batch = _mapped(self.folder, chunk.number)
         places = some - chunk.base if chunk.kept is None else np.searchsorted(chunk.kept, some)
         number, size = self.write(batch.take(pa.array(places)))
-        return Chunk(number, chunk.base, chunk.rows, size, some)
+        return RowChunk(number, chunk.base, chunk.rows, size, some)
 
 
-class Reader:
+class ChunkReader:
     """A worker's side: maps chunks when it needs them."""
 
     def __init__(self, folder: str) -> None:
@@ -189,7 +189,7 @@ class Reader:
         self._open: dict[int, pa.RecordBatch] = {}
         self._oldest = 0
 
-    def read(self, pieces: Sequence[Piece]) -> pa.RecordBatch:
+    def read(self, pieces: Sequence[ChunkRange]) -> pa.RecordBatch:
         """The rows of pieces: one piece without a copy, several put together."""
         return joined([self._chunk(n).slice(lo, hi - lo) for n, lo, hi in pieces])
 
@@ -206,10 +206,10 @@ class Reader:
             self._open = {n: chunk for n, chunk in self._open.items() if n >= oldest}
 
 
-def runs_of(numbers: Array) -> list[Run]:
+def row_ranges(numbers: Array) -> list[RowRange]:
     """Ascending numbers as runs.
 
-    >>> runs_of(np.array([3, 4, 5, 9, 12, 13]))
+    >>> row_ranges(np.array([3, 4, 5, 9, 12, 13]))
     [(3, 6), (9, 10), (12, 14)]
     """
     if not len(numbers):
@@ -222,8 +222,21 @@ def runs_of(numbers: Array) -> list[Run]:
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
+def add_range(ranges: list[RowRange], more: RowRange) -> None:
+    """One range more, which may go on with the last.
+
+    >>> ranges = [(0, 3)]
+    >>> add_range(ranges, (3, 5)), add_range(ranges, (9, 10)), ranges
+    (None, None, [(0, 5), (9, 10)])
+    """
+    if ranges and ranges[-1][1] == more[0]:
+        ranges[-1] = (ranges[-1][0], more[1])
+    else:
+        ranges.append(more)
+
+
 def _mapped(folder: str, number: int) -> pa.RecordBatch:
-    """A chunk in the memory that all share; it is unmapped when nobody has it any more."""
+    """A chunk in the memory that all share; it is unmapped when its last reader is gone."""
     path = _path(folder, number)
     with open(path, "rb", buffering=0) as file:
         data = file.read(SMALL)

@@ -16,16 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.attributes import one_key
+from windowlib.columnar.arrays.partition_keys import AnyKeys
+from windowlib.columnar.arrays.stamps import Stamps
 from windowlib.columnar.primitives import Array, group
-from windowlib.columnar.stamps import Stamps
 from windowlib.errors import FarmError
-from windowlib.farms.chunks import Run, runs_of
-from windowlib.farms.keys import AnyKeys
-from windowlib.model import OperatorModel
-from windowlib.operator import Operator
-from windowlib.policies import Delta, Time
-from windowlib.spec import Sliding, Spec, Tumbling
-from windowlib.splitting import names_in
+from windowlib.farms.chunks import RowRange, row_ranges
+from windowlib.runtime.model import OperatorModel
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.splitting import names_in
+from windowlib.spec.specification import Sliding, Spec, Tumbling
+from windowlib.window.consumer import Consumer
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
@@ -34,7 +34,7 @@ AT, INDEX, TIME = "_at", "_index", "_time"
 
 
 @dataclass(slots=True, eq=False)
-class Firing:
+class StoredFiring:
     """A window that fires: its partition, its tuples and when."""
 
     key: Any
@@ -48,11 +48,16 @@ class Firing:
     """A punctuation came, and there was no tuple: nothing fires, but the operator is told."""
     number: int = 0
     """How many windows of this partition fired before it."""
+    begin: int | None = None
+    """The number of the first row, if the others follow it without a gap."""
 
-    def runs(self, lo: int | None = None, hi: int | None = None) -> list[Run]:
+    def runs(self, lo: int | None = None, hi: int | None = None) -> list[RowRange]:
         """The rows of the window, or of a part of it."""
         lo, hi = self.lo if lo is None else lo, self.hi if hi is None else hi
-        return runs_of(self.at[lo - self.lo : hi - self.lo])
+        if self.begin is not None:
+            start = self.begin - self.lo
+            return [(start + lo, start + hi)] if lo < hi else []
+        return row_ranges(self.at[lo - self.lo : hi - self.lo])
 
 
 class Emitter(Operator):
@@ -69,34 +74,33 @@ class Emitter(Operator):
     def __init__(self, window: Spec, partial: bool = True, at_end: bool = False) -> None:
         super().__init__(window)
         self.partial, self.at_end = partial, at_end
-        self.fired: list[Firing] = []
+        self.fired: list[StoredFiring] = []
         self._numbers: dict[Any, int] = {}
-        if isinstance(window, Sliding) and isinstance(window.evict, Delta) and not partial:
+        if isinstance(window, Sliding) and window.evict.delta is not None and not partial:
             # A delta window knows that it is full in time for its trigger only if asked.
             self.__dict__["on_initial_full"] = lambda window, key: None
 
-    def on_open(self) -> None:
+    def consumer(self, port: int) -> Consumer:
         """Whole batches are read at once."""
-        (window,) = self.containers
-        assert window is not None
-        window._partial = self.partial
-        window._consumer = self._consume
+        return Consumer(self._consume, partial=self.partial)
 
     def _consume(self, firings: Firings) -> None:
         (window,) = self.containers
         assert window is not None
         at, index = (_numbers(firings.content[name]) for name in (AT, INDEX))
         keys, los, his = firings.python_keys(), firings.lo.tolist(), firings.hi.tolist()
-        now = window._now
+        now = window.state.now
         times = [now] * len(keys) if firings.times is None else firings.times.tolist()
-        for key, lo, hi, time in zip(keys, los, his, times, strict=True):
-            first = int(index[lo]) if hi > lo else 0
-            self._fire(key, first, at[lo:hi], time)
+        firsts, begins = _begins(firings, at, index)
+        for key, lo, hi, time, first, begin in zip(
+            keys, los, his, times, firsts, begins, strict=True
+        ):
+            self._fire(key, first, at[lo:hi], time, None if begin < 0 else begin)
 
     def on_trigger(self, window: Any, key: Any) -> None:
         """A sliding window fires, if that counts."""
         # Windows of time count as full from the start, also before there is anything in them.
-        if self.partial or isinstance(window.spec.evict, Time) or window.full(key):
+        if self.partial or window.spec.full_from_start or window.full(key):
             self._read(window, key)
 
     def before_flush(self, window: Any, key: Any) -> None:
@@ -105,16 +109,18 @@ class Emitter(Operator):
 
     def on_empty_punctuation(self, window: Any) -> None:
         """A punctuation came, and there was nothing to flush."""
-        self.fired.append(Firing(None, 0, 0, np.empty(0, np.int64), window._now, empty=True))
+        self.fired.append(
+            StoredFiring(None, 0, 0, np.empty(0, np.int64), window.state.now, empty=True)
+        )
 
     def _read(self, window: Any, key: Any) -> None:
         rows = window[key]
-        self._fire(key, rows[0][INDEX] if rows else 0, _places(rows), window._now)
+        self._fire(key, rows[0][INDEX] if rows else 0, _places(rows), window.state.now)
 
-    def _fire(self, key: Any, first: int, at: Array, now: int) -> None:
+    def _fire(self, key: Any, first: int, at: Array, now: int, begin: int | None = None) -> None:
         number = self._numbers.get(key, 0)
         self._numbers[key] = number + 1
-        self.fired.append(Firing(key, first, first + len(at), at, now, number=number))
+        self.fired.append(StoredFiring(key, first, first + len(at), at, now, False, number, begin))
 
     def on_finish(self) -> None:
         """What a tumbling window holds fires, if that was asked for."""
@@ -129,10 +135,10 @@ class Emitter(Operator):
         """The numbers of all rows that the window holds, ascending."""
         (window,) = self.containers
         assert window is not None
-        engine = None if window._batches is None else window._batches.arrays
+        engine = None if window.state.batches is None else window.state.batches.engine_of(window)
         if engine is not None:
-            columns, _ = engine.store.take(engine.stored())  # type: ignore[attr-defined]
-            found = _numbers(columns[engine.names.index(AT)])  # type: ignore[attr-defined]
+            columns, _ = engine.store.take(engine.stored())
+            found = _numbers(columns[engine.names.index(AT)])
         else:
             keys = window.keys()
             found = np.array([row[AT] for key in keys for row in window[key]], np.int64)
@@ -147,6 +153,21 @@ class Emitter(Operator):
         self._numbers = {one_key(key): number for key, number in state}
 
 
+def _begins(firings: Firings, at: Array, index: Array) -> tuple[list[int], list[int]]:
+    """Of each firing the first tuple of its partition, and the number of its row.
+
+    That is -1 where the rows have gaps, and both are 0 where there are none.
+    """
+    some = firings.hi > firings.lo
+    lo, last = np.where(some, firings.lo, 0), np.where(some, firings.hi - 1, 0)
+    if not some.any():
+        return [0] * len(some), [0] * len(some)
+    begin = at[lo]
+    whole = at[last] - begin == last - lo
+    found = np.where(some, np.where(whole, begin, -1), 0)
+    return np.where(some, index[lo], 0).tolist(), found.tolist()
+
+
 def _places(rows: Any) -> Array:
     """The numbers of tuples; they ascend, so two of them may tell all."""
     if rows and (end := rows[-1][AT] + 1) - rows[0][AT] == len(rows):
@@ -159,7 +180,7 @@ def _numbers(column: Any) -> Array:
     return found
 
 
-class Stretch(NamedTuple):
+class StoredExtent(NamedTuple):
     """Tuples of one partition that came together: rows `[at, at + size)`."""
 
     key: Any
@@ -169,7 +190,7 @@ class Stretch(NamedTuple):
     size: int
 
 
-class Layout(NamedTuple):
+class StoredBatch(NamedTuple):
     """How the rows of a batch are stored."""
 
     batch: pa.RecordBatch
@@ -183,15 +204,15 @@ class Layout(NamedTuple):
 
 
 @dataclass(slots=True)
-class Numbering:
+class RowNumbering:
     """Gives each tuple its numbers, and puts those of one partition together.
 
     >>> from windowlib import Count
-    >>> numbering = Numbering(Tumbling(Count(2), by="k"))
+    >>> numbering = RowNumbering(Tumbling(Count(2), by="k"))
     >>> layout = numbering.take(pa.record_batch({"k": ["b", "a", "b"]}), 10)
     >>> layout.batch.column("k").to_pylist(), layout.marks.column(AT).to_pylist()
     (['b', 'b', 'a'], [10, 12, 11])
-    >>> [tuple(each) for each in numbering.stretches(layout, 10, 3)]
+    >>> [tuple(each) for each in numbering.extents(layout, 10, 3)]
     [('b', 0, 10, 2), ('a', 0, 12, 1)]
     """
 
@@ -203,7 +224,7 @@ class Numbering:
 
     def __post_init__(self) -> None:
         by = names_in(self.spec.by)
-        deltas = [each.attribute for each in self.spec.policies if isinstance(each, Delta)]
+        deltas = [each.attribute for each in self.spec.deltas]
         if by is None or not all(isinstance(each, str) for each in deltas):
             msg = (
                 f"farm({self.spec!r}): its key or a delta policy is a function, and the emitter of "
@@ -215,7 +236,7 @@ class Numbering:
             parts = self.spec.by if isinstance(self.spec.by, tuple) else (self.spec.by,)
             self.keys = AnyKeys(tuple(map(str, parts)), isinstance(self.spec.by, tuple))
 
-    def take(self, batch: pa.RecordBatch, base: int, stamps: Stamps | None = None) -> Layout:
+    def take(self, batch: pa.RecordBatch, base: int, stamps: Stamps | None = None) -> StoredBatch:
         """How a batch is stored whose first row gets the number `base`; nothing counts yet.
 
         Args:
@@ -227,7 +248,7 @@ class Numbering:
         if self.keys is None:
             index = np.arange(n) + self.counts[0]
             marks = self._marks(batch, np.arange(base, base + n), index, stamps)
-            return Layout(batch, marks, np.zeros(n, np.intp), None)
+            return StoredBatch(batch, marks, np.zeros(n, np.intp), None)
         ids = self.keys.encode([batch.column(name) for name in self.keys.names])
         if len(self.keys) > len(self.counts):
             more = np.zeros(max(len(self.keys), 64), np.int64)
@@ -238,13 +259,13 @@ class Numbering:
         begin = self.counts[touched] - starts[:-1]
         index[order] = np.arange(n) + np.repeat(begin, np.diff(starts))
         marks = self._marks(batch, at, index, stamps)
-        return Layout(batch.take(pa.array(order)), marks, ids, order)
+        return StoredBatch(batch.take(pa.array(order)), marks, ids, order)
 
-    def stretches(self, layout: Layout, base: int, taken: int) -> list[Stretch]:
+    def extents(self, layout: StoredBatch, base: int, taken: int) -> list[StoredExtent]:
         """The partitions in the first rows of a batch, which count from now on."""
         if self.keys is None:
             self.counts[0] += taken
-            return [Stretch(None, int(self.counts[0]) - taken, base, taken)]
+            return [StoredExtent(None, int(self.counts[0]) - taken, base, taken)]
         sizes = np.bincount(layout.ids, minlength=len(self.keys))
         starts = np.cumsum(sizes) - sizes  # partitions are stored in the order of their numbers
         ids = layout.ids[:taken]
@@ -254,7 +275,7 @@ class Numbering:
         self.counts[touched] += counted[touched]
         parts = (first, starts[touched] + base, counted[touched])
         lists = [part.tolist() for part in parts]
-        return list(map(Stretch, self.keys.values(touched), *lists))
+        return list(map(StoredExtent, self.keys.values(touched), *lists))
 
     def _marks(
         self, batch: pa.RecordBatch, at: Array, index: Array, stamps: Stamps | None

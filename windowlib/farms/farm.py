@@ -1,6 +1,6 @@
 """Farms: an operator on several workers, as an operator.
 
->>> from operators import Aggregate, agg
+>>> from windowlib.operators import Aggregate, agg
 >>> from windowlib import Count, Sliding, replay
 >>> high = Aggregate(Sliding(Count(4), every=Count(2)), high=agg.max("x"))
 >>> rows = [{"x": x} for x in (3, 1, 4, 1, 5, 9, 2, 6)]
@@ -10,7 +10,6 @@ True
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Literal
@@ -18,18 +17,19 @@ from typing import Any, Literal
 from windowlib.control import Adaptive
 from windowlib.durations import Instant
 from windowlib.errors import FarmError
-from windowlib.farms.choice import Choice, Pattern, choose
-from windowlib.farms.cuts import ByCount, ByTime
-from windowlib.farms.models import CountWindows, Regular, Slices, TimeWindows, model_of
-from windowlib.farms.parted import Panes, Partition
-from windowlib.farms.schedule import SCHEDULERS, Scheduling
-from windowlib.farms.whole import Active, Agnostic
-from windowlib.folds import Fold
-from windowlib.operator import Operator
-from windowlib.policies import Count, Time
+from windowlib.farms.adaptive import AdaptiveFarm, processor_count
+from windowlib.farms.choice import Choice, FarmPattern, choose
+from windowlib.farms.key_farm import RunningKeyFarm
+from windowlib.farms.models import CountWindows, RegularWindows, Slicing, TimeWindows, model_of
+from windowlib.farms.pane_farm import CountSlicer, PaneDispatch, PartitionDispatch, TimeSlicer
+from windowlib.farms.scheduler import SCHEDULERS, Scheduling
+from windowlib.farms.window_farm import ActiveDispatch, AgnosticDispatch, RunningWindowFarm
+from windowlib.runtime.operator import Operator
+from windowlib.spec.policies import Count, Time
+from windowlib.summaries.folds import Fold
 
 GRAIN = 1024
-"""Tuples in a slice where nobody knows where windows start."""
+"""Tuples in a slice where it is not known where windows start."""
 
 
 class Farm(Operator):
@@ -40,23 +40,28 @@ class Farm(Operator):
 
     Args:
         operator: what each worker does.
-        workers: how many there are; as many as the machine has cores, unless given.
-        scheduling: "on-demand", the next task goes to whoever is free; or "round-robin".
-        batch: how many neighbouring windows, or slices, make one task at least.
+        workers: how many there are; as many as the machine has processors, unless given. With
+            "auto" it begins with two, and has more while these are busy.
+        scheduling: "on-demand", the next task goes to a free worker; or "round-robin".
+        batch: how many neighbouring windows, or slices, make one task at least; unless given, as
+            many as are about 5 ms of work.
         chunk: how many rows are stored and looked at together.
+        when: "auto", workers are used while they pay, and else the operator works in the calling
+            process; or "always".
     """
 
-    wanted: Pattern
+    wanted: FarmPattern
     model: Any
 
     def __init__(
         self,
         operator: Operator,
         *,
-        workers: int | None = None,
+        workers: int | Literal["auto"] | None = None,
         scheduling: Scheduling = "on-demand",
-        batch: int = 1,
+        batch: int | None = None,
         chunk: int = 4096,
+        when: Literal["auto", "always"] = "auto",
     ) -> None:
         kind = type(self).__name__
         if not isinstance(operator, Operator) or isinstance(operator, Farm):
@@ -64,9 +69,10 @@ class Farm(Operator):
             raise FarmError(f"{kind}({operator!r}): {what}. Pass an operator, such as Aggregate.")
         self.operator, self.model, self.windows = operator, operator.model, operator.windows
         self.workers = _workers(workers)
+        self.follows_load = workers == "auto"
         self.name = operator.name
         self.choice = self._chosen()
-        for word, value in (("batch", batch), ("chunk", chunk)):
+        for word, value in (("batch", 1 if batch is None else batch), ("chunk", chunk)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 what = "tasks" if word == "batch" else "rows"
                 msg = f"{kind}({word}={value!r}): not a number of {what}. Use 1 or more."
@@ -74,7 +80,9 @@ class Farm(Operator):
         if scheduling not in SCHEDULERS:
             ways = " or ".join(map(repr, SCHEDULERS))
             raise FarmError(f"{kind}(scheduling={scheduling!r}): no such way. Use {ways}.")
-        self.scheduling, self.batch, self.chunk = scheduling, batch, chunk
+        if when not in ("auto", "always"):
+            raise FarmError(f'{kind}(when={when!r}): no such time. Use "auto" or "always".')
+        self.scheduling, self.batch, self.chunk, self.when = scheduling, batch, chunk, when
         self.limit = 4 * self.workers
         """How many tasks may be under way before rows have to wait."""
         self.parts = 1
@@ -87,12 +95,16 @@ class Farm(Operator):
     # -- running ----------------------------------------------------------------------------------
 
     def open(self, start: Instant = 0, **options: Any) -> Any:
+        """Start it; workers start when they pay, unless it says "always"."""
+        if self.when == "always" or options:
+            return self.running(start, **options)
+        return AdaptiveFarm(self, start)
+
+    def running(self, start: Instant = 0, **options: Any) -> Any:
         """Start the workers."""
-        from windowlib.farms.windowed import RunningWindows
+        return RunningWindowFarm(self, start, **options)
 
-        return RunningWindows(self, start, **options)
-
-    def pattern(self, run: Any) -> Any:
+    def dispatch(self, run: Any) -> Any:
         """How windows become tasks."""
         raise NotImplementedError
 
@@ -160,7 +172,7 @@ class WindowFarm(Farm):
     Args:
         operator: any operator whose rows depend on one window alone.
         active: whether each worker has windows of its own, one in n of each partition, and gets
-            their tuples as they come; otherwise a window goes to whoever is free when it fires.
+            their tuples as they come; otherwise a window goes to a free worker when it fires.
         partials: whether windows are merged from slices, where the function allows it: for windows
             whose tuples are known only when they fire.
         more: as for `Farm`.
@@ -179,11 +191,11 @@ class WindowFarm(Farm):
             )
             raise FarmError(msg)
 
-    def pattern(self, run: Any) -> Any:
+    def dispatch(self, run: Any) -> Any:
         """Windows, or slices of them if they are merged."""
         if self.partials:
-            return Panes(run, ByCount(CountWindows(GRAIN, GRAIN).pairs()))
-        return (Active if self.active else Agnostic)(run)
+            return PaneDispatch(run, CountSlicer(CountWindows(GRAIN, GRAIN).pairs()))
+        return (ActiveDispatch if self.active else AgnosticDispatch)(run)
 
 
 class PaneFarm(Farm):
@@ -212,7 +224,7 @@ class PaneFarm(Farm):
         super().__init__(operator, **more)
         (spec,) = self.windows
         model = model_of(spec)  # type: ignore[arg-type]
-        assert isinstance(model, Regular)
+        assert isinstance(model, RegularWindows)
         self.slices = _slices(model, panes)
         if callable(parts):
             self.policy = _policy(parts, self.workers)
@@ -223,10 +235,10 @@ class PaneFarm(Farm):
         """The slices, too."""
         return {**super().describe(), "panes": repr((self.slices.period, self.slices.cuts))}
 
-    def pattern(self, run: Any) -> Any:
+    def dispatch(self, run: Any) -> Any:
         """Slices that windows share."""
         by_time = isinstance(self.slices.model, TimeWindows)
-        return Panes(run, ByTime(self.slices) if by_time else ByCount(self.slices))
+        return PaneDispatch(run, TimeSlicer(self.slices) if by_time else CountSlicer(self.slices))
 
 
 class WindowPartition(Farm):
@@ -248,9 +260,9 @@ class WindowPartition(Farm):
         super().__init__(operator, **more)
         self.parts = self.workers if parts is None else _parts("WindowPartition", parts)
 
-    def pattern(self, run: Any) -> Any:
+    def dispatch(self, run: Any) -> Any:
         """Parts of each window."""
-        return Partition(run)
+        return PartitionDispatch(run)
 
 
 class KeyFarm(Farm):
@@ -278,25 +290,28 @@ class KeyFarm(Farm):
         """The workers, too: each has a state of its own."""
         return {**super().describe(), "workers": str(self.workers)}
 
-    def open(self, start: Instant = 0, **options: Any) -> Any:
+    def running(self, start: Instant = 0, **options: Any) -> Any:
         """Start the workers."""
-        from windowlib.farms.keyed import RunningKeys
-
-        return RunningKeys(self, start, **options)
+        return RunningKeyFarm(self, start, **options)
 
 
 def farm(
-    operator: Operator, workers: int | None = None, *, heaviest: float = 0.0, **more: Any
+    operator: Operator,
+    workers: int | Literal["auto"] | None = None,
+    *,
+    heaviest: float = 0.0,
+    **more: Any,
 ) -> Farm:
     """The farm that fits an operator best; `choice` says why.
 
     Args:
         operator: any operator.
-        workers: how many workers; as many as the machine has cores, unless given.
+        workers: how many workers, "auto" for as many as keep busy; as many as the machine has
+            processors, unless given.
         heaviest: the share of the rows that have the most frequent key, if that is known.
         more: options of the farm that is chosen.
 
-    >>> from operators import Aggregate, agg
+    >>> from windowlib.operators import Aggregate, agg
     >>> from windowlib import Sliding
     >>> chosen = farm(Aggregate(Sliding(Count(60), every=Count(7)), high=agg.max("x")), workers=2)
     >>> print(type(chosen).__name__, "-", chosen.choice.reason)
@@ -306,7 +321,7 @@ and each is computed once.
     if not isinstance(operator, Operator):
         raise FarmError(f"farm({operator!r}): not an operator. Pass one, such as Aggregate(...).")
     choice = choose(operator, _workers(workers), heaviest=heaviest)
-    kinds: dict[Pattern, type[Farm]] = {
+    kinds: dict[FarmPattern, type[Farm]] = {
         "key": KeyFarm,
         "pane": PaneFarm,
         "window partition": WindowPartition,
@@ -318,12 +333,14 @@ and each is computed once.
     return kind(operator, workers=workers, **more)
 
 
-def _workers(given: int | None) -> int:
-    """As many as said, or as there are cores for this process."""
-    return len(os.sched_getaffinity(0)) if given is None else given
+def _workers(given: int | Literal["auto"] | None) -> int:
+    """As many as said, or as there are processors for this process; "auto" begins with two."""
+    if given == "auto":
+        return min(2, processor_count())
+    return processor_count() if given is None else given
 
 
-def _slices(model: Regular, panes: str | Count | Time) -> Slices:
+def _slices(model: RegularWindows, panes: str | Count | Time) -> Slicing:
     if panes == "pairs":
         return model.pairs()
     if panes == "gcd":
@@ -341,11 +358,11 @@ def _slices(model: Regular, panes: str | Count | Time) -> Slices:
     return found
 
 
-def _cut(model: Regular, length: Any) -> Slices | None:
+def _cut(model: RegularWindows, length: Any) -> Slicing | None:
     """Slices of a length, if it divides size and slide."""
     if model.size % length or model.slide % length:
         return None
-    return Slices(model, model.size // length, model.slide // length, length)
+    return Slicing(model, model.size // length, model.slide // length, length)
 
 
 def _parts(kind: str, parts: int) -> int:

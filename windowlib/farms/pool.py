@@ -1,6 +1,6 @@
 """Worker processes: started, talked to, replaced when they die, and stopped.
 
-A worker is a Python process of its own that runs `windowlib.farms.worker`, with one connection to
+A worker is a Python process of its own that runs `windowlib.farms.process`, with one connection to
 its parent. It ends when the connection does, so none outlives the program that started it.
 """
 
@@ -13,19 +13,25 @@ import subprocess
 import sys
 import time
 import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Pipe
 from typing import Any, NamedTuple
 
-from windowlib.errors import FarmError
+import cloudpickle
 
+from windowlib.errors import FarmError
+from windowlib.farms.worker import WorkerException, WorkerSetup
+
+READY = b""
+"""What a worker sends first, when it can take tasks."""
 GRACE = 5.0
 """Seconds that a worker has to end by itself."""
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
-class Answer(NamedTuple):
+class WorkerAnswer(NamedTuple):
     """What came from a worker."""
 
     worker: int
@@ -35,20 +41,20 @@ class Answer(NamedTuple):
     """How long the worker worked on it."""
 
 
-class Died(NamedTuple):
+class WorkerDeath(NamedTuple):
     """A worker is gone, and another has started in its place."""
 
     worker: int
     code: int | None
 
 
-class Process:
+class WorkerProcess:
     """One worker process."""
 
-    def __init__(self, job: bytes) -> None:
+    def __init__(self, setup: bytes) -> None:
         self.connection, theirs = Pipe()
         path = os.pathsep.join(each for each in sys.path if each)
-        command = [sys.executable, "-m", "windowlib.farms.worker", str(theirs.fileno())]
+        command = [sys.executable, "-m", "windowlib.farms.process", str(theirs.fileno())]
         self.process = subprocess.Popen(
             command,
             pass_fds=[theirs.fileno()],
@@ -56,10 +62,10 @@ class Process:
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
-        self.connection.send_bytes(job)
+        self.connection.send_bytes(setup)
 
     def send(self, message: bytes) -> None:
-        """Send a task; if nobody is there, `wait` says so."""
+        """Send a task; if the worker is gone, `wait` says so."""
         with suppress(OSError):
             self.connection.send_bytes(message)
 
@@ -74,13 +80,16 @@ class Process:
         return self.process.returncode
 
 
-class Pool:
-    """Several worker processes that do the same job."""
+class ProcessPool:
+    """Several worker processes that do the same setup."""
 
-    def __init__(self, workers: int, job: Any) -> None:
-        self._job = dumped(job)
+    def __init__(self, workers: int, setup: Any) -> None:
+        self._setup = dumped(setup)
         self._ready = select.poll()
         self._by: dict[int, int] = {}  # whose connection has which number
+        self._starting: set[int] = set()
+        self.waited = 0.0
+        """Seconds that the caller has waited for answers."""
         self.processes = [self._started(worker) for worker in range(workers)]
         self._finalizer = weakref.finalize(self, _stop, self.processes)
 
@@ -88,6 +97,15 @@ class Pool:
     def now(self) -> float:
         """Seconds, since some time or other."""
         return time.monotonic()
+
+    @property
+    def ready(self) -> bool:
+        """Whether all workers have started; one that dies before that is the next answer."""
+        for number, _ in self._ready.poll(0) if self._starting else ():
+            worker = self._by[number]
+            if worker in self._starting and isinstance(self._received(worker), WorkerDeath):
+                raise FarmError(_no_start())
+        return not self._starting
 
     @property
     def pids(self) -> list[int]:
@@ -98,24 +116,43 @@ class Pool:
         """Send a task to a worker."""
         self.processes[worker].send(pickle.dumps((work, args, oldest), protocol=5))
 
-    def wait(self, *, block: bool) -> Iterator[Answer | Died]:
+    def wait(self, *, block: bool) -> Iterator[WorkerAnswer | WorkerDeath]:
         """What has come from workers since; if that is nothing and `block`, what comes next."""
-        for number, _ in self._ready.poll(None if block else 0):
-            yield self._received(self._by[number])
+        start = time.perf_counter()
+        ready = self._ready.poll(None if block else 0)
+        self.waited += time.perf_counter() - start
+        for number, _ in ready:
+            if (found := self._received(self._by[number])) is not None:
+                yield found
 
-    def _received(self, worker: int) -> Answer | Died:
+    def _received(self, worker: int) -> WorkerAnswer | WorkerDeath | None:
         process = self.processes[worker]
         try:
-            answer = pickle.loads(process.connection.recv_bytes())
+            message = process.connection.recv_bytes()
         except (EOFError, OSError):
             self._ready.unregister(process.connection)
             code = process.stop()
             self.processes[worker] = self._started(worker)
-            return Died(worker, code)
-        return Answer(worker, *answer)
+            return WorkerDeath(worker, code)
+        if message == READY:
+            self._starting.discard(worker)
+            return None
+        return WorkerAnswer(worker, *pickle.loads(message))
 
-    def _started(self, worker: int) -> Process:
-        process = Process(self._job)
+    def resize(self, workers: int) -> None:
+        """Start more workers, or stop some that have nothing to do; the others go on."""
+        for worker in range(len(self.processes), workers):
+            self.processes.append(self._started(worker))
+        stopped = self.processes[workers:]
+        for process in stopped:
+            self._ready.unregister(process.connection)
+            self._starting.discard(self._by.pop(process.connection.fileno()))
+        del self.processes[workers:]
+        _stop(stopped)
+
+    def _started(self, worker: int) -> WorkerProcess:
+        process = WorkerProcess(self._setup)
+        self._starting.add(worker)
         self._ready.register(process.connection, select.POLLIN)
         self._by[process.connection.fileno()] = worker
         return process
@@ -125,30 +162,74 @@ class Pool:
         self._finalizer()
 
 
-def _stop(processes: Sequence[Process]) -> None:
+def _stop(processes: Sequence[WorkerProcess]) -> None:
     for each in processes:
         each.connection.close()
     for each in processes:
         each.stop()
 
 
+class CallerPool:
+    """One worker in the calling process, for windows that are not worth another.
+
+    What goes to it and comes back is pickled, as for other processes, so a farm that is tried out
+    costs here what it costs its parent there.
+    """
+
+    def __init__(self, workers: int, setup: WorkerSetup) -> None:
+        self._worker = setup.worker(setup)
+        self._tasks: deque[tuple[int, bytes]] = deque()
+        self.ready, self.pids = True, list[int]()
+        self.waited = 0.0
+        """Seconds that its tasks took, which other processes would have had."""
+
+    @property
+    def now(self) -> float:
+        """Seconds, since some time or other."""
+        return time.monotonic()
+
+    def send(self, worker: int, work: str, args: Any, oldest: int) -> None:
+        """A task waits until the farm asks for answers."""
+        if work in self._worker.silent:
+            self._worker.do(work, args, oldest)
+        else:
+            self._tasks.append((worker, pickle.dumps((work, args, oldest), protocol=5)))
+
+    def wait(self, *, block: bool) -> Iterator[WorkerAnswer]:
+        """Do all tasks, one after the other."""
+        while self._tasks:
+            worker, message = self._tasks.popleft()
+            task = pickle.loads(message)
+            start = time.perf_counter()
+            try:
+                failed, found = False, self._worker.do(*task)
+            except Exception as error:
+                failed, found = True, WorkerException.of(error)
+            seconds = time.perf_counter() - start
+            self.waited += seconds
+            value = pickle.loads(pickle.dumps(found, protocol=5))
+            yield WorkerAnswer(worker, failed, value, seconds)
+
+    def close(self) -> None:
+        """There is nothing to stop."""
+
+
 def dumped(value: Any) -> bytes:
-    """A value as bytes, also where its class lives in the user's script, if that can be done."""
+    """A value as bytes, also where its class or function lives in a script or a notebook."""
     try:
-        from pyspark import cloudpickle
-    except ImportError:
-        return _pickled(value)
-    data: bytes = cloudpickle.dumps(value, protocol=5)  # type: ignore[no-untyped-call]
-    return data
-
-
-def _pickled(value: Any) -> bytes:
-    try:
-        return pickle.dumps(value, protocol=5)
+        data: bytes = cloudpickle.dumps(value, protocol=5)
     except Exception as error:
         reason = str(error).splitlines()[0].rstrip(".")
         msg = (
-            f"farm(...): the operator cannot be sent to workers ({reason}). Define its functions "
-            f"in a module, or install pyspark, which can send those of a script."
+            f"farm(...): the operator cannot be sent to workers ({reason}). Leave out what belongs "
+            f"to this process alone, such as open files and locks, or make it in on_open."
         )
         raise FarmError(msg) from error
+    return data
+
+
+def _no_start() -> str:
+    return (
+        "farm(...): a worker process ended before it could take a task; what it wrote says why. "
+        "Look for modules that the operator needs and workers cannot import."
+    )

@@ -3,7 +3,7 @@
 Results are computed as ever, in this process; how long that takes is what a cost model says. So a
 farm can be watched with more workers than the machine has cores, and every run is the same.
 
->>> from operators import Aggregate, agg
+>>> from windowlib.operators import Aggregate, agg
 >>> from windowlib import Count, Tumbling
 >>> from windowlib.farms import WindowFarm
 >>> import pyarrow as pa
@@ -25,8 +25,8 @@ from itertools import count
 from typing import Any
 
 from windowlib.farms.farm import Farm
-from windowlib.farms.pool import Answer
-from windowlib.farms.station import Job, Raised
+from windowlib.farms.pool import WorkerAnswer
+from windowlib.farms.worker import WorkerException, WorkerSetup
 
 Cost = Callable[[str, Any], float]
 """How long a task takes, in seconds, given its name and arguments."""
@@ -35,12 +35,12 @@ Cost = Callable[[str, Any], float]
 class VirtualPool:
     """Workers that take their time, but not ours."""
 
-    def __init__(self, workers: int, job: Job, *, cost: Cost) -> None:
+    def __init__(self, workers: int, setup: WorkerSetup, *, cost: Cost) -> None:
         self.now = 0.0
         self.busy = [0.0] * workers
         """How long each worker has worked."""
         self._cost, self._free = cost, [0.0] * workers
-        self._stations = [job.station(job) for _ in range(workers)]
+        self._workers = [setup.worker(setup) for _ in range(workers)]
         self._under_way: list[tuple[float, int, int, float, str, Any, int]] = []
         self._count = count()
 
@@ -49,8 +49,8 @@ class VirtualPool:
         took = self._cost(work, args)
         self._free[worker] = max(self.now, self._free[worker]) + took
         self.busy[worker] += took
-        if work in self._stations[worker].silent:
-            self._stations[worker].do(work, args, oldest)
+        if work in self._workers[worker].silent:
+            self._workers[worker].do(work, args, oldest)
             return
         end, number = self._free[worker], next(self._count)
         heappush(self._under_way, (end, number, worker, took, work, args, oldest))
@@ -60,22 +60,24 @@ class VirtualPool:
         """When the next task is done, if one is under way."""
         return self._under_way[0][0] if self._under_way else None
 
-    def wait(self, *, block: bool) -> Iterator[Answer]:
+    def wait(self, *, block: bool) -> Iterator[WorkerAnswer]:
         """The next task that is done, if it is done by now; with `block`, time goes on to it."""
         if self._under_way and (block or self._under_way[0][0] <= self.now):
             time, _, worker, took, work, args, oldest = heappop(self._under_way)
             self.now = max(self.now, time)
             try:
-                yield Answer(worker, False, self._stations[worker].do(work, args, oldest), took)
+                yield WorkerAnswer(
+                    worker, False, self._workers[worker].do(work, args, oldest), took
+                )
             except Exception as error:
-                yield Answer(worker, True, Raised.of(error), took)
+                yield WorkerAnswer(worker, True, WorkerException.of(error), took)
 
     def close(self) -> None:
         """There is nothing to stop."""
 
 
 @dataclass
-class Report:
+class SimulationReport:
     """What came of a run."""
 
     end: float = 0.0
@@ -95,7 +97,7 @@ class Report:
 
 def simulate(
     farm: Farm, arrivals: Iterable[tuple[float, Any]], cost: Cost, *, times: str | None = None
-) -> Report:
+) -> SimulationReport:
     """Run a farm on batches that come at given times.
 
     The clock of windows goes by when batches come, and not by when the farm gets to them.
@@ -107,8 +109,8 @@ def simulate(
         cost: how long tasks take.
         times: the column that says when each row came, if that was before its batch did.
     """
-    report = Report()
-    run = farm.open(pool=lambda workers, job: VirtualPool(workers, job, cost=cost))
+    report = SimulationReport()
+    run = farm.open(pool=lambda workers, setup: VirtualPool(workers, setup, cost=cost))
     pool: VirtualPool = run.pool
 
     def writers(port: int) -> Any:
@@ -121,7 +123,7 @@ def simulate(
         run.connect(port, *writers(port))
     for time, batch in arrivals:
         while (done := pool.next) is not None and done <= time:
-            run._pump(block=True)  # one task after the other, each at its time
+            run.pump(block=True)  # one task after the other, each at its time
         pool.now = max(pool.now, time)
         report.entered.append(pool.now)
         if times is None or batch is None:

@@ -1,90 +1,168 @@
-"""A worker process of a farm: `python -m windowlib.farms.worker FD`."""
+"""What one worker of a farm can do, by the names that tasks have for it.
+
+A worker is the same in a process of its own and where time is virtual.
+"""
 
 from __future__ import annotations
 
-import gc
 import pickle
-import signal
-import sys
-import threading
-import time
-from multiprocessing.connection import Connection
-from queue import SimpleQueue
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from windowlib.farms.station import Raised
+from windowlib.columnar.inputs import empty_batch
+from windowlib.farms.chunks import ChunkRange, ChunkReader
+from windowlib.farms.evaluator import BatchExtent, FilledWindow, Item, WindowEvaluator
+from windowlib.window.arrow import rows_of
 
-SMALL = 1 << 11
-"""Bytes of a message of which several fit into a connection that nobody reads, on any system."""
-
-
-def main(connection: Connection) -> None:
-    """Do the tasks that come, until none can come any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
-    pa.set_cpu_count(1)
-    pa.set_io_thread_count(1)
-    job = pickle.loads(connection.recv_bytes())
-    station = job.station(job)
-    gc.freeze()  # what is there now stays, and need not be looked at again and again
-    tasks = Tasks(connection)
-    while (message := tasks.next()) is not None:
-        work, args, oldest = pickle.loads(message)
-        answer = _answer(station, work, args, oldest)
-        if work in station.silent:
-            tasks.ahead()  # which come without end
-            continue
-        if max(len(answer), len(message)) > SMALL:
-            tasks.ahead()
-        try:
-            connection.send_bytes(answer)
-        except OSError:
-            return
+if TYPE_CHECKING:
+    from windowlib.runtime.operator import Operator
 
 
-class Tasks:
-    """What a worker is to do: read when it has time for it, or ahead.
+TaskRows: TypeAlias = Sequence[ChunkRange] | pa.Schema
+"""Where rows are; or, for an empty window, what columns rows have, as far as any have come."""
 
-    A worker has few tasks at once. While these and their answers are small, they fit into the
-    connection, and nobody waits for anybody. With others, tasks are read all the time, so that
-    nobody waits for a worker that waits for them. That takes a thread, which costs at every task.
-    """
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._queue: SimpleQueue[bytes | None] | None = None
+class PartialReference(NamedTuple):
+    """In place of a partial: the index of one that the same task makes."""
 
-    def next(self) -> bytes | None:
-        """The next task; None: no more can come."""
-        return self._read() if self._queue is None else self._queue.get()
+    at: int
 
-    def ahead(self) -> None:
-        """Read tasks all the time from now on."""
-        if self._queue is None:
-            self._queue = SimpleQueue()
-            threading.Thread(target=self._read_all, args=(self._queue,), daemon=True).start()
 
-    def _read(self) -> bytes | None:
-        try:
-            return self._connection.recv_bytes()
-        except (EOFError, OSError):
+WindowEnd = tuple[Any, Sequence[Any], int]
+"""A window that ends: its key, its partials, and when it fired."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSetup:
+    """What a worker is told when it starts."""
+
+    operator: Operator
+    folder: str
+    """Where the chunks are."""
+    worker: type[Any]
+    """The class of the worker."""
+    start: int = 0
+    """Where the clock starts, in microseconds."""
+
+
+class WindowWorker:
+    """A worker that is given windows, or parts of them."""
+
+    silent = frozenset({"take"})
+    """What has no answer."""
+
+    def __init__(self, setup: WorkerSetup) -> None:
+        self.evaluator = WindowEvaluator(setup.operator)
+        self.reader = ChunkReader(setup.folder)
+        self._open: dict[Any, tuple[FilledWindow, int]] = {}
+
+    def do(self, work: str, args: Any, oldest: int) -> Any:
+        """The answer to a task."""
+        answer = getattr(self, work)(*args)
+        self.reader.forget(oldest)
+        return answer
+
+    def _read(self, rows: TaskRows) -> pa.RecordBatch:
+        if isinstance(rows, pa.Schema):
+            return empty_batch(rows)
+        return self.reader.read(rows) if rows else pa.record_batch({})
+
+    def windows(
+        self, rows: TaskRows, extents: Sequence[BatchExtent]
+    ) -> list[list[Item] | WorkerException]:
+        """What each of several windows sends."""
+        return _each(self.evaluator.windows, self._read(rows), extents)
+
+    def take(self, which: Any, rows: TaskRows) -> None:
+        """Some tuples of a window that this worker will be given; they are folded in at once."""
+        batch = self._read(rows)
+        if self.evaluator.fills(batch.schema):
+            filled, size = self._open.get(which) or (self.evaluator.blank(), 0)
+            filled.add(list(rows_of(batch)))
+            self._open[which] = filled, size + batch.num_rows
+
+    def close(
+        self, which: Any, taken: int, rows: TaskRows, extent: BatchExtent
+    ) -> list[list[Item]]:
+        """What a window sends, of which this worker has taken some tuples."""
+        filled, size = self._open.pop(which, (None, 0))
+        batch = self._read(rows)
+        if filled is None or size != taken:  # another worker had taken them, and is gone
+            return self.evaluator.windows(batch, [extent])
+        filled.add(list(rows_of(batch.slice(size))))
+        return [filled.fire(extent)]
+
+    def partials(
+        self, rows: TaskRows, extents: Sequence[BatchExtent], closes: Sequence[WindowEnd]
+    ) -> tuple[list[Any], list[list[Item] | WorkerException | None]]:
+        """The partials of slices, or of parts of a window; and what windows send that end here."""
+        made = _each(self.evaluator.partials, self._read(rows), extents)
+        return made, [self._closed(made, *close) for close in closes]
+
+    def _closed(
+        self, made: Sequence[Any], key: Any, partials: Sequence[Any], now: int
+    ) -> list[Item] | WorkerException | None:
+        """What a window sends; nothing is known if one of its partials could not be made."""
+        partials = [
+            made[each.at] if isinstance(each, PartialReference) else each for each in partials
+        ]
+        if any(isinstance(each, WorkerException) for each in partials):
             return None
+        try:
+            return self.evaluator.finish(key, partials, now)
+        except Exception as error:
+            return WorkerException.of(error)
 
-    def _read_all(self, queue: SimpleQueue[bytes | None]) -> None:
-        while (message := self._read()) is not None:
-            queue.put(message)
-        queue.put(None)
+    def finish(self, key: Any, partials: Sequence[Any], now: int) -> list[list[Item]]:
+        """What a window sends that is made of partials."""
+        return [self.evaluator.finish(key, partials, now)]
+
+    def merged(self, partials: Sequence[Any]) -> Any:
+        """The partials merged."""
+        return self.evaluator.merged(partials)
+
+    def again(self, rows: TaskRows, extent: BatchExtent, whole: Any) -> list[list[Item]]:
+        """What a part of a window sends, given the result of the whole."""
+        return [self.evaluator.again(self._read(rows), extent, whole)]
+
+    def empty(self, now: int) -> list[list[Item]]:
+        """What a punctuation sends that closes nothing."""
+        return [self.evaluator.empty(now)]
 
 
-def _answer(station: Any, work: str, args: Any, oldest: int) -> bytes:
-    start = time.perf_counter()
+class WorkerException(NamedTuple):
+    """An exception as it is sent: itself, or what can be said of it, and its notes."""
+
+    error: Exception
+    notes: list[str]
+
+    @classmethod
+    def of(cls, error: Exception) -> WorkerException:
+        """An exception that can be sent."""
+        notes = list(getattr(error, "__notes__", ()))
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        return cls(error, notes)
+
+    def exception(self) -> Exception:
+        """The exception with its notes, where it is raised again."""
+        for note in self.notes:
+            if note not in getattr(self.error, "__notes__", ()):
+                self.error.add_note(note)
+        return self.error
+
+
+def _each(act: Any, batch: pa.RecordBatch, extents: Sequence[BatchExtent]) -> list[Any]:
+    """The result for each of several; an exception stands for the one that raised it."""
     try:
-        found = station.do(work, args, oldest)
-        return pickle.dumps((False, found, time.perf_counter() - start), protocol=5)
+        found: list[Any] = act(batch, extents)
     except Exception as error:
-        return pickle.dumps((True, Raised.of(error), time.perf_counter() - start), protocol=5)
-
-
-if __name__ == "__main__":
-    main(Connection(int(sys.argv[1])))
+        if len(extents) == 1:
+            return [WorkerException.of(error)]
+        return [result for each in extents for result in _each(act, batch, [each])]
+    return found

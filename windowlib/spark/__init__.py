@@ -1,22 +1,13 @@
 """Windows inside Spark: attach any operator to a DataFrame, streaming or static."""
 
-from windowlib.errors import HostError
-
-try:
-    import pyspark  # noqa: F401
-except ImportError as error:
-    msg = (
-        "windowlib.spark: PySpark is not installed, and operators run on DataFrames with it. "
-        'Install it: pip install "windowlib[spark]".'
-    )
-    raise HostError(msg) from error
-
-from windowlib.spark.attach import Attached, attach
-from windowlib.spark.inspect import inspect_state
-from windowlib.spark.metrics import Listener, Totals
-from windowlib.spark.progress import progress
-from windowlib.spark.router import split
-from windowlib.spark.salting import Salting
+import windowlib.spark.versions  # noqa: F401 - first: it refuses a PySpark that is too old
+from windowlib.spark.farms.salting import Salting
+from windowlib.spark.observe.inspect import inspect_state
+from windowlib.spark.observe.metrics import Listener, Totals
+from windowlib.spark.observe.progress import progress
+from windowlib.spark.plan.attach import attach
+from windowlib.spark.plan.attached import Attached
+from windowlib.spark.plan.routing import split
 from windowlib.spark.session import session
 
 __all__ = [

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import HostError
-from windowlib.spark.checks import PROVIDER, ROCKSDB
+from windowlib.spark.plan.validation import PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,27 +10,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from windowlib.marks import advance, punct, restart, to
+    from windowlib.runtime.marks import advance, punct, restart, to
     from windowlib.testing import strategies
     from windowlib.testing.clocks import HandClock
     from windowlib.testing.contracts import OperatorContract, SummarizerContract
-    from windowlib.testing.golden import assert_golden
-    from windowlib.testing.same import assert_same_everywhere
+    from windowlib.testing.same_everywhere import assert_same_everywhere
     from windowlib.testing.scripts import Script, script
-    from windowlib.testing.transcripts import transcript
+    from windowlib.testing.transcripts import assert_golden, transcript
 
 _HOMES = {
     "HandClock": "windowlib.testing.clocks",
     "OperatorContract": "windowlib.testing.contracts",
     "Script": "windowlib.testing.scripts",
     "SummarizerContract": "windowlib.testing.contracts",
-    "advance": "windowlib.marks",
-    "assert_golden": "windowlib.testing.golden",
-    "assert_same_everywhere": "windowlib.testing.same",
-    "punct": "windowlib.marks",
-    "restart": "windowlib.marks",
+    "advance": "windowlib.runtime.marks",
+    "assert_golden": "windowlib.testing.transcripts",
+    "assert_same_everywhere": "windowlib.testing.same_everywhere",
+    "punct": "windowlib.runtime.marks",
+    "restart": "windowlib.runtime.marks",
     "script": "windowlib.testing.scripts",
-    "to": "windowlib.marks",
+    "to": "windowlib.runtime.marks",
     "transcript": "windowlib.testing.transcripts",
 }
 __all__ = [

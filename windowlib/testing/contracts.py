@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from windowlib.errors import OperatorError
-from windowlib.marks import Mark
-from windowlib.operator import Operator
-from windowlib.policies import Attribute
-from windowlib.summarizers import Summarizer
-from windowlib.testing.comparing import at, equal, first_difference, near, shown
-from windowlib.testing.driving import Drive
-from windowlib.testing.same import assert_same_everywhere
-from windowlib.testing.ways import LeftOut, Sent, Stream, as_arrow, plain, restarted, sent
+from windowlib.runtime.marks import Mark
+from windowlib.runtime.operator import Operator
+from windowlib.spec.policies import Attribute
+from windowlib.summaries.summarizers import Summarizer
+from windowlib.testing.comparison import at, equal, first_difference, near, shown
+from windowlib.testing.drive import Drive
+from windowlib.testing.executions import Case, LeftOut, Sent, as_arrow, plain, restarted, sent
+from windowlib.testing.same_everywhere import assert_same_everywhere
 
 
 class Refused(Exception):  # noqa: N818 - what a reader of rows raises here, and nobody else
@@ -65,18 +65,18 @@ class OperatorContract:
         """In plain Python, with both engines, in batches, restarted, and in farms that fit."""
         op = self._operator()
         self._each(
-            lambda stream: assert_same_everywhere(
-                op, stream.items, times=self.times, tolerance=self.tolerance
+            lambda case: assert_same_everywhere(
+                op, case.items, times=self.times, tolerance=self.tolerance
             )
         )
 
     def test_a_snapshot_may_be_taken_anywhere(self) -> None:
         """Saved, pickled and restored before any item, it goes on as if nothing had happened."""
 
-        def check(stream: Stream) -> None:
-            expected = plain(stream)
-            for place in range(len(stream.items) + 1):
-                got = restarted(stream, [place])
+        def check(case: Case) -> None:
+            expected = plain(case)
+            for place in range(len(case.items) + 1):
+                got = restarted(case, [place])
                 self._compare(f"restarted before item {place + 1}", expected, got)
 
         self._each(check)
@@ -91,8 +91,8 @@ class OperatorContract:
             raise AssertionError(msg) from error
         assert other == op, f"{op!r}: pickled and read again, it is another one: {other!r}"
 
-        def check(stream: Stream) -> None:
-            expected, got = plain(stream), plain(stream._replace(operator=other))
+        def check(case: Case) -> None:
+            expected, got = plain(case), plain(case._replace(operator=other))
             self._compare("pickled and read again", expected, got)
 
         self._each(check)
@@ -100,7 +100,7 @@ class OperatorContract:
     def test_its_description_is_stable(self) -> None:
         """A copy says the same of itself, and nothing that is another one tomorrow."""
         op = self._operator()
-        said, again = op.describe(), op._rebuilt().describe()
+        said, again = op.describe(), op.rebuilt().describe()
         assert said == again, f"{op!r}: a copy describes itself otherwise: {said} and {again}"
         for name, text in said.items():
             assert isinstance(text, str), f"{op!r}: describe()[{name!r}] is no text: {text!r}"
@@ -110,9 +110,9 @@ class OperatorContract:
         """Where it says the columns of its outputs, all rows have those, of those types."""
         op = self._operator()
 
-        def check(stream: Stream) -> None:
+        def check(case: Case) -> None:
             try:
-                arrowed = as_arrow(stream)
+                arrowed = as_arrow(case)
             except LeftOut:
                 return
             schemas = [
@@ -126,23 +126,23 @@ class OperatorContract:
     def test_a_failure_leaves_a_state_to_go_on_from(self) -> None:
         """If who reads a row fails, that comes out; a copy of the state then goes on the same."""
 
-        def check(stream: Stream) -> None:
-            count = sum(not isinstance(item, Mark) for _, item in plain(stream))
+        def check(case: Case) -> None:
+            count = sum(not isinstance(item, Mark) for _, item in plain(case))
             for number in sorted({0, count // 2, count - 1} & set(range(count))):
-                self._fail(stream, number)
+                self._fail(case, number)
 
         self._each(check)
 
     def test_it_leaves_its_rows_alone(self) -> None:
         """The rows that come in are as they were, when all is done."""
 
-        def check(stream: Stream) -> None:
-            before = copy.deepcopy(list(stream.items))
-            plain(stream)
-            place = first_difference(before, stream.items, near(0))
+        def check(case: Case) -> None:
+            before = copy.deepcopy(list(case.items))
+            plain(case)
+            place = first_difference(before, case.items, near(0))
             assert place is None, (
-                f"{stream.operator!r}: it changes its input. It was {at(before, place)} and is "
-                f"{at(stream.items, place)}."
+                f"{case.operator!r}: it changes its input. It was {at(before, place)} and is "
+                f"{at(case.items, place)}."
             )
 
         self._each(check)
@@ -150,10 +150,10 @@ class OperatorContract:
     def test_two_of_it_share_nothing(self) -> None:
         """Two that run at the same time give what one gives."""
 
-        def check(stream: Stream) -> None:
-            expected = plain(stream)
-            one, other = stream.drive(), stream.drive()
-            for item in stream.items:
+        def check(case: Case) -> None:
+            expected = plain(case)
+            one, other = case.drive(), case.drive()
+            for item in case.items:
                 one.take([item])
                 other.take([item])
             for drive in (one, other):
@@ -171,7 +171,7 @@ class OperatorContract:
     def test_something_comes_out(self) -> None:
         """The rows make it send something, or none of these tests says much."""
         seen: list[int] = []
-        self._each(lambda stream: seen.append(len(plain(stream))))
+        self._each(lambda case: seen.append(len(plain(case))))
         assert self.silent or any(seen), (
             f"{type(self).__name__}: nothing ever comes out of {self.operator!r}. Give more rows, "
             f"or say silent = True."
@@ -188,9 +188,9 @@ class OperatorContract:
             raise OperatorError(msg)
         return self.operator
 
-    def _each(self, check: Callable[[Stream], Any]) -> None:
+    def _each(self, check: Callable[[Case], Any]) -> None:
         op = self._operator()
-        each(self.rows, self.examples, lambda rows: check(Stream(op, rows, self.times)))
+        each(self.rows, self.examples, lambda rows: check(Case(op, rows, self.times)))
 
     def _compare(self, how: str, expected: Sent, got: Sent) -> None:
         place = first_difference(expected, got, near(self.tolerance))
@@ -199,26 +199,26 @@ class OperatorContract:
             f"  expected  {at(expected, place)}\n  got       {at(got, place)}"
         )
 
-    def _fail(self, stream: Stream, number: int) -> None:
+    def _fail(self, case: Case, number: int) -> None:
         """Refuse the row of this number, once; compare what a copy of the state does then."""
-        drive, copied = Failing(stream, number), None
-        for place, item in enumerate(stream.items):
+        drive, copied = Failing(case, number), None
+        for place, item in enumerate(case.items):
             try:
                 drive.take([item])
             except Refused:
-                copied = self._copy(drive, stream, stream.items[place + 1 :])
+                copied = self._copy(drive, case, case.items[place + 1 :])
                 break
         if copied is None:
             return  # it came at the end of the input, after which there is nothing to go on with
         seen = len(drive.events)
-        for item in stream.items[place + 1 :]:
+        for item in case.items[place + 1 :]:
             drive.take([item])
         drive.finish()
         self._compare("restored after a failure", sent(drive.events)[seen:], copied)
 
-    def _copy(self, drive: Drive, stream: Stream, rest: Sequence[Any]) -> Sent:
+    def _copy(self, drive: Drive, case: Case, rest: Sequence[Any]) -> Sent:
         assert drive.running is not None
-        other = stream.drive(start=drive.running.now)
+        other = case.drive(start=drive.running.now)
         other.take([])
         assert other.running is not None
         other.running.restore(pickle.loads(pickle.dumps(drive.running.snapshot())))
@@ -230,8 +230,8 @@ class OperatorContract:
 class Failing(Drive):
     """A run whose reader refuses one row."""
 
-    def __init__(self, stream: Stream, number: int) -> None:
-        super().__init__(stream.operator, times=stream.times)
+    def __init__(self, case: Case, number: int) -> None:
+        super().__init__(case.operator, times=case.times)
         self._left = number
 
     def _listeners(self, running: Any, name: str) -> Any:

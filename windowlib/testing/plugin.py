@@ -1,4 +1,8 @@
-"""The pytest plugin: an option and four fixtures, which load nothing until they are used."""
+"""The pytest plugin: an option and four fixtures, which load nothing until they are used.
+
+The names of the fixtures begin with `windowlib_`, because a plugin's fixtures are there in every
+project that installs it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _update(asked: bool) -> None:
-    from windowlib.testing.golden import update_all
+    from windowlib.testing.transcripts import update_all
 
     update_all(asked)
 
@@ -55,15 +59,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    """A clock at 0 that the test moves: `clock.advance("3s")`; call it for the time in seconds."""
+def windowlib_clock() -> HandClock:
+    """A clock at 0 that the test moves with `advance("3s")`; call it for the time in seconds."""
     from windowlib.testing.clocks import HandClock
 
     return HandClock()
 
 
 @pytest.fixture
-def script() -> Callable[..., Any]:
+def windowlib_script() -> Callable[..., Any]:
     """The function `windowlib.testing.script`."""
     from windowlib.testing.scripts import script
 
@@ -71,12 +75,12 @@ def script() -> Callable[..., Any]:
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+def windowlib_golden(request: pytest.FixtureRequest) -> Callable[..., None]:
     """A function that compares a text with `golden/<module>.<test>.txt` beside the test's file.
 
-    Given a name as its second argument, the file has that too: `golden(text, "late")`.
+    Given a name as its second argument, the file has that too: `windowlib_golden(text, "late")`.
     """
-    from windowlib.testing.golden import assert_golden
+    from windowlib.testing.transcripts import assert_golden
 
     def compare(text: str, name: str = "") -> None:
         __tracebackhide__ = True
@@ -91,7 +95,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
 def windowlib_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A Spark session in this process, one for all tests; they are skipped where there is none."""
     if find_spec("pyspark") is None:
-        pytest.skip('PySpark is not installed: pip install "windowlib[spark]"')
+        pytest.skip('PySpark is not installed: pip install "spl-windows[spark]"')
     from windowlib.errors import HostError
     from windowlib.spark import session
     from windowlib.spark.session import check_java

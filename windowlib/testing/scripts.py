@@ -1,6 +1,6 @@
 """Scripted runs: what goes in, step by step, and what has to come out.
 
->>> from operators import Aggregate, agg
+>>> from windowlib.operators import Aggregate, agg
 >>> from windowlib import Count, Either, Time, Tumbling
 >>> batches = Aggregate(Tumbling(Either(Count(3), Time("5s"))), n=agg.count())
 >>> _ = (
@@ -14,25 +14,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from windowlib.durations import Instant, instant_text
 from windowlib.errors import OperatorError
-from windowlib.marks import Mark, Tagged, advance, punct, restart
-from windowlib.operator import Operator
-from windowlib.policies import Attribute
-from windowlib.replay import _ordered
-from windowlib.testing.comparing import at, equal, first_difference, shown
-from windowlib.testing.counted import Counted
-from windowlib.testing.driving import Event
+from windowlib.runtime.counters import Counters
+from windowlib.runtime.marks import Mark, Tagged, advance, punct, restart
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.replay import _ordered
+from windowlib.runtime.running import Running
+from windowlib.spec.policies import Attribute
+from windowlib.testing.comparison import at, equal, first_difference, shown
+from windowlib.testing.drive import Drive, OutputEvent
 
 
-class Step(NamedTuple):
+class ScriptStep(NamedTuple):
     """One step of a script: its text, and what came out in it."""
 
     text: str
-    out: tuple[Event, ...]
+    out: tuple[OutputEvent, ...]
 
     def __str__(self) -> str:
         sent = ", ".join(f"{port} {shown(item)}" for _, port, item in self.out)
@@ -57,9 +58,9 @@ class Script:
             msg = f"script({operator!r}): not an operator. Pass an Operator object."
             raise OperatorError(msg)
         self.operator = operator
-        self.steps: list[Step] = []
+        self.steps: list[ScriptStep] = []
         """What was done, and what came out each time."""
-        self._drive = Counted(operator, times=times, start=start)
+        self._drive = CountedDrive(operator, times=times, start=start)
         self._read = {port.name: 0 for port in operator.model.outputs}
 
     # -- what goes in -----------------------------------------------------------------------------
@@ -77,7 +78,7 @@ class Script:
                 raise OperatorError(msg)
         text = f"rows({', '.join(map(shown, rows))}{self._of(port)})"
         items = list(rows if port is None else (Tagged(port, row) for row in rows))
-        return self._do(text, lambda: self._drive.take(_ordered(self.operator, items)))
+        return self._do(text, lambda: self._drive.take(_ordered(self.operator.order_by, items)))
 
     def batch(self, batch: Any, *, port: int | str = 0) -> Self:
         """An Arrow batch or table comes in whole."""
@@ -127,7 +128,7 @@ class Script:
         text = f"expect({', '.join(map(shown, rows))}{self._of(port or None)})"
         if (place := first_difference(wanted, got, equal)) is not None:
             raise AssertionError(self._failure(text, name, wanted, got, place))
-        self.steps.append(Step(text, ()))
+        self.steps.append(ScriptStep(text, ()))
         return self
 
     def port(self, name: int | str = 0, *, puncts: bool = False) -> list[Any]:
@@ -138,7 +139,7 @@ class Script:
         return [item for item in events if puncts or not isinstance(item, Mark)]
 
     @property
-    def last(self) -> tuple[Event, ...]:
+    def last(self) -> tuple[OutputEvent, ...]:
         """What came out in the last step that put something in."""
         steps = [step for step in self.steps if not step.text.startswith("expect")]
         return steps[-1].out if steps else ()
@@ -159,7 +160,7 @@ class Script:
         except Exception as error:
             error.add_note(f"in step {len(self.steps) + 1} of a script, {text}")
             raise
-        self.steps.append(Step(text, tuple(out)))
+        self.steps.append(ScriptStep(text, tuple(out)))
         return self
 
     def _failure(self, text: str, port: str, wanted: list[Any], got: list[Any], place: int) -> str:
@@ -206,3 +207,32 @@ def script(
         start: where the clock starts; at the first arrival if `times` is given, else at 0.
     """
     return Script(operator, times=times, start=start)
+
+
+# -- what the windows of a script do, restarts or not ---------------------------------------------
+
+
+class CountedDrive(Drive):
+    """A drive whose windows are watched from the start, and again after each restart."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._watched: list[Counters] = []
+
+    def counts(self) -> dict[str, int]:
+        """What `Counters` counts, of all that ran one after the other; partitions of the last."""
+        each = [counters.read() for counters in self._watched]
+        return {
+            name: each[-1][name] if name == "partitions" else sum(counts[name] for counts in each)
+            for name in (each[-1] if each else ())
+        }
+
+    def _opened(self, chunk: Sequence[Any]) -> Running:
+        return self._seen(super()._opened(chunk))
+
+    def _restarted(self, running: Running) -> Running:
+        return self._seen(super()._restarted(running))
+
+    def _seen(self, running: Running) -> Running:
+        self._watched.append(Counters(running))
+        return running

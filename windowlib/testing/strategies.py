@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
 from windowlib.errors import HostError, PolicyError
-from windowlib.marks import advance, punct
-from windowlib.policies import (
+from windowlib.runtime.marks import advance, punct
+from windowlib.spec.policies import (
     Count,
     Delta,
     Either,
@@ -23,7 +23,7 @@ from windowlib.policies import (
     Time,
     TupleCount,
 )
-from windowlib.spec import KEY, Sliding, Spec, Tumbling
+from windowlib.spec.specification import KEY, Sliding, Spec, Tumbling
 
 try:
     from hypothesis import strategies as st
@@ -149,7 +149,7 @@ def specs(  # noqa: D417 - Hypothesis gives the first argument
 def _columns(spec: Spec) -> tuple[list[str], list[str]]:
     """The key columns and the delta columns of a specification, by name."""
     parts = spec.by if isinstance(spec.by, tuple) else (spec.by,)
-    deltas_ = [policy.attribute for policy in spec.policies if isinstance(policy, Delta)]
+    deltas_ = [policy.attribute for policy in spec.deltas]
     for part in (*parts, *deltas_):
         if part is KEY or not isinstance(part, str | None):
             shown = "KEY" if part is KEY else repr(part)
@@ -187,7 +187,7 @@ def streams(  # noqa: D417
     others = {"x": st.integers(-3, 9)} if values is None else values
     names, choices = dict.fromkeys(["ts", *rising]), list(keys)
     ticks = spec.timed if clock is None else clock
-    closes = isinstance(spec.evict, Punct) if puncts is None else puncts
+    closes = spec.punctuated if puncts is None else puncts
     items: list[Any] = []
     now, at = 0.0, dict.fromkeys(names, 0.0)
     for _ in range(draw(st.integers(0, max_size))):

@@ -1,6 +1,6 @@
-"""Transcripts: a whole run as text, one line an event, to be read and to be kept.
+"""Transcripts, a whole run as text with one line an event; and golden files to keep them in.
 
->>> from operators import Aggregate, agg
+>>> from windowlib.operators import Aggregate, agg
 >>> from windowlib import Count, Tumbling
 >>> total = Aggregate(Tumbling(Count(2)), total=agg.sum("x"))
 >>> print(transcript(total, [{"x": 1}, {"x": 2}, {"x": 5}]), end="")
@@ -15,17 +15,20 @@ Aggregate
 
 from __future__ import annotations
 
+import difflib
+import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from windowlib.durations import Instant, instant_text
 from windowlib.errors import OperatorError
-from windowlib.marks import Mark, Restart, Tagged
-from windowlib.operator import Operator
-from windowlib.policies import Attribute
-from windowlib.replay import _chunks, _joined
-from windowlib.testing.comparing import shown
-from windowlib.testing.driving import Drive, Event
+from windowlib.runtime.marks import Mark, Restart, Tagged
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.replay import _chunks, _joined
+from windowlib.spec.policies import Attribute
+from windowlib.testing.comparison import shown
+from windowlib.testing.drive import Drive, OutputEvent
 
 Line = tuple[str, str, str]
 
@@ -83,5 +86,49 @@ def _input(drive: Drive, item: Any) -> tuple[str, str]:
     return inputs[number].name if inputs else "in", shown(row)
 
 
-def _output(event: Event) -> Line:
+def _output(event: OutputEvent) -> Line:
     return instant_text(event.at), event.port, f"  {shown(event.item)}"
+
+
+# -- golden files: text that was looked at once, and is kept to be compared with --
+
+VARIABLE = "WINDOWLIB_UPDATE_GOLDEN"
+HOW = f"Run pytest --update-golden, or set {VARIABLE}=1, look at the file, and commit it."
+_asked = False
+
+
+def update_all(asked: bool) -> None:
+    """Say whether golden files are to be written from now on; for test runners."""
+    global _asked
+    _asked = asked
+
+
+def updating() -> bool:
+    """Whether golden files are to be written: somebody asked for it, or the environment does."""
+    return _asked or os.environ.get(VARIABLE, "0") not in ("", "0")
+
+
+def assert_golden(text: str, path: str | Path, *, update: bool | None = None) -> None:
+    """Compare a text with the one that is kept in a file.
+
+    Args:
+        text: what was made now.
+        path: the file; a relative path starts where the process runs.
+        update: whether the file is written instead. Unless given, it is if pytest was called with
+            `--update-golden`, or if the environment has WINDOWLIB_UPDATE_GOLDEN=1.
+    """
+    __tracebackhide__ = True
+    path, text = Path(path), text if text.endswith("\n") else f"{text}\n"
+    if updating() if update is None else update:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+        return
+    if not path.exists():
+        raise AssertionError(f"{path}: there is no such golden file. {HOW} It would be:\n{text}")
+    kept = path.read_text(encoding="utf-8")
+    if kept != text:
+        diff = difflib.unified_diff(
+            kept.splitlines(), text.splitlines(), f"{path} (kept)", "made now", lineterm=""
+        )
+        msg = "\n".join([f"{path}: the text is another one now.", *diff, f"If it is right: {HOW}"])
+        raise AssertionError(msg)

@@ -2,7 +2,7 @@
 
 `Map2`, `Poisson` and `Steady` say when tuples arrive, `Delays` how late, `Points` and `Keys` what
 they hold; `tuples` makes a table of these, `quotes` one of stock quotes. `dispersion_of` measures
-how bursty a stream is, `plots` draws.
+how bursty a stream is.
 
 The random numbers are those of numpy's PCG64, so a seed gives the same stream on every platform;
 only a later numpy that draws in another way could change it.

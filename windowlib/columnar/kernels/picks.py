@@ -1,6 +1,6 @@
-"""Functions that pick a value by its place, or by another value, and count the best.
+"""Functions that pick one value: by its place, by its size, or by the size of another.
 
-State refers to values by number (`Pool`), so that they may be of any type.
+State refers to values by number (`ValuePool`), so that they may be of any type.
 """
 
 from __future__ import annotations
@@ -11,25 +11,32 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowlib.columnar.columns import Column
-from windowlib.columnar.decline import Decline
-from windowlib.columnar.kernels.base import (
-    Array,
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.physical import check_movable, gather
+from windowlib.columnar.arrays.value_pool import NOTHING, ValuePool
+from windowlib.columnar.extents.layout import Scattered
+from windowlib.columnar.kernels.kernel import (
     Kernel,
     Planes,
     Result,
     Values,
+    added,
+    column,
     data_of,
+    dense_plane,
+    nullity,
+    nulls,
     physical,
+    plain_places,
+    some,
+    totals,
 )
-from windowlib.columnar.kernels.extremes import LOWEST
-from windowlib.columnar.kernels.pool import NOTHING, Pool
-from windowlib.columnar.physical import check_movable, gather
-from windowlib.columnar.primitives import largest
-from windowlib.folds import Fold
+from windowlib.columnar.primitives import Array, largest, slide, smallest, sums
+from windowlib.summaries.folds import Fold
+from windowlib.window.consumer import Decline
 
 
-class Pick(Kernel):
+class PickKernel(Kernel):
     """Base: the first plane is the number of the picked value."""
 
     dtypes: tuple[Any, ...] = (np.int64,)
@@ -37,7 +44,7 @@ class Pick(Kernel):
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
         super().__init__(fold, types)
         check_movable(types[0])
-        self.pool = Pool()
+        self.pool: ValuePool = ValuePool()
 
     def finish(self, planes: Planes, n: Array) -> Result:
         """The picked values."""
@@ -61,7 +68,7 @@ class Pick(Kernel):
         return np.where(known, base + np.arange(len(values)), NOTHING)
 
 
-class End(Pick):
+class EndKernel(PickKernel):
     """The first value that is not null, or the last."""
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
@@ -94,7 +101,7 @@ class End(Pick):
         return (self.numbered(values, known),)
 
 
-class FirstValue(End):
+class FirstKernel(EndKernel):
     """The first value."""
 
     def end(self, lo: Array, hi: Array) -> Array:
@@ -118,7 +125,7 @@ class FirstValue(End):
         return (np.where(inside, numbers[np.where(inside, at, 0)], NOTHING),)
 
 
-class LastValue(End):
+class LastKernel(EndKernel):
     """The last value."""
 
     def end(self, lo: Array, hi: Array) -> Array:
@@ -142,7 +149,7 @@ class LastValue(End):
         return (np.where(inside, numbers[np.where(inside, at, 0)], NOTHING),)
 
 
-class Ranked:
+class RankKeys:
     """What values are judged by, turned so that the best is the largest and no NaN is left.
 
     Floats become whole numbers in their order, NaN above all and −0.0 equal to 0.0.
@@ -187,14 +194,14 @@ def _from_bits(keys: Array) -> Array:
     return np.ascontiguousarray(np.where(keys < 0, LOWEST - keys, keys)).view(np.float64)
 
 
-class ArgPick(Pick):
+class ArgKernel(PickKernel):
     """The value that goes with the smallest or largest of another; the earliest of several."""
 
     dtypes = (np.int64, np.int64)
 
     def __init__(self, fold: Any, types: Sequence[pa.DataType]) -> None:
         super().__init__(fold, types)
-        self.by = Ranked(fold.name, types[1], best_is_largest=fold.largest)
+        self.by = RankKeys(fold.name, types[1], best_is_largest=fold.largest)
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """The number of the value, and what it is judged by."""
@@ -264,7 +271,7 @@ class ExtremeCountKernel(Kernel):
 
     def __init__(self, fold: Any, types: Sequence[pa.DataType]) -> None:
         super().__init__(fold, types)
-        self.by = Ranked(fold.name, types[0], best_is_largest=fold.largest)
+        self.by = RankKeys(fold.name, types[0], best_is_largest=fold.largest)
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """The best, and how many are as good."""
@@ -303,3 +310,118 @@ class ExtremeCountKernel(Kernel):
         """Ranks and counts."""
         counts = np.array([each[1] or 0 for each in saved], np.int64)
         return self.by.load([each[0] for each in saved]), counts
+
+
+# The smallest and the largest value; NaN is above every number.
+
+
+class ExtremeKernel(Kernel):
+    """Planes: the best number, how many nulls, how many NaN."""
+
+    best: Any  # the reduction
+    better: Any  # of two arrays
+    nan_wins: bool
+    mostly_zero = (1, 2)
+
+    def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
+        super().__init__(fold, types)
+        physical(fold.name, types[0])
+        self.floating = pa.types.is_floating(types[0])
+        self.dtypes = (np.float64 if self.floating else np.int64, np.int64, np.int64)
+        lowest, highest = (-np.inf, np.inf) if self.floating else (LOWEST, HIGHEST)
+        self.worst = lowest if self.nan_wins else highest
+
+    def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
+        """The best of each run."""
+        data, odd = self._numbers(values[0])
+        nans = None if odd is None else sums(odd, lo, hi)
+        return type(self).best(data, lo, hi), nulls(values[0].valid, lo, hi), nans
+
+    def takes_scattered(self, values: Values) -> bool:
+        """The best can be told in any order."""
+        return True
+
+    def scattered(self, values: Values, runs: Scattered, before: Planes) -> Planes:
+        """The best of each run, and of what it goes on with."""
+        data, odd = self._numbers(values[0])
+        best, left, nans = before
+        found = (runs.largest if self.nan_wins else runs.smallest)(data, best)
+        return found, runs.sums(nullity(values[0].valid), left), runs.sums(odd, nans)
+
+    def _numbers(self, values: Column) -> tuple[Array, Array | None]:
+        """The values, the worst there is for null and NaN; and, if there is any, NaN as 1."""
+        data = data_of(values)
+        if values.valid is not None:
+            data = np.where(values.valid, data, self.worst)
+        # The largest of values with a NaN is NaN: one look at all tells whether there is any.
+        if not self.floating or not len(data) or not np.isnan(data.max()):
+            return data, None
+        odd = np.isnan(data)
+        return np.where(odd, self.worst, data), odd.astype(np.int64)
+
+    def singles(self, values: Values) -> Planes:
+        """Each value itself."""
+        (values_,) = values
+        plain = values_.valid is None and not (self.floating and np.isnan(values_.data.max()))
+        return (values_.data, None, None) if plain else super().singles(values)
+
+    def slide(self, planes: Planes, size: int, length: int) -> Planes:
+        """The best of each `length` in a row."""
+        if planes[1] is None and planes[2] is None:
+            return slide(type(self).better, planes[0], length), None, None
+        return super().slide(planes, size, length)
+
+    def merge(self, a: Planes, b: Planes) -> Planes:
+        """The better of both."""
+        return type(self).better(a[0], b[0]), added(a[1], b[1]), added(a[2], b[2])
+
+    def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
+        """The best of all."""
+        best = type(self).best(planes[0], lo, hi)
+        return best, totals(planes[1], lo, hi), totals(planes[2], lo, hi)
+
+    def finish(self, planes: Planes, n: Array) -> Result:
+        """The best; null if every value was."""
+        best, left, nans = planes
+        assert best is not None
+        if nans is not None and self.floating:
+            lost = nans > 0 if self.nan_wins else (nans > 0) & (nans + dense_plane(left, n) == n)
+            best = np.where(lost, np.nan, best)
+        known = some(left, n)
+        if known is not None:
+            best = np.where(known, best, 0)  # any value will do that its type can have
+        return column(self.types[0], best, known)
+
+    def save(self, planes: Planes, n: Array) -> list[Any]:
+        """The best value, None if there is none yet."""
+        return [self.fold.as_saved([best]) for best in self.finish(planes, n).to_pylist()]
+
+    def load(self, saved: Sequence[Any], n: Array) -> Planes:
+        """One best value stands for all that came."""
+        plain = plain_places(self.fold, saved)
+        best = Column.from_values([each[0] for each in plain], self.types[0])
+        if not best.physical:
+            raise Decline(f"{self.fold.name} so far has no physical value")
+        known = np.ones(len(best), bool) if best.valid is None else best.valid
+        odd = np.isnan(best.data) & known if self.floating else np.zeros(len(best), bool)
+        data = np.where(known & ~odd, best.data, self.worst)
+        # NaN stands for all if nothing else has come; otherwise for one.
+        nans = np.where(odd, 1 if self.nan_wins else n, 0) if odd.any() else None
+        return data, np.where(known, 0, n), nans
+
+
+LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+class MaxKernel(ExtremeKernel):
+    """The largest value; NaN if there is one."""
+
+    best, better = staticmethod(largest), np.maximum
+    nan_wins = True
+
+
+class MinKernel(ExtremeKernel):
+    """The smallest value; NaN only if there is nothing else."""
+
+    best, better = staticmethod(smallest), np.minimum
+    nan_wins = False

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowlib.columnar.columns import Column
-from windowlib.columnar.decline import Decline
-from windowlib.columnar.kernels.base import (
-    EXACT,
-    Array,
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.physical import EXACT, farthest
+from windowlib.columnar.extents.layout import Scattered
+from windowlib.columnar.kernels.kernel import (
     Kernel,
     Planes,
     Result,
@@ -26,7 +25,7 @@ from windowlib.columnar.kernels.base import (
     bounded,
     column,
     data_of,
-    farthest,
+    dense_plane,
     is_number,
     masked,
     nullity,
@@ -34,26 +33,25 @@ from windowlib.columnar.kernels.base import (
     plain_places,
     some,
     totals,
-    whole,
 )
-from windowlib.columnar.pieces import Runs
-from windowlib.columnar.primitives import add_pairs, sums, two_sums
-from windowlib.columnar.reduce import HUGE
-from windowlib.folds import Fold
+from windowlib.columnar.primitives import Array, add_pairs, sums, two_sums
+from windowlib.columnar.primitives.reductions import HUGE
+from windowlib.summaries.folds import Fold
+from windowlib.window.consumer import Decline
 
 
-class Counting(Kernel):
+class CountKernel(Kernel):
     """How many tuples; the window counts them anyway."""
 
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """Nothing to keep."""
         return ()
 
-    def deals(self, values: Values) -> bool:
+    def takes_scattered(self, values: Values) -> bool:
         """There is nothing to do."""
         return True
 
-    def dealt(self, values: Values, runs: Runs, before: Planes) -> Planes:
+    def scattered(self, values: Values, runs: Scattered, before: Planes) -> Planes:
         """Nothing to keep."""
         return ()
 
@@ -78,7 +76,7 @@ class Counting(Kernel):
         return ()
 
 
-class CountingValues(Kernel):
+class CountValuesKernel(Kernel):
     """How many values are not null: the plane counts those that are."""
 
     dtypes = (np.int64,)
@@ -88,11 +86,11 @@ class CountingValues(Kernel):
         """The number of nulls."""
         return (nulls(values[0].valid, lo, hi),)
 
-    def deals(self, values: Values) -> bool:
+    def takes_scattered(self, values: Values) -> bool:
         """Nulls can be counted in any order."""
         return True
 
-    def dealt(self, values: Values, runs: Runs, before: Planes) -> Planes:
+    def scattered(self, values: Values, runs: Scattered, before: Planes) -> Planes:
         """The number of nulls."""
         return (runs.sums(nullity(values[0].valid), before[0]),)
 
@@ -110,7 +108,7 @@ class CountingValues(Kernel):
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
         """One place: the number of values."""
-        return [[count] for count in (n - whole(planes[0], n)).tolist()]
+        return [[count] for count in (n - dense_plane(planes[0], n)).tolist()]
 
     def load(self, saved: Sequence[Any], n: Array) -> Planes:
         """A place that is as it started is 0."""
@@ -135,12 +133,12 @@ class Total:
         bounded(data, len(data))
         return (sums(data, lo, hi),)
 
-    def deals(self, values: Column) -> bool:
+    def takes_scattered(self, values: Column) -> bool:
         """Whether no float is so large that a part of a sum might be infinite, nor NaN."""
         data = values.data
         return not self.floating or not len(data) or max(data.max(), -data.min()) < HUGE
 
-    def dealt(self, values: Column, runs: Runs, before: Planes) -> Planes:
+    def scattered(self, values: Column, runs: Scattered, before: Planes) -> Planes:
         """The sum of each run, and of what it goes on with."""
         if self.floating:
             return pair(runs.two_sums(values.data, *before))
@@ -184,8 +182,8 @@ class Total:
     def python(self, planes: Planes) -> list[Any]:
         """The sums as the event engine has them: a total and a compensation."""
         if self.floating:
-            high = whole(planes[0], planes[0])
-            low = whole(planes[1], high, np.float64)
+            high = dense_plane(planes[0], planes[0])
+            low = dense_plane(planes[1], high, np.float64)
             return list(zip(high.tolist(), low.tolist(), strict=True))
         zero: Any = 0
         if pa.types.is_decimal(self.kind):
@@ -211,7 +209,7 @@ class Total:
         return (data.data.astype(np.int64),)
 
 
-class Sum(Kernel):
+class SumKernel(Kernel):
     """Totals, and how many nulls were left out of them."""
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
@@ -230,15 +228,15 @@ class Sum(Kernel):
         """Sums and nulls."""
         return (*self.total.partial(values[0], lo, hi), nulls(values[0].valid, lo, hi))
 
-    def deals(self, values: Values) -> bool:
+    def takes_scattered(self, values: Values) -> bool:
         """Unless a part of a sum might be infinite."""
-        return self.total.deals(values[0])
+        return self.total.takes_scattered(values[0])
 
-    def dealt(self, values: Values, runs: Runs, before: Planes) -> Planes:
+    def scattered(self, values: Values, runs: Scattered, before: Planes) -> Planes:
         """Sums and nulls."""
         *sums, left = before
         missing = runs.sums(nullity(values[0].valid), left)
-        return (*self.total.dealt(values[0], runs, tuple(sums)), missing)
+        return (*self.total.scattered(values[0], runs, tuple(sums)), missing)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """Add both."""
@@ -256,7 +254,7 @@ class Sum(Kernel):
         """Total, nulls and, unless the run is short, the compensation."""
         short = len(self.fold.plain.empty) == 2
         found = []
-        totals_, left = self.total.python(planes[:-1]), whole(planes[-1], n).tolist()
+        totals_, left = self.total.python(planes[:-1]), dense_plane(planes[-1], n).tolist()
         for (total, carry), nulls_, size in zip(totals_, left, n.tolist(), strict=True):
             count = size - nulls_
             places = [total if count else None, nulls_]
@@ -274,7 +272,7 @@ class Sum(Kernel):
         return (*planes, np.array([each[1] or 0 for each in plain], np.int64))
 
 
-class Mean(Sum):
+class MeanKernel(SumKernel):
     """Totals over counts."""
 
     def finish(self, planes: Planes, n: Array) -> Result:
@@ -330,7 +328,8 @@ def summed(a: Planes, b: Planes) -> Planes:
     a_high, b_high = a[0], b[0]
     assert a_high is not None
     assert b_high is not None
-    a_low, b_low = (whole(part[1], a_high, np.float64) for part in (a, b))
+    nothing = np.zeros(len(a_high))
+    a_low, b_low = (nothing if part[1] is None else part[1] for part in (a, b))
     return pair(add_pairs(a_high, a_low, b_high, b_low))
 
 
@@ -342,3 +341,80 @@ def summed_over(planes: Planes, lo: Array, hi: Array) -> Planes:
     if low is None:
         return total
     return summed(total, (sums(low, lo, hi), None))
+
+
+# The weighted mean: two sums of floats, one over the other.
+
+
+class WeightedMeanKernel(Kernel):
+    """Sums of value times weight and of weights, of pairs without a null."""
+
+    dtypes = (np.float64,) * 4 + (np.int64,)
+    mostly_zero = (1, 3, 4)
+
+    def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
+        super().__init__(fold, types)
+        if not any(map(pa.types.is_floating, types)):
+            raise Decline("weighted_mean of whole numbers or decimals needs Python values")
+        for kind in types:
+            if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+                raise Decline(f"weighted_mean of {kind} needs Python values")
+        self.whole = [pa.types.is_integer(kind) for kind in types]
+
+    def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
+        """Both sums."""
+        for each, integer in zip(values, self.whole, strict=True):
+            if integer and farthest(each.data) > EXACT:
+                raise Decline("weighted_mean of whole numbers that are no floats")
+        x, weight = (each.data.astype(np.float64) for each in values)
+        valid = _both_valid(values)
+        if valid is not None:
+            x, weight = np.where(valid, x, 0.0), np.where(valid, weight, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            above = pair(two_sums(x * weight, lo, hi))
+        return (*above, *pair(two_sums(weight, lo, hi)), nulls(valid, lo, hi))
+
+    def merge(self, a: Planes, b: Planes) -> Planes:
+        """Add both."""
+        return (*summed(a[:2], b[:2]), *summed(a[2:4], b[2:4]), added(a[4], b[4]))
+
+    def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
+        """Add all."""
+        above, below = (summed_over(part, lo, hi) for part in (planes[:2], planes[2:4]))
+        return (*above, *below, totals(planes[4], lo, hi))
+
+    def finish(self, planes: Planes, n: Array) -> Result:
+        """The quotient; null without values, or if the weights add up to zero."""
+        above, below = (
+            dense_plane(high, n, np.float64) + dense_plane(low, n, np.float64)
+            for high, low in (planes[:2], planes[2:4])
+        )
+        known = (n > dense_plane(planes[4], n)) & (below != 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return masked(above / np.where(known, below, 1.0), known)
+
+    def save(self, planes: Planes, n: Array) -> list[Any]:
+        """Twice total, nulls and compensation, and the number of pairs."""
+        floats = [dense_plane(plane, n, np.float64).tolist() for plane in planes[:4]]
+        counts = (n - dense_plane(planes[4], n)).tolist()
+        return [
+            [high, 0, low, weights, 0, rest, count] if count else [None] * 7
+            for high, low, weights, rest, count in zip(*floats, counts, strict=True)
+        ]
+
+    def load(self, saved: Sequence[Any], n: Array) -> Planes:
+        """Both sums and the nulls."""
+        for each in saved:
+            if any(not isinstance(place, int | float | None) for place in each):
+                raise Decline("weighted_mean so far is no float")
+        above, below = (
+            loaded([(None if each[i] is None else float(each[i]), each[i + 2]) for each in saved])
+            for i in (0, 3)
+        )
+        count = np.array([each[6] or 0 for each in saved], np.int64)
+        return (*above, *below, n - count)
+
+
+def _both_valid(values: Values) -> Array | None:
+    masks = [each.valid for each in values if each.valid is not None]
+    return None if not masks else np.logical_and.reduce(masks)

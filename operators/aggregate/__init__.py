@@ -1,0 +1,1 @@
+"""Aggregate: functions of the tuples of a window."""

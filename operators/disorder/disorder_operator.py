@@ -1,0 +1,352 @@
+"""What the operators on disorder share: timestamps, one slack a key, late rows, idle streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
+
+from windowlib.attributes import brief, key_getter, one_key
+from windowlib.durations import Amount, Duration, Number, amount_of
+from windowlib.errors import DeltaOrderError, ModelError, PartitionError, PolicyError, suggestion
+from windowlib.event_time.axis import Axis
+from windowlib.event_time.slack import FixedSlack, Slack, State
+from windowlib.operators.arguments import several
+from windowlib.operators.kinds import PassThrough, unchanged
+from windowlib.operators.store_windows import KeyWindow
+from windowlib.runtime.model import OperatorModel
+from windowlib.runtime.splitting import names_in
+from windowlib.spec.policies import Attribute, Count, Time
+from windowlib.spec.specification import KEY, By, Sliding
+from windowlib.window.container import Window
+from windowlib.window.failure import raise_first
+
+Late = Literal["drop", "port", "error"]
+FEW = 32
+"""Fewer rows than this are not worth an array."""
+
+
+class KeyBuffer:
+    """One key: what its slack knows, and the rows that wait."""
+
+    def __init__(self, key: Any, state: State) -> None:
+        self.key, self.state = key, state
+
+
+class BufferedRows(NamedTuple):
+    """The rows of one lane in a batch."""
+
+    lane: Any
+    at: Any
+    """Their places in the batch."""
+    ts: Any
+    reached: Any
+    """The punctuation after each."""
+    late: Any
+    """Whether each is late."""
+
+
+class DisorderOperator(PassThrough):
+    """The base of operators that wait for late rows."""
+
+    model = OperatorModel()
+
+    def __init__(
+        self,
+        ts: Attribute,
+        slack: Slack | Amount | str,
+        amounts: Sequence[tuple[str, Amount]],
+        late: Late,
+        idle: Duration | None,
+        by: By | Sequence[str] | None,
+        name: str | None,
+    ) -> None:
+        self._owner = f"{type(self).__name__}({ts!r})"
+        self.slack = self._slack_of(slack)
+        self.axis = Axis(ts, self._owner, [*self.slack.amounts, *amounts])
+        if late not in get_args(Late):
+            words = '"drop", "port" or "error"'
+            near = suggestion(late, get_args(Late))
+            raise ModelError(f"{self._owner[:-1]}, late={late!r}): say {words}.{near}")
+        self.late = late
+        self.late_rows = 0
+        """How many rows came late so far, dropped or not."""
+        timer = self._timer(idle, by)
+        columns: Any = tuple(by) if isinstance(by, list) else by
+        self.by = columns
+        self._key: Callable[[Any], Any] | None = None
+        if columns is not None:
+            self._key = key_getter(columns, f"by={by!r}")
+        self._lanes: dict[Any, Any] = {}
+        self.model = self._model()
+        super().__init__(timer, name=name)
+
+    def _model(self) -> OperatorModel:
+        generates = type(self).model.outputs[0].punctuation
+        port = self.late == "port"
+        return OperatorModel(
+            ports_out=["out", "late"] if port else ["out"],
+            windows=[Sliding[Time, Count(1)]],  # type: ignore[misc]
+            punctuation_out=[generates, "free"] if port else generates,
+        )
+
+    def _slack_of(self, slack: Any) -> Slack:
+        if isinstance(slack, Slack):
+            return slack
+        owner = f"{self._owner[:-1]}, slack={slack!r})"
+        if isinstance(slack, bool) or not isinstance(slack, int | float | timedelta | str):
+            msg = (
+                f'{owner}: not a slack. Use a duration, as "5s", a number, or a strategy, as '
+                f"QuantileSlack()."
+            )
+            raise ModelError(msg)
+        return FixedSlack(amount_of(slack, owner, "0"))
+
+    def _timer(self, idle: Duration | None, by: Any) -> Sliding | None:
+        """The window that tells when nothing has come for long; it also checks the key."""
+        if by is KEY:
+            msg = f'{self._owner[:-1]}, by=KEY): nothing passes the keys. Use by="symbol".'
+            raise ModelError(msg)
+        try:
+            keyed = Sliding(Count(1), by=by, order_by=None)
+            return None if idle is None else replace(keyed, evict=Time(idle))
+        except PolicyError as error:
+            said = "" if idle is None else f", idle={idle!r}"
+            said += "" if by is None else f", by={by!r}"
+            raise ModelError(f"{self._owner[:-1]}{said}): {error}") from None
+
+    # -- what a subclass does ---------------------------------------------------------------------
+
+    def _lane(self, key: Any) -> KeyBuffer:
+        """A new lane."""
+        raise NotImplementedError
+
+    def _behind(self, lane: Any, ts: Number) -> bool:
+        """Whether a row with this timestamp comes too late."""
+        raise NotImplementedError
+
+    def _behind_many(self, lane: Any, ts: Any, reached: Any) -> Any:
+        """The same for an array, with the punctuation after each."""
+        raise NotImplementedError
+
+    def _admit(self, lane: Any, ts: Number, row: Any) -> None:
+        """Take a row that is not late, and send what may go after it."""
+        raise NotImplementedError
+
+    def _admit_many(
+        self, batch: Any, taken: Sequence[BufferedRows], failures: list[Exception]
+    ) -> None:
+        """Take the rows of a batch, and send what may go after each of them."""
+        raise NotImplementedError
+
+    def _let_out(self, lane: Any, failures: list[Exception]) -> None:
+        """Send all that a lane holds."""
+        raise NotImplementedError
+
+    # -- row by row -------------------------------------------------------------------------------
+
+    def on_tuple(self, tuple_: Any, port: int) -> None:
+        """Take a row, and send what may go."""
+        ts = self.axis.number(tuple_)
+        lane = self._found(None if self._key is None else one_key(self._key(tuple_)))
+        late = self._behind(lane, ts)
+        if late and self.late == "error":
+            self._refuse(lane, tuple_)
+        try:
+            if late:
+                lane.state.observe(ts)
+                self._put_aside(tuple_)
+            else:
+                self._admit(lane, ts, tuple_)
+        finally:
+            if self.containers[0] is not None:
+                self.containers[0].insert(tuple_)
+
+    def _found(self, key: Any) -> Any:
+        """The lane of a key."""
+        try:
+            lane = self._lanes.get(key)
+        except TypeError as error:
+            msg = (
+                f"by={self.by!r}: a {type(key).__name__} cannot be a key ({brief(key)}). Use a "
+                f"plain value or a tuple of them."
+            )
+            raise PartitionError(msg) from error
+        if lane is None:
+            lane = self._lanes[key] = self._lane(key)
+        return lane
+
+    def _put_aside(self, row: Any) -> None:
+        self.late_rows += 1
+        if self.late == "port":
+            self._outputs[1](row)
+
+    def _refuse(self, lane: KeyBuffer, row: Any) -> NoReturn:
+        key = "" if self._key is None else f" for {self.by!r}={lane.key!r}"
+        shown: Any = lane.state.punctuation
+        if self.axis.timed:
+            shown = self.axis.value(shown, row)
+        msg = (
+            f"{self._owner}: the row {brief(row)} is late, the stream{key} is complete up to "
+            f'{shown}. Allow more slack, or pass late="port" to divert such rows.'
+        )
+        raise DeltaOrderError(msg)
+
+    # -- whole batches ----------------------------------------------------------------------------
+
+    def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
+        """Take the rows of an Arrow batch as columns, if it can; the rows that are left."""
+        if batch.num_rows < FEW or not unchanged(self) or not self._pays(batch.num_rows):
+            return batch
+        ts = self.axis.array(batch)
+        groups = None if ts is None else self._groups(batch)
+        if groups is None:
+            return batch
+        if not all(lane.state.fits(ts) for lane, _ in groups):
+            return batch
+        taken = self._observed(ts, groups)
+        if taken is None:  # one of them is an error; row by row tells which
+            return batch
+        failures: list[Exception] = []
+        self._admit_many(batch, taken, failures)
+        self._renew(batch, taken)
+        raise_first(failures)
+        return batch.slice(0, 0)
+
+    def _pays(self, rows: int) -> bool:
+        """Whether so many rows at once take less than one by one."""
+        return True
+
+    def _groups(self, batch: Any) -> list[tuple[Any, Any]] | None:
+        """The lanes of a batch, each with the places of its rows; None if a key is unusual."""
+        import numpy as np
+
+        if self.by is None:
+            return [(self._found(None), np.arange(batch.num_rows))]
+        names = names_in(self.by)
+        if names is None or not set(names) <= set(batch.schema.names):
+            return None
+        columns = [batch.column(name).to_pylist() for name in several(self.by)]
+        keys = columns[0] if not isinstance(self.by, tuple) else list(zip(*columns, strict=True))
+        places: dict[Any, list[int]] = {}
+        try:
+            for place, key in enumerate(keys):
+                places.setdefault(one_key(key), []).append(place)
+        except TypeError:
+            return None
+        return [(self._found(key), np.array(at)) for key, at in places.items()]
+
+    def _observed(self, ts: Any, groups: Sequence[tuple[Any, Any]]) -> list[BufferedRows] | None:
+        """Let each lane see its timestamps; None, and nothing seen, if one is not allowed."""
+        before = [lane.state.snapshot() for lane, _ in groups] if self.late == "error" else []
+        found = []
+        for lane, at in groups:
+            own = ts[at]
+            reached = lane.state.observe_many(own)
+            found.append(
+                BufferedRows(lane, at, own, reached, self._behind_many(lane, own, reached))
+            )
+        if self.late == "error" and any(each.late.any() for each in found):
+            for (lane, _), state in zip(groups, before, strict=True):
+                lane.state.restore(state)
+            return None
+        self.late_rows += sum(int(each.late.sum()) for each in found)
+        return found
+
+    def _renew(self, batch: Any, taken: Sequence[BufferedRows]) -> None:
+        """All keys of a batch have had a row now."""
+        window = self.containers[0]
+        if window is None:
+            return
+        for place in sorted(int(each.at[-1]) for each in taken):
+            window.insert(batch.slice(place, 1).to_pylist()[0])
+
+    # -- idle, and the end ------------------------------------------------------------------------
+
+    def container(self, port: int) -> Callable[..., Window[Any, Any]]:
+        """A memory of the last row of each key, which tells when it becomes too old."""
+        return partial(
+            KeyWindow,
+            key=_nothing,
+            hold=True,
+            renew=True,
+            first=self._idle,
+            repeated=_nothing,
+        )
+
+    def _idle(self, row: Any) -> None:
+        """No row has come after this one for long: nothing it came with has to wait."""
+        lane = self._lanes[None if self._key is None else one_key(self._key(row))]
+        failures: list[Exception] = []
+        lane.state.release()
+        self._let_out(lane, failures)
+        raise_first(failures)
+
+    def on_finish(self) -> None:
+        """What is held comes out, key by key."""
+        failures: list[Exception] = []
+        for lane in self._lanes.values():
+            lane.state.release()
+            self._let_out(lane, failures)
+        raise_first(failures)
+
+    def on_punctuation(self, port: int) -> None:
+        """It has no place among rows that wait, and ends here."""
+
+    def _send(self, row: Any, failures: list[Exception]) -> None:
+        """Send a row; a failure costs no other row its turn."""
+        try:  # not `with kept`, which takes longer than most of what there is to do
+            self._outputs[0](row)
+        except Exception as error:
+            failures.append(error)
+
+    # -- as the framework asks --------------------------------------------------------------------
+
+    def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
+        """The timestamp and the key."""
+        yield self.axis.attribute, self._owner
+        for part in () if self.by is None else several(self.by):
+            yield part, f"by={self.by!r}"
+
+    def splits_by(self, port: int) -> tuple[str, ...] | None:
+        """By the key: each has a slack of its own."""
+        return names_in(self.by) or () if unchanged(self) else super().splits_by(port)
+
+    def natural_order(self, port: int) -> Any:
+        """By its timestamp, so that rows which come in no order are not late for no reason."""
+        return self.axis.attribute if isinstance(self.axis.attribute, str) else ...
+
+    def notes(self) -> Iterable[tuple[str, str]]:
+        """What is waited for, and what becomes of late rows."""
+        yield "slack", self.slack.shown()
+        fates = {"drop": "dropped, and counted", "port": "to the output late", "error": "refused"}
+        yield "late rows", fates[self.late]
+
+    def snapshot(self) -> Any:
+        """The lanes, how many rows were late, and what kind of timestamps there are."""
+        lanes = [[k, lane.state.snapshot(), self._held(lane)] for k, lane in self._lanes.items()]
+        return {"lanes": lanes, "late": self.late_rows, "timed": self.axis.timed}
+
+    def restore(self, state: Any) -> None:
+        """Take back what `snapshot` gave."""
+        lanes: dict[Any, Any] = {}
+        for key, known, held in state["lanes"]:
+            lane = lanes[one_key(key)] = self._lane(one_key(key))
+            lane.state.restore(known)
+            self._take_back(lane, held)
+        self._lanes = lanes
+        self.late_rows, self.axis.timed = state["late"], state["timed"]
+
+    def _held(self, lane: Any) -> Any:
+        """What a lane holds, as plain data."""
+        raise NotImplementedError
+
+    def _take_back(self, lane: Any, held: Any) -> None:
+        """Take back what `_held` gave."""
+        raise NotImplementedError
+
+
+def _nothing(row: Any) -> None:
+    """Every row is the same, and nobody wants it."""

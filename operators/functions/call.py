@@ -1,0 +1,155 @@
+"""From a call such as `agg.sum("x")` to an aggregate: its text, its columns and its recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from windowlib.attributes import Several
+from windowlib.errors import ModelError
+from windowlib.operators.expressions import Col, Expr, RowExpr, quoted
+from windowlib.spec.policies import Attribute, attribute_text, is_attribute
+from windowlib.summaries.aggregate_function import AggregateFunction, OutputType
+from windowlib.summaries.summarizers import Recipe
+
+Column = Attribute | Expr
+"""What a function reads of a row."""
+
+
+class _Row:
+    """Reads the whole row."""
+
+    __qualname__ = "row"
+
+    def __call__(self, row: Any) -> Any:
+        return row
+
+    def __reduce__(self) -> str:
+        return "ROW"
+
+    def columnar(self, inputs: Any) -> Any:
+        """All rows of a batch (`windowlib.columnar.inputs`)."""
+        return inputs.whole()
+
+    def inline(self, variable: str, sample: object) -> str:
+        """The variable itself."""
+        return variable
+
+
+ROW = _Row()
+
+
+class Agg(Expr):
+    """An aggregate of a window: a function and the columns it reads.
+
+    It is computed from the tuples, as its recipe says, or is a fact of the firing.
+    """
+
+    def __init__(
+        self,
+        shown: str,
+        columns: tuple[Attribute, ...] = (),
+        recipe: Recipe | None = None,
+        callables: tuple[Callable[..., Any], ...] = (),
+        firing: FiringFunction | None = None,
+    ) -> None:
+        self.shown, self.columns, self.recipe = shown, columns, recipe
+        self.callables, self.firing = callables, firing
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """The same for aggregates that compute the same; two lambdas look alike and are not."""
+        return (self.shown, *map(id, self.callables))
+
+    def __repr__(self) -> str:
+        return self.shown
+
+
+@dataclass(frozen=True, slots=True)
+class FiringFunction:
+    """A fact of a whole firing, for which no tuple is read: declared once."""
+
+    name: str
+    output_type: OutputType
+    alone: str
+    """Source text of its value without groups: of `n`, how many tuples there are."""
+    grouped: str
+    """Source text of its value where groups have `sizes`, a list."""
+    column: str
+    """The method of `windowlib.columnar.firings.Entries` that gives it for all firings."""
+
+    def aggregate(self) -> Agg:
+        """It, as an output."""
+        return Agg(f"agg.{self.name}()", firing=self)
+
+
+def shown_text(value: Any) -> str:
+    """An argument as one writes it."""
+    if isinstance(value, str):
+        return quoted(value)
+    plain = isinstance(value, Expr) or not callable(value)
+    return repr(value) if plain else attribute_text(value)
+
+
+def aggregate(
+    function: AggregateFunction,
+    columns: Mapping[str, Any],
+    *,
+    hidden: Sequence[str] = (),
+    text: str = "",
+    **options: Any,
+) -> Agg:
+    """A call of a function.
+
+    Args:
+        function: its declaration.
+        columns: by the name of the argument; a name that is none, such as "", is not shown.
+        hidden: options that are not shown.
+        text: the call as one writes it, if its arguments come in another order.
+        options: what makes the fold.
+    """
+    text = text or f"agg.{function.name}({_arguments(columns, options, hidden)})"
+    attributes = [_attribute(column, text) for column in columns.values()]
+    one = attributes[0] if len(attributes) == 1 else Several(attributes, text)
+    recipe = Recipe(function, one if attributes else None, tuple(options.items()), text)
+    read = tuple(each for each in attributes if each is not ROW)
+    callables = tuple(each for each in (*columns.values(), *options.values()) if callable(each))
+    return Agg(text, read, recipe, callables)
+
+
+def _arguments(columns: Mapping[str, Any], options: Mapping[str, Any], hidden: Any) -> str:
+    given = {name: column for name, column in columns.items() if column is not None}
+    shown = [
+        f"{name}={shown_text(c)}" if name.isidentifier() else shown_text(c)
+        for name, c in given.items()
+    ]
+    shown += [f"{name}={shown_text(v)}" for name, v in options.items() if name not in hidden]
+    return ", ".join(shown)
+
+
+def _attribute(column: Any, owner: str) -> Attribute:
+    if column is None:
+        return ROW
+    if isinstance(column, Col):
+        return column.name
+    if isinstance(column, Expr):
+        return RowExpr(column)
+    if not is_attribute(column):
+        msg = (
+            f"{owner}: {column!r} is no column. Give a name, an index, a callable, or an "
+            f'expression such as col("price") * col("qty").'
+        )
+        raise ModelError(msg)
+    found: Attribute = column
+    return found
+
+
+def is_whole_number(value: object) -> bool:
+    """Whether it is a whole number."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def refuse_argument(call: str, argument: str, value: Any, fix: str) -> NoReturn:
+    """Refuse an argument of a function."""
+    raise ModelError(f"agg.{call}({argument}={value!r}): {fix}")

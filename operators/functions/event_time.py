@@ -1,0 +1,51 @@
+"""What is known of a window of event time: its bounds, revisions and retractions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windowlib.operators.functions.call import Agg, FiringFunction
+from windowlib.operators.functions.output_types import count_type
+
+__all__ = ["retracts", "revision", "window_end", "window_start"]
+
+
+def _bound_type(kinds: Any, options: Any) -> None:
+    """As the timestamps are, which only the window knows."""
+    return
+
+
+def _flag_type(kinds: Any, options: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.bool_()
+
+
+# Their texts read what `AggregateOutputs.locate` has noted of the window that fires.
+WINDOW_START = FiringFunction("window_start", _bound_type, "at[0]", "at[0]", "window_starts")
+WINDOW_END = FiringFunction("window_end", _bound_type, "at[1]", "at[1]", "window_ends")
+REVISION = FiringFunction("revision", count_type, "at[2]", "at[2]", "revisions")
+RETRACTS = FiringFunction("retracts", _flag_type, "at[3]", "at[3]", "retractions")
+BOUNDS = (WINDOW_START, WINDOW_END)
+OF_EVENT_TIME = (*BOUNDS, REVISION, RETRACTS)
+"""Those that only windows of event time have."""
+
+
+def window_start() -> Agg:
+    """Where the window of event time starts, in the form of its timestamps."""
+    return WINDOW_START.aggregate()
+
+
+def window_end() -> Agg:
+    """Where the window of event time ends, in the form of its timestamps."""
+    return WINDOW_END.aggregate()
+
+
+def revision() -> Agg:
+    """How often the same window of event time was sent before: 0 for the first time."""
+    return REVISION.aggregate()
+
+
+def retracts() -> Agg:
+    """Whether the row takes back one that was sent, with `retract=True`."""
+    return RETRACTS.aggregate()

@@ -1,0 +1,552 @@
+"""Join: two inputs, each with a sliding window, matched tuple by tuple as they arrive."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from windowlib.errors import StateVersionError
+from windowlib.operators.arrow_output import pass_through_schema
+from windowlib.operators.join.index import (
+    BandIndex,
+    Measure,
+    Read,
+    Resident,
+    ResidentIndex,
+    key_reader,
+)
+from windowlib.operators.join.join_checks import (
+    SUFFIXES,
+    Columns,
+    Equality,
+    How,
+    Unmatched,
+    check_choice,
+    check_functions,
+    check_sides,
+    check_suffixes,
+    check_unmatched,
+    check_within,
+    equality,
+    leaves_alone,
+    side_of,
+    stores,
+)
+from windowlib.operators.join.joined_rows import JoinedRows, pair_schema
+from windowlib.operators.kinds import read_names, unchanged
+from windowlib.runtime.model import OperatorModel, OutputMode
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.running import kept
+from windowlib.spec.pattern import Pattern
+from windowlib.spec.policies import Attribute, Count, Delta, Time, attribute_text
+from windowlib.spec.specification import By, Spec
+from windowlib.window.container import Window
+from windowlib.window.failure import raise_first
+
+if TYPE_CHECKING:
+    from windowlib.operators.join.batches import JoinHandOver
+
+Where = Callable[[Any, Any], Any]
+HANDLERS = ("after_insert", "after_evict", "on_partitions_evicted")
+
+
+class Join(Operator):
+    """Matches each tuple of one input with the recent tuples of the other.
+
+    One arriving tuple, in this order:
+
+    1. It is matched against the other window, oldest to newest: a row for each match.
+    2. It enters its own window, which evicts first. A tuple that leaves without ever having
+       matched is put out, if its side is outer.
+    3. If its window is `Count(0)`, it is not stored: it only probes, and without a match it is
+       put out at once, if its side is outer.
+    4. If any of this gave a row of the first output, a window punctuation follows there.
+
+    Tuples that time evicts are one such batch per instant. At the end of the input, and when a
+    partition is evicted, the tuples that never matched are put out too, so an outer join loses
+    none. Finding matches by `on` costs one lookup, whatever the size of the windows.
+
+    | how | rows |
+    | --- | --- |
+    | "inner" | a row for each match |
+    | "left", "right", "outer" | and the rows of that side (of both) that leave without a match |
+    | "semi" | left rows, once, at their first match: on arrival, or when a right row comes |
+    | "anti" | left rows that leave without a match, or are still there at the end |
+
+    A semi or anti join gives left rows as they are, in the order in which that is known. Any other
+    gives dicts with the columns of both; columns of a side that has sent no row yet are missing.
+
+    Args:
+        left: the window of the left input: `Sliding`, without `every`.
+        right: the window of the right input.
+        on: the columns that must be equal; null equals nothing, NaN equals NaN. Without it every
+            pair is a candidate.
+        left_on: the left columns, where they have other names than the right ones.
+        right_on: the right columns, in the same order.
+        where: a function of a left and a right row; the pair matches if it says so.
+        how: see above.
+        partition_by: the partition key of both windows. Partitions decide what is evicted, and
+            `on` what matches.
+        suffixes: appended to names that both sides have, which shows once both have sent a row;
+            columns of `on` come out once.
+        unmatched: "row": unmatched rows come with nulls for the other side. "port": as they are,
+            on an output of their own, `unmatched_left` or `unmatched_right`, without punctuation.
+        within: `Delta(a, d)`: only pairs whose values of `a` differ by at most d, found through a
+            sorted index. Null and NaN are within no distance.
+        select: makes the output row of a left and a right row, one of which is None if unmatched.
+        name: what messages and graphs call it.
+
+    >>> from windowlib import Count, Sliding, replay, to
+    >>> join = Join(left=Sliding(Count(2)), right=Sliding(Count(1)), on="id", how="left")
+    >>> rows = [
+    ...     to("left", {"id": "a", "x": 1}),
+    ...     to("left", {"id": "b", "x": 2}),
+    ...     to("right", {"id": "b", "y": 3}),
+    ...     to("left", {"id": "b", "x": 4}),
+    ... ]
+    >>> for row in replay(join, rows):
+    ...     print(row)
+    {'id': 'b', 'x': 2, 'y': 3}
+    {'id': 'b', 'x': 4, 'y': 3}
+    {'id': 'a', 'x': 1, 'y': None}
+    """
+
+    ports: ClassVar[tuple[str, str]] = ("left", "right")
+
+    def __init__(
+        self,
+        *,
+        left: Spec | str,
+        right: Spec | str,
+        on: Columns | None = None,
+        left_on: Columns | None = None,
+        right_on: Columns | None = None,
+        where: Where | None = None,
+        how: How = "inner",
+        partition_by: By | Sequence[str] | None = None,
+        suffixes: Sequence[str] = SUFFIXES,
+        unmatched: Unmatched = "row",
+        within: Delta | None = None,
+        select: Where | None = None,
+        name: str | None = None,
+    ) -> None:
+        kind = type(self).__name__
+        check_choice(kind, "how", how, How)
+        check_unmatched(kind, unmatched, how)
+        check_functions(kind, where, select, how)
+        check_within(kind, within)
+        check_suffixes(kind, suffixes, how, select)
+        self._keys: Equality = equality(kind, on, left_on, right_on)
+        self._where, self._how, self._within, self._select = where, how, within, select
+        self._suffixes = (suffixes[0], suffixes[1])
+        self._outer = [how in ("left", "outer", "anti"), how in ("right", "outer")]
+        self._once = how in ("semi", "anti")  # left rows, once each, as they are
+        self._apart = unmatched == "port"
+        self._asked: tuple[Any, ...] = ()
+        self._answer: Any = None
+        self.model = self._model()
+        specs = [
+            side_of(kind, port, window, partition_by)
+            for port, window in zip(("left", "right"), (left, right), strict=True)
+        ]
+        check_sides(kind, *specs)
+        super().__init__(*specs, name=name)
+
+    def _model(self) -> OperatorModel:
+        sides = zip(self.ports, self._outer, strict=True)
+        apart = [f"unmatched_{port}" for port, outer in sides if outer and self._apart]
+        modes: list[OutputMode] = ["free" for _ in apart]
+        return OperatorModel(
+            ports_in=self.ports,
+            ports_out=["matches", *apart],
+            windows=[Pattern("sliding", (Count | Delta | Time, Count(1)))],
+            punctuation_out=["generating", *modes],
+        )
+
+    def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
+        """The columns of the window, of the key, and of the band."""
+        yield from super().reads(port)
+        for column in self._keys.columns[port]:
+            yield column, self._keys.owners[port]
+        if self._within is not None:
+            yield self._within.attribute, f"within={self._within.shown}"
+
+    def needs(self, port: int) -> tuple[str, ...] | None:
+        """Whole rows, except where only the key of the right ones is asked for."""
+        asked = self._once and port == 1 and self._where is None
+        if not asked or not unchanged(self):
+            return None
+        return read_names(attribute for attribute, _ in self.reads(port))
+
+    def splits_by(self, port: int) -> tuple[str, ...] | None:
+        """By columns of `on`, if each side is partitioned by them, or evicts by time alone.
+
+        Not if a row without a match has columns that are called as the other side says: use
+        `unmatched="port"` or `select=` for those.
+        """
+        if not unchanged(self):
+            return super().splits_by(port)
+        if self._named_by_others():
+            return ()
+        pairs = dict.fromkeys(zip(*self._keys.columns, strict=True))
+        return tuple(
+            str(pair[port])
+            for pair in pairs
+            if all(leaves_alone(spec, c) for spec, c in zip(self.windows, pair, strict=True))
+        )
+
+    def _named_by_others(self) -> bool:
+        """Whether a column of a row without a match is called as rows of the other side say."""
+        if self._once or self._apart or self._select is not None:
+            return False
+        sides = zip(self._outer, self._suffixes, strict=True)
+        return any(outer and suffix for outer, suffix in sides)
+
+    def passes(self, column: str, port: int) -> bool:
+        """The columns of `on` that have one name; rows that are not put together, as they are."""
+        if not unchanged(self) or (port == 0 and self._select is not None):
+            return False
+        return port > 0 or self._once or column in self._keys.shared
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def on_open(self) -> None:
+        """Build the indexes."""
+        self._arriving: Resident | None = None
+        self._number = 0  # of the tuple that entered last, on either side
+        self._leaving: deque[tuple[int, Any]] = deque()  # unmatched: the side, and the row
+        self._measure = None if self._within is None else Measure(self._within)
+        self._pairs = None
+        self._make = self._select
+        if self._select is None and not self._once:
+            kind = type(self).__name__
+            self._make = self._pairs = JoinedRows(kind, self._keys.shared, self._suffixes)
+        self._sides = (self._side(0), self._side(1))
+        self._hand_over: JoinHandOver | None = None  # made by the first batch
+
+    def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
+        """Take the rows of an Arrow batch as columns, if it can."""
+        if self._hand_over is None:
+            from windowlib.operators.join.batches import JoinHandOver
+
+            self._hand_over = JoinHandOver(self, self._by_rows())
+        return self._hand_over.take(batch, port, insert)
+
+    def _by_rows(self) -> str:
+        """Why batches are always taken row by row; empty if they need not be."""
+        kind, windows = type(self), [side.window for side in self._sides]
+        ours = [getattr(kind, name) is getattr(Join, name) for name in (*HANDLERS, "on_tuple")]
+        if not all(ours) or any(
+            name not in HANDLERS for window in windows for name in window.state.handlers
+        ):
+            return f"{kind.__name__} has handlers of its own"
+        for name, value in (("where", self._where), ("select", self._select)):
+            if value is not None:
+                return f"{name}= reads each row in Python"
+        if self._within is not None:
+            return "within= has an index of its own"
+        if not all(isinstance(column, str) for side in self._keys.columns for column in side):
+            return "a key is read from each row in Python"
+        timed = [window.spec for window in windows if window.spec.timed]
+        return f"{timed[0].evict} runs on the clock" if timed else ""
+
+    def _settle_arrays(self) -> None:
+        """Bring windows and indexes up to date: they are going to be used."""
+        if self._hand_over is not None:
+            self._hand_over.settle()
+
+    def _side(self, port: int) -> Side:
+        window = self.containers[port]
+        assert window is not None
+        owner = self._keys.owners[port]
+        key = key_reader(self._keys.columns[port], owner)
+        index = ResidentIndex(owner) if self._within is None else BandIndex(owner, self._within)
+        output = 1 + sum(self._outer[:port]) if self._apart else 0
+        return Side(window, key, self._measure, index, output if self._outer[port] else None)
+
+    def on_tuple(self, tuple_: Any, port: int) -> None:
+        """Match, insert, put out. Whatever may refuse the tuple runs before anything is put out."""
+        if self._hand_over is not None and self._hand_over.ahead:
+            self._hand_over.settle()
+        mine, other = self._sides[port], self._sides[1 - port]
+        pairs = self._pairs
+        if pairs is not None and (type(tuple_) is not dict or tuple_.keys() != pairs.names[port]):
+            pairs.note(tuple_, port)
+        resident = mine.arriving(tuple_)
+        candidates = other.index.candidates(resident)
+        found = self._matching(tuple_, port, candidates) if candidates else []
+        rows = self._rows(tuple_, port, found) if found else []
+        if found:
+            resident.matched = True
+            if self._once and port == 0:
+                resident.key = None  # nobody has to find it again
+        self._arriving = resident
+        try:
+            if mine.stores:
+                mine.window.insert(tuple_)
+            else:
+                self._probed(mine, resident, port)
+        finally:
+            if found and resident.number:  # otherwise it was refused, and has matched nothing
+                self._settle(rows, found, port)
+            elif self._leaving:
+                self._settle([])
+
+    def _matching(self, tuple_: Any, port: int, candidates: Iterable[Resident]) -> list[Resident]:
+        where = self._where
+        found = iter(candidates)
+        if where is not None and port == 0:
+            found = (r for r in candidates if where(tuple_, r.row))
+        elif where is not None:
+            found = (r for r in candidates if where(r.row, tuple_))
+        # Whether a left row has a match, one match is enough to know.
+        return list(islice(found, 1) if self._once and port == 0 else found)
+
+    def _rows(self, tuple_: Any, port: int, found: list[Resident]) -> list[Any]:
+        if self._how == "anti":
+            return []
+        if self._how == "semi":
+            return [tuple_] if port == 0 else [r.row for r in found]
+        make = self._make
+        assert make is not None
+        if port == 0:
+            return [make(tuple_, r.row) for r in found]
+        return [make(r.row, tuple_) for r in found]
+
+    def _probed(self, mine: Side, resident: Resident, port: int) -> None:
+        self._number = resident.number = self._number + 1
+        if mine.outer and not resident.matched:
+            self._leaving.append((port, resident.row))
+
+    def after_insert(self, window: Window[Any, Any], tuple_: Any, key: Any) -> None:
+        """The tuple can be found from now on."""
+        resident = self._arriving
+        assert resident is not None
+        self._number = resident.number = self._number + 1
+        self._sides[window is not self._sides[0].window].enter(resident)
+
+    def after_evict(self, window: Window[Any, Any], tuple_: Any, key: Any) -> None:
+        """The tuple can no longer be found, and is put out if that is its last chance."""
+        port = window is not self._sides[0].window
+        side = self._sides[port]
+        resident = side.leave(tuple_)
+        if side.outer and not resident.matched:
+            self._leaving.append((port, tuple_))
+
+    def on_partitions_evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
+        """All tuples of these partitions leave."""
+        for key in dict.fromkeys(keys):  # one may have been chosen twice
+            for tuple_ in window[key]:
+                self.after_evict(window, tuple_, key)
+
+    def on_advance(self) -> None:
+        """Put out what time has evicted at this instant, from both windows."""
+        if self._leaving:
+            self._settle([])
+
+    def on_finish(self) -> None:
+        """Put out the residents that have not matched: left, then right."""
+        self._settle_arrays()
+        for port, side in enumerate(self._sides):
+            for resident in side.residents() if side.outer else ():
+                if not resident.matched:
+                    resident.matched = True  # it is put out once, should time still evict it
+                    self._leaving.append((port, resident.row))
+        self._settle([])
+
+    def _settle(self, rows: list[Any], found: Sequence[Resident] = (), port: int = 0) -> None:
+        """Put out matches, then rows that left unmatched, then a punctuation."""
+        for resident in found:
+            resident.matched = True
+            if self._once and port == 1:
+                self._sides[0].hide(resident)
+        emit = self._outputs[0]
+        for row in rows:
+            emit(row)
+        sent = bool(rows)
+        failures: list[Exception] = []
+        while self._leaving:
+            port, row = self._leaving.popleft()
+            output = self._sides[port].output
+            with kept(failures):  # a row that select= refuses does not cost the others
+                self._outputs[output](self._unmatched(row, port))
+                sent = sent or not output
+        if sent:
+            self._puncts[0]()
+        raise_first(failures)
+
+    def _unmatched(self, row: Any, port: int) -> Any:
+        if self._apart or self._make is None:
+            return row
+        return self._make(None, row) if port else self._make(row, None)
+
+    def schema(self, *columns: Any) -> Any:
+        """What `output` says; else the columns of both sides, or of the left one."""
+        declared = super().schema(*columns)
+        if declared is not None or self._select is not None:
+            return declared
+        if self._once:
+            return pass_through_schema(columns[0])
+        pairs = getattr(self, "_pairs", None)  # of a running one: rows may have had more columns
+        if pairs is None:
+            pairs = JoinedRows(type(self).__name__, self._keys.shared, self._suffixes)
+        asked = (*columns, pairs.columns)
+        if asked != self._asked:  # which is the same for every batch
+            self._asked, self._answer = asked, pair_schema(pairs, columns)
+        return self._answer
+
+    def _aside(self, port: int, columns: Sequence[Any]) -> Any:
+        sides = [side for side, outer in zip(columns, self._outer, strict=True) if outer]
+        return pass_through_schema(sides[port - 1])
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """What the windows do not know: arrival order over all partitions, and who has matched."""
+        self._settle_arrays()
+        return {
+            "number": self._number,
+            "residents": [side.numbers() for side in self._sides],
+            "leaving": list(self._leaving),
+            "columns": None if self._pairs is None else self._pairs.columns,
+            "samples": None if self._measure is None else self._measure.samples,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Build the indexes anew, from the windows and what `snapshot` gave."""
+        self._settle_arrays()
+        self._number, self._leaving = state["number"], deque(state["leaving"])
+        if self._pairs is not None:
+            self._pairs.columns = state["columns"]
+        if self._measure is not None:
+            self._measure.samples = state["samples"]
+        for side, numbers in zip(self._sides, state["residents"], strict=True):
+            side.readmit(numbers, hide=self._once and side is self._sides[0])
+
+    # -- in words ---------------------------------------------------------------------------------
+
+    def notes(self) -> Iterator[tuple[str, str]]:
+        """How matches are found, what each side keeps, and when unmatched rows come out."""
+        yield "index", self._index_text()
+        never = self._by_rows()
+        way = f"row by row: {never}" if never else "columns, matched by one look-up"
+        yield "batches", way
+        if self._where is not None:
+            yield "where", f"{attribute_text(self._where)}, asked for each candidate"
+        for port, side in zip(self.ports, self._sides, strict=True):
+            text = "stored, found by key" if self._keys.columns[0] else "stored"
+            yield port, text if side.stores else "only probes, nothing is stored"
+            if side.outer:
+                yield "unmatched", self._unmatched_text(port, side)
+
+    def _index_text(self) -> str:
+        left, right = self._keys.owners
+        keys = left if left == right else f"{left}, {right}"
+        text = f"hash of {keys}" if keys else "none: every pair is a candidate"
+        if self._within is None:
+            return text
+        band = f"sorted by {attribute_text(self._within.attribute)!r}"
+        return f"{text}, then {band}" if keys else band
+
+    def _unmatched_text(self, port: str, side: Side) -> str:
+        when = "when they leave their window, or at the end" if side.stores else "at once"
+        where = f"on unmatched_{port}" if self._apart else "with nulls"
+        return f"{port} rows come out {when}" + ("" if self._once else f", {where}")
+
+
+class Side:
+    """The window keeps the rows; a side knows the resident of each, by the row's identity."""
+
+    def __init__(
+        self,
+        window: Window[Any, Any],
+        key: Read,
+        measure: Measure | None,
+        index: ResidentIndex,
+        output: int | None,
+    ) -> None:
+        self.window = window
+        self.index = index
+        self.stores = stores(window.spec)
+        self.outer = output is not None
+        self.output = output or 0  # where its unmatched rows go
+        self._key, self._measure = key, measure
+        self._held: dict[int, Resident] = {}
+        self._twins: dict[int, deque[Resident]] = {}  # of objects that were inserted again
+
+    def arriving(self, row: Any) -> Resident:
+        """A row that may become a resident."""
+        resident = Resident(row, self._key(row))
+        if self._measure is not None:
+            resident.value = self._measure(row)
+            if resident.value is None:
+                resident.key = None  # what has no value is within no band
+        return resident
+
+    def enter(self, resident: Resident) -> None:
+        """Its row is in the window."""
+        place = id(resident.row)
+        if self._held.setdefault(place, resident) is not resident:
+            self._twins.setdefault(place, deque()).append(resident)
+        if resident.key is not None:
+            self.index.add(resident)
+
+    def leave(self, row: Any) -> Resident:
+        """A row has left the window; of an object that is there twice, the older."""
+        place = id(row)
+        resident = self._held.pop(place)
+        if place in self._twins:
+            self._held[place] = self._twins[place].popleft()
+            if not self._twins[place]:
+                del self._twins[place]
+        if resident.key is not None:
+            self.index.remove(resident)
+        return resident
+
+    def hide(self, resident: Resident) -> None:
+        """It stays, and nobody has to find it any more."""
+        self.index.remove(resident)
+        resident.key = None
+
+    def rows(self) -> Iterator[Any]:
+        """All rows: partitions in storage order, oldest first."""
+        for key in self.window.keys():  # noqa: SIM118 - it is no dict
+            yield from self.window[key]
+
+    def residents(self) -> Iterator[Resident]:
+        """The same as residents."""
+        met: dict[int, Iterator[Resident]] = {}
+        for row in self.rows():
+            place = id(row)
+            if place not in self._twins:
+                yield self._held[place]
+                continue
+            if place not in met:
+                met[place] = iter((self._held[place], *self._twins[place]))
+            yield next(met[place])
+
+    def numbers(self) -> list[tuple[int, bool]]:
+        """What a snapshot keeps of each resident: its number, and whether it has matched."""
+        return [(resident.number, resident.matched) for resident in self.residents()]
+
+    def readmit(self, numbers: Sequence[tuple[int, bool]], *, hide: bool) -> None:
+        """Make residents of the rows of a restored window; `hide` those that have matched."""
+        rows = list(self.rows())
+        if len(rows) != len(numbers):
+            msg = (
+                f"restore(state): the snapshot is damaged ({len(rows)} rows, {len(numbers)} "
+                f"residents). Take it from snapshot() whole."
+            )
+            raise StateVersionError(msg)
+        back = [self.arriving(row) for row in rows]
+        for resident, (number, matched) in zip(back, numbers, strict=True):
+            resident.number, resident.matched = number, matched
+            if matched and hide:
+                resident.key = None
+        for held in (self._held, self._twins, self.index):
+            held.clear()
+        for resident in sorted(back, key=attrgetter("number")):
+            self.enter(resident)

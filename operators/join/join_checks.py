@@ -1,0 +1,194 @@
+"""What a join refuses when it is built, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Literal, NamedTuple, get_args
+
+from windowlib.errors import ModelError, suggestion
+from windowlib.operators.arguments import several, window_of
+from windowlib.spec.policies import Attribute, Count, Delta, is_attribute
+from windowlib.spec.specification import Sliding, Spec, Tumbling
+
+How = Literal["inner", "left", "right", "outer", "semi", "anti"]
+Unmatched = Literal["row", "port"]
+Columns = Attribute | Sequence[Attribute]
+SUFFIXES = ("", "_right")
+SUPPORTED = "Supported: Sliding(...) without `every=`."
+
+
+class Equality(NamedTuple):
+    """The key columns of each side, and what the user called them."""
+
+    columns: tuple[tuple[Attribute, ...], tuple[Attribute, ...]] = ((), ())
+    owners: tuple[str, str] = ("", "")
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The columns that have one name on both sides."""
+        both = zip(*self.columns, strict=True)
+        return tuple(a for a, b in both if isinstance(a, str) and a == b)
+
+
+def equality(
+    kind: str, on: Columns | None, left_on: Columns | None, right_on: Columns | None
+) -> Equality:
+    """The equality keys, given once for both sides or once for each."""
+    if on is not None:
+        for name, value in (("left_on", left_on), ("right_on", right_on)):
+            if value is not None:
+                msg = (
+                    f"{kind}(on={on!r}, {name}={value!r}): two words for one key. Drop `{name}=`, "
+                    f"or give left_on= and right_on= alone."
+                )
+                raise ModelError(msg)
+        left_on = right_on = on
+        names = ("on", "on")
+    elif left_on is None and right_on is None:
+        return Equality()
+    else:
+        names = ("left_on", "right_on")
+    given = {"left_on": left_on, "right_on": right_on}
+    for name, other in (("left_on", "right_on"), ("right_on", "left_on")):
+        if given[name] is None:
+            msg = f"{kind}({other}={given[other]!r}): the other side has no key. Add {name}=..."
+            raise ModelError(msg)
+    left, right = (_columns(kind, n, c) for n, c in zip(names, given.values(), strict=True))
+    if len(left) != len(right):
+        msg = (
+            f"{kind}(left_on={left_on!r}, right_on={right_on!r}): {len(left)} columns against "
+            f"{len(right)}. Name as many on both sides, in the same order."
+        )
+        raise ModelError(msg)
+    return Equality((left, right), (f"{names[0]}={left_on!r}", f"{names[1]}={right_on!r}"))
+
+
+def _columns(kind: str, name: str, columns: Any) -> tuple[Attribute, ...]:
+    parts = several(columns)
+    if not parts or not all(map(is_attribute, parts)):
+        msg = (
+            f"{kind}({name}={columns!r}): name the columns that must be equal, such as "
+            f'{name}="symbol" or {name}=("a", "b").'
+        )
+        raise ModelError(msg)
+    return parts
+
+
+def side_of(kind: str, port: str, window: Spec | str, partition_by: Any) -> Sliding:
+    """The window of one side, partitioned as asked."""
+    spec = window_of(kind, port, window, partition_by, "partition_by")
+    if isinstance(spec, Tumbling):
+        msg = (
+            f"{kind} does not support {spec!r}: a join looks at the recent tuples of the other "
+            f"side, and a tumbling window forgets them all at once. {SUPPORTED}"
+        )
+        raise ModelError(msg)
+    if spec.every != Count(1):
+        msg = (
+            f"{kind} does not support {spec!r}: a join matches every tuple as it arrives. "
+            f"{SUPPORTED}"
+        )
+        raise ModelError(msg)
+    return spec
+
+
+def leaves_alone(spec: Any, column: Any) -> bool:
+    """Whether rows that differ in a column leave a side of a join for reasons of their own."""
+    assert isinstance(spec, Sliding)
+    if not isinstance(column, str):
+        return False
+    alone = spec.full_from_start and spec.forget is None
+    by = spec.by if isinstance(spec.by, tuple) else (spec.by,)
+    return alone or not stores(spec) or column in by
+
+
+def stores(spec: Spec) -> bool:
+    """Whether a side keeps its tuples: `Count(0)` only probes the other."""
+    return spec.evict != Count(0)
+
+
+def check_sides(kind: str, left: Sliding, right: Sliding) -> None:
+    """Refuse two sides that both keep nothing."""
+    if not stores(left) and not stores(right):
+        msg = (
+            f"{kind}(left={left!r}, right={right!r}): neither side keeps a tuple, so nothing could "
+            f"ever match. Give one of them a size."
+        )
+        raise ModelError(msg)
+
+
+def check_choice(kind: str, name: str, value: object, choices: Any) -> None:
+    """Refuse a word that is none of the choices."""
+    known = get_args(choices)
+    if value not in known:
+        shown = ", ".join(map(repr, known))
+        msg = f"{kind}({name}={value!r}): use one of {shown}.{suggestion(value, known)}"
+        raise ModelError(msg)
+
+
+def check_functions(kind: str, where: object, select: object, how: How) -> None:
+    """Refuse what cannot be called, and a `select` that nothing would call."""
+    sample = {"where": 'l["x"] < r["x"]', "select": '{**l, "y": r["y"]}'}
+    for name, function in (("where", where), ("select", select)):
+        if function is not None and not callable(function):
+            msg = (
+                f"{kind}({name}={function!r}): not a function of both rows. Write "
+                f"{name}=lambda l, r: {sample[name]}."
+            )
+            raise ModelError(msg)
+    if select is not None and how in ("semi", "anti"):
+        msg = (
+            f'{kind}(how="{how}", select=...): a {how} join gives left rows as they are. Drop '
+            f"`select=`, or shape its output in the next operator."
+        )
+        raise ModelError(msg)
+
+
+def check_within(kind: str, within: object) -> None:
+    """Refuse what is no band, and a band that nothing is within."""
+    if within is None:
+        return
+    if not isinstance(within, Delta):
+        msg = f'{kind}(within={within!r}): not a band. Write within=Delta("ts", "10s").'
+        raise ModelError(msg)
+    limit: Any = within.threshold
+    if limit < (timedelta(0) if isinstance(limit, timedelta) else 0):
+        msg = f"{kind}(within={within.shown}): no distance is negative. Give 0 or more."
+        raise ModelError(msg)
+
+
+def check_unmatched(kind: str, unmatched: Unmatched, how: How) -> None:
+    """Refuse a port that would never carry a row."""
+    check_choice(kind, "unmatched", unmatched, Unmatched)
+    if unmatched == "port" and how in ("inner", "semi", "anti"):
+        why = {
+            "inner": "an inner join gives matches only",
+            "semi": "a semi join gives rows that have a match",
+            "anti": "the rows without a match are its main output",
+        }[how]
+        msg = (
+            f'{kind}(how="{how}", unmatched="port"): {why}. Drop `unmatched=`, or use how="left", '
+            f'"right" or "outer".'
+        )
+        raise ModelError(msg)
+
+
+def check_suffixes(kind: str, suffixes: object, how: How, select: object) -> None:
+    """Refuse suffixes that do not tell the sides apart, or that nothing would use."""
+    pair = tuple(suffixes) if isinstance(suffixes, list | tuple) else ()
+    if len(pair) != 2 or not all(isinstance(suffix, str) for suffix in pair):
+        msg = (
+            f"{kind}(suffixes={suffixes!r}): give two texts, for left and right, such as "
+            f'suffixes=("", "_right").'
+        )
+        raise ModelError(msg)
+    if pair[0] == pair[1]:
+        msg = (
+            f"{kind}(suffixes={suffixes!r}): both sides get the same suffix, so equal names stay "
+            f"equal. Give two different ones."
+        )
+        raise ModelError(msg)
+    if pair != SUFFIXES and (select is not None or how in ("semi", "anti")):
+        user = "select= makes the rows" if select else f'how="{how}" gives left rows as they are'
+        raise ModelError(f"{kind}(suffixes={suffixes!r}): {user}. Drop `suffixes=`.")

@@ -1,0 +1,656 @@
+"""Joins in time: two inputs matched by their timestamps, once both are complete up to there.
+
+What comes out is what the sorted tables would give, whichever input is ahead. Each input has a
+watermark; a left row waits until the left one has reached it, and the right one has come so far
+that no right row can change its matches.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+
+from windowlib.attributes import brief
+from windowlib.durations import Amount, Number, amount_of
+from windowlib.errors import DeltaOrderError, ModelError, SchemaError
+from windowlib.event_time.axis import Axis
+from windowlib.event_time.slack import FixedSlack, Slack
+from windowlib.operators.arrow_output import OutputColumns, pass_through_schema
+from windowlib.operators.join.alignment import Alignment, Due, Entry, upto
+from windowlib.operators.join.index import key_reader, unusable
+from windowlib.operators.join.join_checks import (
+    Columns,
+    Unmatched,
+    check_choice,
+    check_functions,
+    check_suffixes,
+    check_unmatched,
+    equality,
+)
+from windowlib.operators.join.joined_rows import JoinedRows, pair_schema
+from windowlib.operators.kinds import unchanged
+from windowlib.runtime.model import OperatorModel
+from windowlib.runtime.operator import Operator
+from windowlib.spec.policies import Attribute, is_attribute
+from windowlib.window.arrow import dict_rows
+from windowlib.window.consumer import Decline
+from windowlib.window.failure import raise_first
+
+if TYPE_CHECKING:
+    from windowlib.columnar.engines.time_join import Released, TimeJoinEngine
+
+TimeHow = Literal["left", "inner", "semi", "anti"]
+Late = Literal["drop", "port", "error"]
+Slacks = Slack | Amount | str | Sequence[Any]
+Select = Callable[[Any, Any], Any]
+FEW = 256
+"""Fewer rows than this are not worth moving the state to arrays."""
+SPARE = 64
+
+
+class Waiting:
+    """A left row until its matches are final."""
+
+    __slots__ = ("due", "key", "number", "row", "ts")
+
+    def __init__(self, ts: Number, number: int, key: Any, row: Any) -> None:
+        self.ts, self.number, self.key, self.row = ts, number, key, row
+        self.due: Due | None = None  # while it is among those that wait for right rows of its key
+
+
+class TimeJoin(Operator):
+    """The base of joins that wait until both inputs are complete."""
+
+    ports: ClassVar[tuple[str, str]] = ("left", "right")
+    waits = True
+
+    def __init__(
+        self,
+        alignment: Alignment,
+        amounts: Sequence[tuple[str, Amount]],
+        ts: Attribute | None,
+        left_ts: Attribute | None,
+        right_ts: Attribute | None,
+        on: Columns | None,
+        left_on: Columns | None,
+        right_on: Columns | None,
+        how: TimeHow,
+        slack: Slacks,
+        late: Late,
+        suffixes: Sequence[str],
+        unmatched: Unmatched,
+        select: Select | None,
+        name: str | None,
+    ) -> None:
+        kind = type(self).__name__
+        check_choice(kind, "how", how, TimeHow)
+        check_choice(kind, "late", late, Late)
+        check_unmatched(kind, unmatched, how)
+        check_functions(kind, None, select, how)
+        check_suffixes(kind, suffixes, how, select)
+        self.alignment, self.late, self.how = alignment, late, how
+        self.late_rows = 0
+        """How many rows of both inputs came late so far, dropped or not."""
+        self._keys = equality(kind, on, left_on, right_on)
+        self._select = select
+        self._suffixes = (suffixes[0], suffixes[1])
+        self._once = how in ("semi", "anti")  # left rows as they are
+        self._apart = unmatched == "port"
+        stamps = _stamps(kind, ts, left_ts, right_ts)
+        self.slacks = _slacks(kind, slack)
+        owners = [f"{kind}({stamp!r})" for stamp in stamps]
+        said = [*(each for one in self.slacks for each in one.amounts), *amounts]
+        both = zip(stamps, owners, strict=True)
+        self.axes = [Axis(stamp, owner, said) for stamp, owner in both]
+        self._asked: tuple[Any, ...] = ()
+        self._answer: Any = None
+        self.model = self._model()
+        super().__init__(name=name)
+
+    def _model(self) -> OperatorModel:
+        aside = ["unmatched_left"] if self._apart else []
+        aside += ["late_left", "late_right"] if self.late == "port" else []
+        return OperatorModel(ports_in=self.ports, ports_out=["matches", *aside])
+
+    def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
+        """The timestamp and the key."""
+        yield self.axes[port].attribute, self.axes[port].owner
+        for column in self._keys.columns[port]:
+            yield column, self._keys.owners[port]
+
+    def splits_by(self, port: int) -> tuple[str, ...] | None:
+        """By the columns of `on`.
+
+        Not if a row without a match has columns that are called as the other side says.
+        """
+        if not unchanged(self):
+            return super().splits_by(port)
+        plain = self._once or self._apart or self._select is not None
+        if self.how == "left" and self._suffixes[0] and not plain:
+            return ()
+        pairs = dict.fromkeys(zip(*self._keys.columns, strict=True))
+        named = [pair for pair in pairs if all(isinstance(part, str) for part in pair)]
+        return tuple(str(pair[port]) for pair in named)
+
+    def passes(self, column: str, port: int) -> bool:
+        """The columns of `on` that have one name; rows that are not put together, as they are."""
+        if not unchanged(self) or (port == 0 and self._select is not None):
+            return False
+        return port > 0 or self._once or column in self._keys.shared
+
+    def natural_order(self, port: int) -> Any:
+        """By its timestamp, so that rows which come in no order are not late for no reason."""
+        attribute = self.axes[port].attribute
+        return attribute if isinstance(attribute, str) else ...
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def on_open(self) -> None:
+        """Nothing has come."""
+        self._states = [slack.start() for slack in self.slacks]
+        self._over = [False, False]
+        self._numbers = [0, 0]
+        self._read = [key_reader(*each) for each in zip(*self._keys, strict=True)]
+        self._heap: list[tuple[Number, int, Waiting]] = []  # until their due time
+        self._open: dict[Any, list[tuple[Number, int, Waiting]]] = {}  # for right rows of the key
+        self._dues: list[tuple[Due, Number, int, Waiting]] = []  # when those are final
+        self._shelves: dict[Any, list[Entry]] = {}  # right rows by key
+        self._shelved = self._needed = 0  # how many there are, and were when somebody looked
+        self._pairs: JoinedRows | None = None
+        self._make: Select | None = self._select
+        if self._select is None and not self._once:
+            kind = type(self).__name__
+            self._make = self._pairs = JoinedRows(kind, self._keys.shared, self._suffixes)
+        self._engine: TimeJoinEngine | None = None
+        self._schemas: list[Any] = [None, None]  # of the last batch of each side
+        self._why_rows = self._never_columns()
+
+    def watermark(self, port: int) -> Number | None:
+        """Up to where an input is complete; None before its first row."""
+        return math.inf if self._over[port] else self._states[port].punctuation
+
+    def on_tuple(self, tuple_: Any, port: int) -> None:
+        """Take a row, and send the left rows whose matches are final."""
+        self._settle()
+        if self._pairs is not None:
+            names = self._pairs.names[port]
+            if type(tuple_) is not dict or tuple_.keys() != names:
+                self._pairs.note(tuple_, port)
+        ts, key = self._stamp(tuple_, port), self._key(tuple_, port)
+        if ts is None:  # it has no place in time, and so no match
+            if port == 0:
+                self._send([(tuple_, [])])
+            return
+        reached = self.watermark(port)
+        if reached is not None and ts < reached:
+            if self.late == "error":
+                self._refuse(tuple_, port)
+            self._states[port].observe(ts)
+            self._put_aside(tuple_, port)
+            return
+        self._states[port].observe(ts)
+        self._numbers[port] += 1
+        number = self._numbers[port]
+        if port == 0:
+            heapq.heappush(self._heap, (ts, number, Waiting(ts, number, key, tuple_)))
+        elif key is not None:
+            self._shelve(key, (ts, number, tuple_))
+        self._release()
+
+    def _stamp(self, row: Any, port: int) -> Number | None:
+        axis = self.axes[port]
+        value = axis.get(row)
+        if value is None or value != value:
+            return None
+        found = axis.place(value, row)
+        other = self.axes[1 - port]
+        if other.timed is not axis.timed or other.form is not axis.form:  # one kind for both
+            other.timed, other.form = axis.timed, axis.form
+        return found
+
+    def _key(self, row: Any, port: int) -> Any:
+        key = self._read[port](row)
+        try:
+            hash(key)
+        except TypeError:
+            raise SchemaError(unusable(self._keys.owners[port], key)) from None
+        return key
+
+    def _put_aside(self, row: Any, port: int) -> None:
+        self.late_rows += 1
+        if self.late == "port":
+            self._outputs[self._late_output(port)](row)
+
+    def _late_output(self, port: int) -> int:
+        return 1 + self._apart + port
+
+    def _refuse(self, row: Any, port: int) -> NoReturn:
+        axis = self.axes[port]
+        shown = axis.value(self._states[port].punctuation, row)
+        msg = (
+            f"{axis.owner}: the row {brief(row)} is late, the {self.ports[port]} input is complete "
+            f'up to {shown}. Allow more slack, or pass late="port" to divert such rows.'
+        )
+        raise DeltaOrderError(msg)
+
+    def on_input_end(self, port: int) -> None:
+        """Nothing more is waited for at this input."""
+        self._over[port] = True
+        if self._engine is not None:
+            marks = self.watermark(0), self.watermark(1)
+            self._send_released(self._engine.finish(marks))
+        else:
+            self._release()
+
+    # -- left rows --------------------------------------------------------------------------------
+
+    def _release(self) -> None:
+        """Send the left rows whose matches are final, in the order of their timestamps."""
+        left, right = self.watermark(0), self.watermark(1)
+        if left is None or right is None:
+            return
+        heap, rule, passed, out = self._heap, self.alignment, (right, 0), []
+        while heap and heap[0][0] <= left and rule.due(heap[0][0]) <= passed:
+            row = heapq.heappop(heap)[2]
+            if rule.fixed or self._final(row) <= passed:
+                out.append(row)
+            else:
+                self._wait(row)
+        dues = self._dues
+        while dues and dues[0][0] <= passed:
+            due, _, _, row = heapq.heappop(dues)
+            if row.due == due:  # otherwise a right row has made it earlier
+                row.due = None
+                out.append(row)
+                self._leave(row)
+        if out:
+            out.sort(key=attrgetter("ts", "number"))
+            self._send([(row.row, self._matches(row)) for row in out])
+
+    def _final(self, row: Waiting) -> Due:
+        if row.key is None:
+            return self.alignment.hopeless(row.ts)
+        return self.alignment.final(row.ts, self._shelves.get(row.key, ()))
+
+    def _matches(self, row: Waiting) -> list[Any]:
+        entries = () if row.key is None else self._shelves.get(row.key, ())
+        if not entries:
+            return []
+        lo, hi = self.alignment.found(row.ts, entries)
+        return [entry[2] for entry in entries[lo:hi]]
+
+    def _wait(self, row: Waiting) -> None:
+        """Wait for right rows of its key."""
+        row.due = self._final(row)
+        heapq.heappush(self._dues, (row.due, row.ts, row.number, row))
+        self._open.setdefault(row.key, []).append((row.ts, row.number, row))
+
+    def _leave(self, row: Waiting) -> None:
+        """It waits no longer; those of a key leave in their order."""
+        waiting = self._open[row.key]
+        del waiting[upto(waiting, row.ts, equal=False)]
+        if not waiting:
+            del self._open[row.key]
+
+    # -- right rows -------------------------------------------------------------------------------
+
+    def _shelve(self, key: Any, entry: Entry) -> None:
+        shelf = self._shelves.setdefault(key, [])
+        at = upto(shelf, entry[0], equal=True)
+        shelf.insert(at, entry)
+        self._shelved += 1
+        waiting = self._open.get(key)
+        if waiting is not None:  # for those behind the entry before, this is the first
+            after = upto(waiting, shelf[at - 1][0], equal=False) if at else 0
+            for _, _, row in waiting[after:]:
+                due = self.alignment.final(row.ts, shelf)
+                if row.due is not None and due < row.due:
+                    row.due = due
+                    heapq.heappush(self._dues, (due, row.ts, row.number, row))
+        if self._shelved > 2 * self._needed + SPARE:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop right rows that no left row can need, now or later."""
+        left = self.watermark(0)
+        if left is not None:
+            floor = min(left, self._heap[0][0]) if self._heap else left
+            for key, shelf in list(self._shelves.items()):
+                waiting = self._open.get(key)
+                first = min(floor, waiting[0][0]) if waiting else floor
+                del shelf[: self.alignment.needed(first, shelf)]
+                if not shelf:
+                    del self._shelves[key]
+        self._shelved = self._needed = sum(map(len, self._shelves.values()))
+
+    # -- output -----------------------------------------------------------------------------------
+
+    def _send(self, rows: Iterable[tuple[Any, Sequence[Any]]]) -> None:
+        """Send left rows with their matches; a failure costs no other row its turn."""
+        failures: list[Exception] = []
+        for left, matches in rows:
+            for output, row in self._made(left, matches, failures):
+                try:
+                    self._outputs[output](row)
+                except Exception as error:
+                    failures.append(error)
+        raise_first(failures)
+
+    def _made(
+        self, left: Any, matches: Sequence[Any], failures: list[Exception]
+    ) -> Iterator[tuple[int, Any]]:
+        """The rows that a left row gives, and where they go."""
+        if self._once:
+            if (self.how == "semi") == bool(matches):
+                yield 0, left
+            return
+        if not matches and self.how == "inner":
+            return
+        if not matches and self._apart:
+            yield 1, left
+            return
+        assert self._make is not None
+        for right in matches or (None,):
+            try:
+                row = self._make(left, right)
+            except Exception as error:  # of select=
+                failures.append(error)
+                continue
+            yield 0, row
+
+    def schema(self, *columns: Any) -> Any:
+        """What `output` says; else the columns of both sides, or of the left one."""
+        declared = super().schema(*columns)
+        if declared is not None or self._select is not None:
+            return declared
+        if self._once:
+            return pass_through_schema(columns[0])
+        pairs = getattr(self, "_pairs", None)  # of a running one: rows may have had more columns
+        if pairs is None:
+            pairs = JoinedRows(type(self).__name__, self._keys.shared, self._suffixes)
+        asked = (*columns, pairs.columns)
+        if asked != self._asked:  # which is the same for every batch
+            self._asked, self._answer = asked, pair_schema(pairs, columns)
+        return self._answer
+
+    def _aside(self, port: int, columns: Sequence[Any]) -> Any:
+        name = self.model.outputs[port].name
+        return pass_through_schema(columns[name == "late_right"])
+
+    # -- whole batches ----------------------------------------------------------------------------
+
+    def _never_columns(self) -> str:
+        """Why columns are never taken; empty if they may be."""
+        if not unchanged(self):
+            return f"{type(self).__name__} is a subclass with work of its own"
+        if self._select is not None:
+            return "select= reads each row in Python"
+        attributes = [axis.attribute for axis in self.axes]
+        for attribute in (*attributes, *(each for side in self._keys.columns for each in side)):
+            if not isinstance(attribute, str):
+                return "a timestamp or a key is read from each row in Python"
+        return ""
+
+    def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
+        """Take the rows of an Arrow batch as columns, if it can; the rows that are left."""
+
+        held = len(self._heap) + len(self._dues) + self._shelved
+        pays = self._engine is not None or 4 * batch.num_rows >= held
+        if self._why_rows or batch.num_rows < FEW or not pays:
+            return batch
+        try:
+            self._take_columns(batch, port)
+        except Decline:
+            return batch
+        return batch.slice(0, 0)
+
+    def _take_columns(self, batch: Any, port: int) -> None:
+        from windowlib.columnar.engines.time_join import Coming, plain_batch
+
+        axis, state = self.axes[port], self._states[port]
+        batch = plain_batch(batch)
+        self._schemas[port] = batch.schema
+        ts = axis.array(batch)
+        if ts is None or not state.fits(ts):
+            raise Decline("timestamps that are read one by one")
+        self.axes[1 - port].timed, self.axes[1 - port].form = axis.timed, axis.form
+        engine = self._ready(port, ts)
+        engine.encoded(port, batch)  # which may decline
+        before = state.snapshot()
+        reached = state.observe_many(ts)
+        late = ts < reached
+        if self.late == "error" and late.any():
+            state.restore(before)
+            raise Decline("a row is late, and one by one they say which")
+        first = self._numbers[port] + 1
+        self._numbers[port] += batch.num_rows
+        self.late_rows += int(late.sum())
+        coming = Coming(port, batch, ts, reached, late, first)
+        marks = self.watermark(0), self.watermark(1)
+        self._send_released(engine.insert(coming, marks), coming)
+
+    def _ready(self, port: int, ts: Any) -> TimeJoinEngine:
+        """The engine, with the state in it."""
+        from windowlib.columnar.engines.equi_join import JoinKeys
+        from windowlib.columnar.engines.time_join import TimeJoinEngine
+
+        schema = self._schemas[port]
+        if self._pairs is not None:
+            try:
+                self._pairs.note(dict.fromkeys(schema.names), port)
+            except SchemaError as error:  # which the first row gives as well
+                raise Decline("columns that cannot be put together") from error
+        engine = self._engine
+        if engine is None:
+            keys: Any = self._keys.columns
+            engine = TimeJoinEngine(JoinKeys(keys), self.alignment)
+        engine.check(port, schema, ts.dtype)
+        if self._engine is None:
+            for side, columns in enumerate(self._schemas):
+                engine.adopt(side, columns, self._entries(side))
+            self._clear()
+            self._engine = engine
+        return engine
+
+    def _send_released(self, released: Released, coming: Any = None) -> None:
+        """Send what a batch lets go: as columns if somebody takes these, or row by row."""
+        import numpy as np
+
+        there = released.right >= 0
+        late = np.flatnonzero(coming.late) if coming is not None and self.late == "port" else ()
+        if self._once:
+            released = released.only((there == (self.how == "semi")) & released.firsts())
+        elif self.how == "inner":
+            released = released.only(there)
+        aside = self._apart and not there.all()
+        if self._many is not None and not aside and not len(late):
+            if len(released):
+                self._many(OutputColumns(self._columns(released), len(released)))
+            return
+        self._send_rows(released, coming, late)
+
+    def _columns(self, released: Released) -> dict[str, Any]:
+        """The output rows as Arrow arrays by name."""
+        left, right = released.left_rows(), released.right_rows()
+        known = list(left.schema.names)
+        if self._pairs is None:
+            return dict(zip(known, left.columns, strict=True))
+        found = {}
+        for rows, plan in zip((left, right), self._pairs.plans, strict=True):
+            names = () if rows is None else rows.schema.names
+            for column, name in plan:
+                there = column in names
+                found[name] = rows.column(column) if there else _nothing(len(released))
+        return {name: found[name] for name in self._pairs.order(known)}
+
+    def _send_rows(self, released: Released, coming: Any, late: Any) -> None:
+        """The same row by row, with what goes to other outputs where it belongs."""
+        outputs = list(self._sent(released)) if len(released) else []
+        if len(late):
+            place = self._late_output(coming.port)
+            rows = coming.rows.take(late).to_pylist()
+            outputs += [(c, place, row) for c, row in zip(late.tolist(), rows, strict=True)]
+            outputs.sort(key=itemgetter(0))
+        failures: list[Exception] = []
+        for _, output, row in outputs:
+            try:
+                self._outputs[output](row)
+            except Exception as error:
+                failures.append(error)
+        raise_first(failures)
+
+    def _sent(self, released: Released) -> Iterator[tuple[int, int, Any]]:
+        """The rows of a batch: the cause of each, the output, and the row."""
+        causes = released.causes.tolist()
+        rows = dict_rows({name: a.to_pylist() for name, a in self._columns(released).items()})
+        if not self._apart:
+            yield from ((cause, 0, row) for cause, row in zip(causes, rows, strict=True))
+            return
+        plain, there = released.left_rows().to_pylist(), (released.right >= 0).tolist()
+        for cause, row, left, found in zip(causes, rows, plain, there, strict=True):
+            yield (cause, 0, row) if found else (cause, 1, left)
+
+    def _settle(self) -> None:
+        """Bring the state back from the arrays."""
+        engine = self._engine
+        if engine is not None:
+            self._engine = None
+            self._fill(engine.entries(0), engine.entries(1))
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def _entries(self, port: int) -> list[Entry]:
+        """The rows of a side in the order of arrival."""
+        if self._engine is not None:
+            return self._engine.entries(port)
+        if port == 1:
+            found = [entry for shelf in self._shelves.values() for entry in shelf]
+        else:
+            waiting = [row for *_, row in self._heap]
+            waiting += [row for rows in self._open.values() for *_, row in rows]
+            found = [(row.ts, row.number, row.row) for row in waiting]
+        return sorted(found, key=itemgetter(1))
+
+    def _clear(self) -> None:
+        for held in (self._heap, self._open, self._dues, self._shelves):
+            held.clear()
+        self._shelved = self._needed = 0
+
+    def _fill(self, left: Sequence[Entry], right: Sequence[Entry]) -> None:
+        """Take rows of both sides, as if they had just come and moved nothing."""
+        self._clear()
+        for entry in sorted(right, key=itemgetter(0, 1)):
+            self._shelves.setdefault(self._key(entry[2], 1), []).append(tuple(entry))
+        self._shelved = self._needed = len(right)
+        for ts, number, row in left:
+            self._heap.append((ts, number, Waiting(ts, number, self._key(row, 0), row)))
+        heapq.heapify(self._heap)
+        passed = (self.watermark(1), 0)
+        reached = self.watermark(0)
+        ready = reached is not None and passed[0] is not None
+        while ready and self._heap and self._heap[0][0] <= reached:
+            if self.alignment.fixed or self.alignment.due(self._heap[0][0]) > passed:
+                break
+            self._wait(heapq.heappop(self._heap)[2])
+
+    def snapshot(self) -> Any:
+        """What waits on both sides, the watermarks, and what kind of timestamps there are."""
+        return {
+            "states": [state.snapshot() for state in self._states],
+            "over": list(self._over),
+            "numbers": list(self._numbers),
+            "held": [[list(entry) for entry in self._entries(port)] for port in (0, 1)],
+            "late": self.late_rows,
+            "columns": None if self._pairs is None else self._pairs.columns,
+            "axes": [[axis.timed, FORMS.index(axis.form)] for axis in self.axes],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take back what `snapshot` gave."""
+        self._engine = None
+        for mine, known in zip(self._states, state["states"], strict=True):
+            mine.restore(known)
+        self._over, self._numbers = list(state["over"]), list(state["numbers"])
+        self.late_rows = state["late"]
+        for axis, (timed, form) in zip(self.axes, state["axes"], strict=True):
+            axis.timed, axis.form = timed, FORMS[form]
+        if self._pairs is not None:
+            self._pairs.columns = state["columns"]
+        self._fill(*state["held"])
+
+    # -- in words ---------------------------------------------------------------------------------
+
+    def notes(self) -> Iterator[tuple[str, str]]:
+        """What matches, what is waited for, and what becomes of late rows."""
+        yield "match", self.alignment.shown()
+        yield "batches", f"row by row: {self._why_rows}" if self._why_rows else "columns, searched"
+        for port, slack in zip(self.ports, self.slacks, strict=True):
+            yield f"{port} slack", slack.shown()
+        fates = {"drop": "dropped, and counted", "port": "to late_left and late_right"}
+        yield "late rows", fates.get(self.late, "refused")
+
+
+FORMS: list[type | None] = [None, float, Decimal]
+
+
+def _stamps(
+    kind: str, ts: Attribute | None, left: Attribute | None, right: Attribute | None
+) -> tuple[Attribute, Attribute]:
+    """The timestamps of both sides, given once for both or once for each."""
+    given = {"left_ts": left, "right_ts": right}
+    if ts is not None:
+        for name, value in given.items():
+            if value is not None:
+                msg = (
+                    f"{kind}({ts!r}, {name}={value!r}): two words for one timestamp. Drop "
+                    f"`{name}=`, or give left_ts= and right_ts= alone."
+                )
+                raise ModelError(msg)
+        given = {"left_ts": ts, "right_ts": ts}
+    for name, value in given.items():
+        if value is None or not is_attribute(value):
+            msg = (
+                f'{kind}({name}={value!r}): not a timestamp. Name it, {kind}("ts"), or, where the '
+                f'names differ, left_ts="at", right_ts="time".'
+            )
+            raise ModelError(msg)
+    assert given["left_ts"] is not None
+    assert given["right_ts"] is not None
+    return given["left_ts"], given["right_ts"]
+
+
+def _slacks(kind: str, slack: Any) -> tuple[Slack, Slack]:
+    """The slack of each side, given once for both or as a pair."""
+    pair = tuple(slack) if isinstance(slack, list | tuple) else (slack, slack)
+    if len(pair) != 2:
+        msg = (
+            f"{kind}(slack={slack!r}): {len(pair)} slacks for two inputs. Give one for both, or "
+            f"two: slack=(left, right)."
+        )
+        raise ModelError(msg)
+    left, right = (_slack(f"{kind}(slack={slack!r})", each) for each in pair)
+    return left, right
+
+
+def _slack(owner: str, slack: Any) -> Slack:
+    if isinstance(slack, Slack):
+        return slack
+    known = isinstance(slack, int | float | Decimal | timedelta | str)
+    if isinstance(slack, bool) or not known:
+        msg = (
+            f'{owner}: not a slack. Use a duration, as "5s", a number, or a strategy, as '
+            f"QuantileSlack()."
+        )
+        raise ModelError(msg)
+    return FixedSlack(amount_of(slack, owner, "0"))
+
+
+def _nothing(size: int) -> Any:
+    import pyarrow as pa
+
+    return pa.nulls(size)

@@ -1,0 +1,358 @@
+"""What the operators of this package have in common: the best rows of every firing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from windowlib.errors import ModelError
+from windowlib.operators.arguments import as_dict, window_of
+from windowlib.operators.arrow_output import send_firings
+from windowlib.operators.kinds import Partitioned, PassThrough, each_partition, unchanged
+from windowlib.operators.preference.dimensions import Dimensions, Nan, check_added, names_of
+from windowlib.operators.preference.preference_partials import (
+    Partial,
+    Partials,
+    one_behind_the_other,
+)
+from windowlib.operators.preference.preference_rules import PreferredPlaces, Rule
+from windowlib.runtime.model import OperatorModel
+from windowlib.runtime.operator import FunctionKind, Operator
+from windowlib.spec.policies import Attribute
+from windowlib.spec.specification import By, Sliding, Spec, Tumbling
+from windowlib.window.arrow import dict_rows
+from windowlib.window.consumer import Consumer, Decline, FiringFailed
+from windowlib.window.container import Window
+
+if TYPE_CHECKING:
+    from windowlib.columnar.firings import Firings
+    from windowlib.columnar.kernels.skyline import Places, Points
+
+PartialWindows = Literal["skip", "emit"]
+
+
+class ComparisonOperator(Partitioned, PassThrough):
+    """Sends rows on that it has compared with others, with some more columns or as they are."""
+
+    dimensions: Dimensions
+    _added: Mapping[str, str] = {}  # columns that rows get, by the parameters that name them
+    _numbers = True  # whether these are whole numbers; else they are texts
+
+    @classmethod
+    def _kind(cls) -> str:
+        return cls.__name__
+
+    def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
+        """The dimensions, besides what the window reads."""
+        yield from super().reads(port)
+        for dimension in self.dimensions.all:
+            yield dimension.key.attribute, dimension.owner
+
+    def schema(self, *columns: Any) -> Any:
+        """The columns of the input, and those that are added."""
+        import pyarrow as pa
+
+        found = super().schema(*columns)
+        if found is None or not self._added:
+            return found
+        check_added(self._kind(), self._added, found.names)
+        kind = pa.int64() if self._numbers else pa.string()
+        for name in self._added.values():
+            found = found.append(pa.field(name, kind))
+        return found
+
+    def passes(self, column: str, port: int) -> bool:
+        """Whatever was there before."""
+        return column not in self._added.values() and super().passes(column, port)
+
+    def _check(self, row: Any) -> None:
+        """Refuse a row that does not compare with the others, or has a column that is added."""
+        self.dimensions.check(row)
+        if self._added:
+            check_added(self._kind(), self._added, names_of(row))
+
+    def snapshot(self) -> Any:
+        """The values that tell which others compare with them."""
+        return self.dimensions.snapshot()
+
+    def restore(self, state: Any) -> None:
+        """Take back what `snapshot` gave."""
+        self.dimensions.restore(state)
+
+
+class Preference(ComparisonOperator):
+    """Sends the best rows of every firing, in order of arrival, and a punctuation."""
+
+    model = OperatorModel(
+        windows=[Tumbling, Sliding], punctuation_in="window_bound", punctuation_out="generating"
+    )
+    function_kind: ClassVar[FunctionKind] = "associative"
+    _rule: Rule
+
+    def __init__(
+        self,
+        window: Spec | str,
+        dimensions: Sequence[Any],
+        *,
+        by: By | Sequence[str] | None,
+        partial: PartialWindows | None,
+        flush_at_end: bool,
+        nan: Nan,
+        name: str | None,
+    ) -> None:
+        kind = self._kind()
+        spec = window_of(kind, "window", window, by)
+        self.dimensions = Dimensions(kind, dimensions, nan)
+        self.partial = partial or getattr(spec, "partial", None) or "skip"
+        self.flush_at_end = flush_at_end
+        super().__init__(spec, name=name)
+        check_window(kind, spec)
+        check_options(kind, spec, partial, flush_at_end)
+        if isinstance(spec, Sliding):
+            self.__dict__["on_trigger"] = self._triggered
+            if spec.evict.delta is not None and self.partial == "skip":
+                # A delta window knows that it is full in time for its trigger only if asked.
+                self.__dict__["on_initial_full"] = lambda window, key: None
+
+    # -- as the framework asks --------------------------------------------------------------------
+
+    @property
+    def partials(self) -> Partials:
+        """Its work on parts of a window: of each part, merged, and the rows in the end."""
+        keys = Dimensions(self._kind(), self.dimensions.keys, self.dimensions.nan)
+        return Partials(self._kind(), keys, self._rule, self._added)
+
+    def beyond_window(self) -> str:
+        """Nothing, unless partitions are evicted: before_insert only refuses rows."""
+        (spec,) = self.windows
+        if not unchanged(self):
+            return Operator.beyond_window(self)
+        return "" if spec is None or spec.forget is None else "which partitions are evicted"
+
+    def part_of(self, window: Any, key: Any) -> Partial:
+        """What matters of a part of a window, for farms."""
+        return self.partials.of(window.arrow(key))
+
+    def merge_parts(self, a: Partial, b: Partial) -> Partial:
+        """Two parts together: the rows of `b` came behind those of `a`."""
+        return self.merge_all_parts([a, b])
+
+    def merge_all_parts(self, parts: Sequence[Partial]) -> Partial:
+        """All parts together, each with rows that came behind those of the one before."""
+        return self.partials.merge(*one_behind_the_other(parts))
+
+    def emit_part(self, key: Any, part: Partial) -> None:
+        """The best rows, and a punctuation."""
+        for row in self.partials.rows(part).to_pylist():
+            self._outputs[0](row)
+        self._puncts[0]()
+
+    def notes(self) -> Iterable[tuple[str, str]]:
+        """What is best, and how it is found."""
+        yield "best", str(self.dimensions)
+        yield "method", "each firing sorted by the sum of coordinates, then in blocks"
+
+    # -- whole batches ----------------------------------------------------------------------------
+
+    def consumer(self, port: int) -> Consumer:
+        """Whole batches are looked at as columns; a subclass may have handlers of its own."""
+        emits = self.partial == "emit"
+        if not unchanged(self):
+            return Consumer(partial=emits)
+        return Consumer(self._fired, partial=emits, guard=self._guard)
+
+    def _guard(self, batch: Any) -> None:
+        if set(self._added.values()) & set(batch.schema.names):
+            raise Decline("a column that is to be added is there")
+        self.dimensions.guard(batch)
+
+    def _fired(self, firings: Firings) -> None:
+        """Send the best rows of all firings of a batch."""
+        import numpy as np
+        import pyarrow as pa
+
+        try:
+            points = self._points(firings.content)
+        except Exception as error:  # said of a firing, so that the window gets past it
+            raise FiringFailed(int(firings.rows[0]), error) from error
+        found = answers(self._rule, points, firings.lo, firings.hi)
+        lengths = np.array([len(each.places) for each in found], np.intp)
+        rows = firings.content.at(np.concatenate([each.places for each in found]))
+        columns = {name: rows[name].arrow() for name in rows.names}
+        for number, name in enumerate(self._added.values()):
+            columns[name] = pa.array(np.concatenate([each.more[number] for each in found]))
+        send_firings(self, columns, lengths, firings.rows)
+
+    def _points(self, rows: Any) -> Points:
+        """The rows of all firings as points; those from before the batch may need Python."""
+        try:
+            return self.dimensions.cloud(rows).points
+        except Decline:
+            lists = {name: rows[name].arrow().to_pylist() for name in rows.names}
+            return self.dimensions.points(list(dict_rows(lists)))
+
+    # -- row by row -------------------------------------------------------------------------------
+
+    def before_insert(self, window: Window[Any, Any], tuple_: Any, key: Any) -> None:
+        """Refuse a row that does not compare with the others now, not when the window fires."""
+        self._check(tuple_)
+
+    def before_flush(self, window: Window[Any, Any], key: Any) -> None:
+        """A tumbling window is full, or is closed without being so."""
+        self._send(list(window[key]))
+        self._puncts[0]()
+
+    def on_empty_punctuation(self, window: Window[Any, Any]) -> None:
+        """A punctuation without rows."""
+        self._puncts[0]()
+
+    def _triggered(self, window: Window[Any, Any], key: Any) -> None:
+        """A sliding window is due: as an aggregate does, it waits until it has been full."""
+        emits = self.partial == "emit" or window.spec.full_from_start
+        if not emits and not window.full(key):
+            return
+        rows = list(window[key])
+        if rows or emits:
+            self._send(rows)
+            self._puncts[0]()
+
+    def _send(self, rows: list[Any]) -> None:
+        if not rows:
+            return
+        row, (places, more) = self._outputs[0], self._rule.answer(self.dimensions.points(rows))
+        chosen = [rows[place] for place in places.tolist()]
+        if not self._added:
+            for each in chosen:
+                row(each)
+            return
+        lists = zip(*(values.tolist() for values in more), strict=True)
+        for each, values in zip(chosen, lists, strict=True):
+            added = dict(zip(self._added.values(), values, strict=True))
+            row(as_dict(each, self._kind()) | added)
+
+    def on_finish(self) -> None:
+        """What a tumbling window holds comes out if that was asked for."""
+        super().on_finish()  # closes a window that waits for a punctuation
+        (window,) = self.containers
+        if self.flush_at_end and window is not None:
+            each_partition(window, window.keys(), lambda key: self.before_flush(window, key))
+
+
+# -- refusals -------------------------------------------------------------------------------------
+
+
+def check_window(kind: str, spec: Spec) -> None:
+    """Refuse windows that hold nothing."""
+    if spec.keeps_nothing:
+        msg = (
+            f"{kind} does not support {type(spec).__name__}(Count(0)): a window of size 0 keeps "
+            f"nothing to choose from. Use Count(1) or more."
+        )
+        raise ModelError(msg)
+
+
+def check_options(kind: str, spec: Spec, partial: Any, flush_at_end: Any) -> None:
+    """Refuse unknown words, and options that do not fit the window."""
+    if partial not in (None, "skip", "emit"):
+        raise ModelError(f'{kind}(partial={partial!r}): unknown. Use "skip" or "emit".')
+    if not isinstance(flush_at_end, bool):
+        raise ModelError(f"{kind}(flush_at_end={flush_at_end!r}): say True or False.")
+    if partial is not None and not isinstance(spec, Sliding):
+        msg = (
+            f"{kind}(partial={partial!r}): a tumbling window fires when it is full. Drop "
+            f"`partial=`, or say flush_at_end=True to see the last one."
+        )
+        raise ModelError(msg)
+    if flush_at_end and isinstance(spec, Sliding):
+        msg = (
+            f"{kind}(flush_at_end=True): a sliding window fires at its triggers, and has nothing "
+            f'left at the end. Drop it, or say partial="emit".'
+        )
+        raise ModelError(msg)
+
+
+def check_number(kind: str, parameter: str, value: Any, most: int | None = None) -> None:
+    """Refuse what is no number of rows or of dimensions."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < 1:
+        raise ModelError(f"{kind}({parameter}={value!r}): use a whole number from 1 on.")
+    if most is not None and value > most:
+        msg = (
+            f"{kind}({parameter}={value}): there are only {most} dimensions. Use {parameter}="
+            f"{most} or less."
+        )
+        raise ModelError(msg)
+
+
+def check_names(kind: str, names: dict[str, Any]) -> None:
+    """Refuse names of added columns that are none, or the same."""
+    for parameter, name in names.items():
+        if not isinstance(name, str) or not name:
+            msg = f"{kind}({parameter}={name!r}): not a name. Use a text, as {parameter}='best'."
+            raise ModelError(msg)
+    if len(set(names.values())) < len(names):
+        both = ", ".join(f"{parameter}={name!r}" for parameter, name in names.items())
+        raise ModelError(f"{kind}({both}): two columns with one name. Rename one.")
+
+
+# -- many firings ---------------------------------------------------------------------------------
+
+
+SLICE = 64
+"""The fewest points of a slice: of fewer, too few can be left out."""
+
+
+def answers(rule: Rule, points: Points, lo: Places, hi: Places) -> list[PreferredPlaces]:
+    """The answer for each extent `[lo, hi)` of points, by places among all of them."""
+    import numpy as np
+
+    span = int(hi.max(initial=0) - lo.min(initial=points.shape[1]))
+    shared = int((hi - lo).sum()) > 2 * max(span, SLICE)
+    slices = _Slices(rule, points, np.unique(np.concatenate([lo, hi]))) if shared else None
+    found = []
+    for first, last in zip(lo.tolist(), hi.tolist(), strict=True):
+        if slices is None:
+            places, more = rule.answer(points[:, first:last])
+            found.append(PreferredPlaces(places + first, more))
+        else:
+            there = slices.candidates(first, last)
+            places, more = rule.answer(points[:, there])
+            found.append(PreferredPlaces(there[places], more))
+    return found
+
+
+class _Slices:
+    """Stretches of points from one edge of an extent to another, and what survives of each."""
+
+    def __init__(self, rule: Rule, points: Points, edges: Any) -> None:
+        self._rule, self._points = rule, points
+        self._edges = self._apart(edges.tolist())
+        self._known: dict[int, Places] = {}
+
+    def _apart(self, edges: list[int]) -> list[int]:
+        """The edges without those that would make a slice too short."""
+        kept = edges[:1]
+        for edge in edges:
+            if edge - kept[-1] >= SLICE:
+                kept.append(edge)
+        return kept
+
+    def candidates(self, lo: int, hi: int) -> Places:
+        """Places in an extent, with all that may be in its answer."""
+        from bisect import bisect_left, bisect_right
+
+        import numpy as np
+
+        first, last = bisect_left(self._edges, lo), bisect_right(self._edges, hi) - 1
+        if last <= first:
+            return np.arange(lo, hi)
+        inner = [self._survivors(number) for number in range(first, last)]
+        head, tail = np.arange(lo, self._edges[first]), np.arange(self._edges[last], hi)
+        return np.concatenate([head, *inner, tail])
+
+    def _survivors(self, number: int) -> Places:
+        found = self._known.get(number)
+        if found is None:
+            lo, hi = self._edges[number : number + 2]
+            found = self._known[number] = self._rule.survivors(self._points[:, lo:hi]) + lo
+        return found

@@ -1,0 +1,254 @@
+"""Results of parts of a window, and how they make up that of the whole.
+
+The parts may be cut anyhow: into stretches of time, or with every other row in another part. What
+a part leaves out can be in no answer, and changes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from windowlib.errors import SchemaError
+from windowlib.operators.preference.dimensions import Dimensions, PointCloud, check_added
+from windowlib.operators.preference.preference_rules import Rule
+from windowlib.spec.policies import attribute_text
+from windowlib.window.consumer import Decline
+
+if TYPE_CHECKING:
+    from windowlib.columnar.kernels.skyline import Places, Points
+
+SPARE = 4
+"""Rows that are not put together yet hold up to so many times as many as there are."""
+
+
+class _Rows:
+    """Rows at some places of batches; put together when they are asked for."""
+
+    __slots__ = ("batches", "places")
+
+    def __init__(self, batches: Sequence[Any], places: Places | None = None) -> None:
+        self.batches, self.places = batches, places
+
+    def taken(self) -> Any:
+        """The rows, as one batch."""
+        import pyarrow as pa
+
+        if self.places is not None:
+            whole = pa.concat_batches(self.batches)
+            self.batches, self.places = [whole.take(pa.array(self.places))], None
+        return self.batches[0]
+
+    @classmethod
+    def together(cls, parts: Sequence[_Rows], lengths: Sequence[int], chosen: Places) -> _Rows:
+        """Some of the rows of several, by their places one behind the other."""
+        import numpy as np
+
+        batches = [batch for part in parts for batch in part.batches]
+        base = sum(batch.num_rows for batch in batches)
+        if any(part.places is not None for part in parts):
+            found, before = [], 0
+            for part, length in zip(parts, lengths, strict=True):
+                found.append(before + (np.arange(length) if part.places is None else part.places))
+                before += sum(batch.num_rows for batch in part.batches)
+            chosen = np.concatenate(found)[chosen]
+        rows = cls(batches, chosen)
+        if base > SPARE * len(chosen) + SPARE:
+            rows.taken()  # so that what is left out is not held for ever
+        return rows
+
+
+class Partial:
+    """What matters of a part of a window; it can be pickled, and sent elsewhere.
+
+    Most of the rows that come out of a merge only go into the next one, so rows are put together
+    when they are asked for.
+    """
+
+    __slots__ = ("_rows", "arrivals", "factors", "points")
+
+    def __init__(
+        self, rows: Any, arrivals: Any, factors: Any = None, points: Points | None = None
+    ) -> None:
+        self._rows = rows if isinstance(rows, _Rows) else _Rows([rows])
+        self.arrivals = arrivals
+        """The arrival number of each row, as an array of int64."""
+        self.factors = factors
+        """Its dominance factor within the part, if the operator asks for factors."""
+        self.points = points
+        """The rows as points, if their coordinates compare with those of all other rows."""
+
+    @property
+    def rows(self) -> Any:
+        """The rows that may be in the answer: a `pyarrow.RecordBatch`, in order of arrival."""
+        return self._rows.taken()
+
+    @property
+    def schema(self) -> Any:
+        """The columns of the rows."""
+        return self._rows.batches[0].schema
+
+    def __len__(self) -> int:
+        return len(self.arrivals)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Partial):
+            return NotImplemented
+        return self._said() == other._said() and bool(self.rows == other.rows)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _said(self) -> tuple[Any, ...]:
+        """What there is to say of the rows."""
+        return self.arrivals.tolist(), None if self.factors is None else self.factors.tolist()
+
+    def __reduce__(self) -> Any:
+        return Partial, (
+            self.rows,
+            self.arrivals,
+            self.factors,
+        )  # points can be found again
+
+    def behind(self, first: int) -> Partial:
+        """The same with arrival numbers that are so much higher."""
+        return Partial(self._rows, self.arrivals + first, self.factors, self.points)
+
+
+def one_behind_the_other(parts: Iterable[Partial]) -> Iterator[Partial]:
+    """Parts with arrival numbers behind those of the parts before."""
+    first = 0
+    for part in parts:
+        yield part.behind(first)
+        first += int(part.arrivals[-1]) + 1 if len(part) else 0
+
+
+class Partials:
+    """The work of an operator on parts of a window; `operator.partials` makes it.
+
+    >>> import pyarrow as pa
+    >>> from windowlib.operators import Skyline
+    >>> from windowlib import Count, Tumbling
+    >>> partials = Skyline(Tumbling(Count(4)), "price", "km").partials
+    >>> one = partials.of(pa.record_batch({"price": [5, 9], "km": [2, 2]}), 0)
+    >>> other = partials.of(pa.record_batch({"price": [4, 6], "km": [2, 1]}), 2)
+    >>> partials.rows(partials.merge(one, other)).to_pylist()
+    [{'price': 4, 'km': 2}, {'price': 6, 'km': 1}]
+    """
+
+    def __init__(
+        self, owner: str, dimensions: Dimensions, rule: Rule, added: Mapping[str, str]
+    ) -> None:
+        self._owner, self._dimensions, self._rule, self._added = owner, dimensions, rule, added
+
+    def of(self, rows: Any, first: int | Iterable[int] = 0) -> Partial:
+        """The partial result of some rows.
+
+        Args:
+            rows: a `pyarrow.RecordBatch` or `Table`, or columns by name.
+            first: the arrival number of the first row, if the others follow one by one; or that
+                of each row, ascending.
+        """
+        import pyarrow as pa
+
+        batch = as_batch(rows)
+        check_added(self._owner, self._added, batch.schema.names)
+        numbers = self._arrivals(first, batch.num_rows)
+        points, _, absolute = self._cloud(batch)
+        places = self._rule.survivors(points)
+        points = points.take(places, axis=1)
+        factors = self._rule.factors(points) if self._rule.factored else None
+        kept = points if absolute else None
+        return Partial(batch.take(pa.array(places)), numbers.take(places), factors, kept)
+
+    def _arrivals(self, first: Any, rows: int) -> Any:
+        import numpy as np
+
+        if isinstance(first, int):
+            return np.arange(first, first + rows, dtype=np.int64)
+        numbers = np.array(list(first), np.int64)
+        if len(numbers) != rows or (numbers[1:] <= numbers[:-1]).any():
+            msg = (
+                f"{self._owner}.partials.of(rows, first=...): {len(numbers)} arrival numbers for "
+                f"{rows} rows. Give one per row, ascending, or that of the first row."
+            )
+            raise SchemaError(msg)
+        return numbers
+
+    def merge(self, one: Partial, *others: Partial) -> Partial:
+        """The partial result of the rows of all; in which order they come makes no difference."""
+        import numpy as np
+
+        parts = [one, *others]
+        lengths = [len(each) for each in parts]
+        numbers = np.concatenate([each.arrivals for each in parts])
+        part = np.repeat(np.arange(len(parts)), lengths)
+        points, absolute = self._points(parts)
+        order = None
+        if (numbers[1:] < numbers[:-1]).any():
+            order = np.argsort(numbers, kind="stable")
+            numbers, part, points = numbers[order], part[order], points.take(order, axis=1)
+        places = self._rule.merged(points, part)
+        points = points.take(places, axis=1)
+        chosen = places if order is None else order[places]
+        factors = None
+        if self._rule.factored:
+            known = np.concatenate([each.factors for each in parts])[chosen]
+            factors = self._rule.raised(points, part[places], known)
+        rows = _Rows.together([each._rows for each in parts], lengths, chosen)
+        return Partial(rows, numbers[places], factors, points if absolute else None)
+
+    def _points(self, parts: Sequence[Partial]) -> tuple[Points, bool]:
+        """The rows of several parts as points; and whether these compare with others, too."""
+        import numpy as np
+        import pyarrow as pa
+
+        schema = parts[0].schema
+        for each in parts:
+            if each.points is None:  # it comes from elsewhere
+                cloud = self._cloud(each.rows)
+                each.points = cloud.points if cloud.absolute else None
+            if each.points is None or not each.schema.equals(schema):
+                cloud = self._cloud(pa.concat_batches([part.rows for part in parts]))
+                return cloud.points, cloud.absolute
+        return np.concatenate([each.points for each in parts], axis=1), True
+
+    def rows(self, partial: Partial) -> Any:
+        """The rows that the operator sends for a window of which this is the result."""
+        import pyarrow as pa
+
+        if not self._rule.factored:
+            return partial.rows
+        places, more = self._rule.chosen(partial.factors, len(self._dimensions))
+        found = partial.rows.take(pa.array(places))
+        for name, values in zip(self._added.values(), more, strict=True):
+            found = found.append_column(name, pa.array(values))
+        return found
+
+    def _cloud(self, batch: Any) -> PointCloud:
+
+        dimensions = self._dimensions
+        try:
+            cloud = dimensions.cloud(batch)
+            if dimensions.nan == "worst" or cloud.complete:
+                return cloud
+        except Decline:  # what only Python can read
+            pass
+        rows = batch.to_pylist()
+        for row in rows:
+            dimensions.check(row)
+        return PointCloud(dimensions.points(rows), True, False)
+
+
+def as_batch(rows: Any) -> Any:
+    """Rows as one Arrow batch: a batch, a table, or columns by name."""
+    import pyarrow as pa
+
+    if isinstance(rows, pa.RecordBatch):
+        return rows
+    if isinstance(rows, pa.Table):
+        empty = pa.RecordBatch.from_pylist([], schema=rows.schema)
+        return pa.concat_batches([empty, *rows.to_batches()])
+    if isinstance(rows, Mapping):
+        return pa.record_batch(dict(rows))
+    msg = f"partials.of({attribute_text(type(rows))}): not columns. Pass an Arrow batch or a dict."
+    raise SchemaError(msg)

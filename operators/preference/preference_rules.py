@@ -1,0 +1,121 @@
+"""What is best: which points of a part may be in the answer, and which of these are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from windowlib.columnar.kernels.skyline import Factors, Parts, Places, Points
+
+
+class PreferredPlaces(NamedTuple):
+    """The places of the best points, ascending, and a value for each in every column added."""
+
+    places: Places
+    more: tuple[Any, ...] = ()
+
+
+class Rule:
+    """The points that no other point dominates: the skyline.
+
+    `survivors` keeps whatever can be in the answer for more points than these, so parts can be
+    worked on apart: the survivors of all points are those of the survivors of the parts.
+    """
+
+    factored = False
+    """Whether the answer depends on dominance factors."""
+
+    def survivors(self, points: Points) -> Places:
+        """The places of the points that can be in the answer, ascending."""
+        from windowlib.columnar.kernels.skyline import skyline
+
+        return skyline(points)
+
+    def merged(self, points: Points, part: Parts) -> Places:
+        """The survivors of the survivors of several parts; `part` tells these apart."""
+        from windowlib.columnar.kernels.skyline import skyline
+
+        return skyline(points, part)
+
+    def answer(self, points: Points) -> PreferredPlaces:
+        """The answer for points of which none is left out."""
+        places = self.survivors(points)
+        if not self.factored:
+            return PreferredPlaces(places)
+        found = self.factors(points.take(places, axis=1))
+        chosen, more = self.chosen(found, len(points))
+        return PreferredPlaces(places[chosen], more)
+
+    def factors(self, points: Points) -> Factors:
+        """The dominance factors of survivors."""
+        from windowlib.columnar.kernels.skyline import factors
+
+        return factors(points)
+
+    def raised(self, points: Points, part: Parts, known: Factors) -> Factors:
+        """The factors of survivors of several parts, given those within each part."""
+        import numpy as np
+
+        from windowlib.columnar.kernels.skyline import factors
+
+        found = known.copy()
+        for number in np.unique(part):
+            own = part == number
+            others = factors(points.compress(own, axis=1), points.compress(~own, axis=1))
+            found[own] = np.maximum(found[own], others)
+        return found
+
+    def chosen(self, factors: Factors, dimensions: int) -> PreferredPlaces:
+        """Which survivors are in the answer, given the factors of all of them."""
+        raise NotImplementedError
+
+
+class DominantRule(Rule):
+    """The points that no other is better than in k dimensions."""
+
+    factored = True
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def chosen(self, factors: Factors, dimensions: int) -> PreferredPlaces:
+        """Those with a factor less than k."""
+        return PreferredPlaces((factors < self.k).nonzero()[0])
+
+
+class DeltaRule(Rule):
+    """The delta points with the smallest factors, or all up to the factor that makes so many."""
+
+    factored = True
+
+    def __init__(self, delta: int, exact: bool) -> None:
+        self.delta, self.exact = delta, exact
+
+    def chosen(self, factors: Factors, dimensions: int) -> PreferredPlaces:
+        """Those with the smallest factors, of equal ones the earlier; with factor and k."""
+        import numpy as np
+
+        found = np.arange(len(factors))
+        k = dimensions
+        if len(factors) >= self.delta:
+            best = np.argsort(factors, kind="stable")[: self.delta]
+            k = int(factors[best[-1]]) + 1
+            found = np.sort(best) if self.exact else np.flatnonzero(factors < k)
+        return PreferredPlaces(found, (factors[found], np.full(len(found), k, np.int64)))
+
+
+class SmallestRule(Rule):
+    """The k points with the smallest score."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def survivors(self, points: Points) -> Places:
+        """The k smallest, of equal ones the earlier."""
+        from windowlib.columnar.kernels.skyline import smallest
+
+        return smallest(points[0], self.k)
+
+    def merged(self, points: Points, part: Parts) -> Places:
+        """The k smallest of all parts."""
+        return self.survivors(points)

@@ -1,0 +1,1 @@
+"""Sort, and the order of tuples."""

@@ -1,0 +1,355 @@
+"""Sort: tuples in order, batch by batch, or one by one as good as a sliding window allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from windowlib.durations import duration_text
+from windowlib.errors import ModelError
+from windowlib.operators.arguments import window_of
+from windowlib.operators.arrow_output import send_firings
+from windowlib.operators.kinds import Partitioned, PassThrough, each_partition
+from windowlib.operators.sort.ordering import Nulls, Order, SortKey, sort_keys
+from windowlib.operators.store_windows import Part, PartitionStore, StoreWindow
+from windowlib.runtime.model import OperatorModel
+from windowlib.spec.policies import Attribute, Count, Delta, Policy, Time
+from windowlib.spec.specification import By, Sliding, Spec, Tumbling
+from windowlib.window.consumer import Consumer
+from windowlib.window.container import Window
+from windowlib.window.subwindow import Subwindow
+from windowlib.window.tumbling import TumblingWindow
+
+if TYPE_CHECKING:
+    from windowlib.columnar.firings import Firings
+
+
+class Sort(Partitioned, PassThrough):
+    """Sorts tuples by one or more keys; equal tuples stay in the order they came.
+
+    *Batch*, with a tumbling window: what the window holds when it is full comes out in order,
+    followed by a punctuation. O(n log n) per batch.
+
+    *Progressive*, with a sliding window: every tuple waits while the window holds it. `Count(n)`:
+    when a tuple comes to n others, the smallest of those comes out. The output is in order if no
+    tuple comes after more than n - 1 greater ones. `Delta` and `Time`: when a tuple expires, all
+    up to and including it come out. O(log n) per tuple. At the end of the input the rest comes
+    out, followed by the only punctuation.
+
+    All tuples come out as they went in, those of evicted partitions before their partition goes
+    (in batch mode with a punctuation of their own).
+
+    Args:
+        keys: columns, indexes or callables; `asc(key)` and `desc(key)` say more. The values of a
+            key have to compare with one another; nulls come first in ascending and last in
+            descending order, and NaN is the largest number.
+        window: when to sort: any `Tumbling`, or a `Sliding` without `every=`.
+        by: the partition key, if the window does not name it: every partition is sorted alone.
+        limit: how many tuples of each batch come out, the smallest first.
+        ascending: True or False for all keys or one per key, instead of `asc` and `desc`.
+        nulls: "first" or "last", likewise.
+        flush_at_end: whether batches that are not full come out at the end of the input. Those
+            that wait for a punctuation always do, and so does the rest of a progressive sort.
+        name: what messages and graphs call it.
+
+    >>> from windowlib.operators import Sort, desc
+    >>> from windowlib import Count, Sliding, Tumbling, replay
+    >>> rows = [{"x": x} for x in (3, 2, 1, 4)]
+    >>> [row["x"] for row in replay(Sort(desc("x"), window=Tumbling(Count(2))), rows)]
+    [3, 2, 4, 1]
+    >>> [row["x"] for row in replay(Sort("x", window=Sliding(Count(2))), rows)]
+    [2, 1, 3, 4]
+    """
+
+    model = OperatorModel(
+        windows=[Tumbling, Sliding[Count | Delta | Time, Count(1)]],  # type: ignore[misc]
+        punctuation_in="window_bound",
+        punctuation_out="generating",
+    )
+
+    def __init__(
+        self,
+        *keys: Attribute | SortKey,
+        window: Spec | str,
+        by: By | Sequence[str] | None = None,
+        limit: int | None = None,
+        ascending: bool | Sequence[bool] | None = None,
+        nulls: Nulls | Sequence[Nulls] | None = None,
+        flush_at_end: bool = False,
+        name: str | None = None,
+    ) -> None:
+        spec = window_of("Sort", "window", window, by)
+        self.order = Order(sort_keys("Sort", keys, ascending, nulls), "Sort")
+        self.limit = limit
+        self.flush_at_end = flush_at_end
+        _check_window(spec)
+        super().__init__(spec, name=name)
+        self._check_options(spec)
+
+    def _check_options(self, spec: Spec) -> None:
+        limit, sliding = self.limit, isinstance(spec, Sliding)
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
+            raise ModelError(f"Sort(limit={limit!r}): not a number of tuples. Use limit=10.")
+        if limit is not None and limit < 1:
+            raise ModelError(f"Sort(limit={limit}): nothing would come out. Use 1 or more.")
+        if limit is not None and sliding:
+            msg = (
+                f"Sort(limit={limit}, window={spec!r}): a progressive sort lets every tuple out, "
+                f"so there is no batch to limit. Drop `limit=`, or use a Tumbling window."
+            )
+            raise ModelError(msg)
+        if not isinstance(self.flush_at_end, bool):
+            raise ModelError(f"Sort(flush_at_end={self.flush_at_end!r}): say True or False.")
+        if self.flush_at_end and sliding:
+            msg = (
+                f"Sort(flush_at_end=True, window={spec!r}): a progressive sort always lets out the "
+                f"rest at the end. Drop `flush_at_end=`."
+            )
+            raise ModelError(msg)
+
+    # -- as the framework asks --------------------------------------------------------------------
+
+    def container(self, port: int) -> Callable[..., Window[Any, Any]]:
+        """A sliding window that keeps its tuples in order, or a plain tumbling one."""
+        if isinstance(self.windows[port], Sliding):
+            return partial(OrderedWindow, order=self.order, emit=self._send)
+        return super().container(port)
+
+    def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
+        """The keys, besides what the window reads."""
+        yield from super().reads(port)
+        for column in self.order.columns:
+            yield column.key.attribute, column.owner
+
+    def notes(self) -> Iterable[tuple[str, str]]:
+        """The order, and how it is made."""
+        yield "order", str(self.order)
+        if isinstance(self.windows[0], Sliding):
+            yield "sort", "progressive: a sorted list, O(log n) per tuple"
+        elif self.limit is None:
+            yield "sort", "batch: sorted when full, stable"
+        else:
+            yield "sort", f"batch: the first {self.limit} when full, stable"
+
+    def snapshot(self) -> Any:
+        """The values that tell which others compare with them."""
+        return self.order.snapshot()
+
+    def restore(self, state: Any) -> None:
+        """Take back what `snapshot` gave."""
+        self.order.restore(state)
+
+    # -- at work ----------------------------------------------------------------------------------
+
+    def consumer(self, port: int) -> Consumer | None:
+        """Whole batches are sorted as columns; a subclass may have handlers that want tuples."""
+        if type(self) is not Sort or isinstance(self.windows[port], Sliding):
+            return None
+        return Consumer(self._fired, engine=self._engine)
+
+    def _engine(self, window: TumblingWindow[Any, Any], schema: Any) -> Any:
+        from windowlib.columnar.engines.ordered import OrderedEngine
+
+        return OrderedEngine(window, schema, self.order.columns, self.limit)
+
+    def _fired(self, firings: Firings) -> None:
+        """Send what all flushes of a batch give, each with its punctuation."""
+        content = firings.content
+        send_firings(self, content.columns(), content.lengths, firings.rows)
+
+    def _send(self, row: Any) -> None:
+        self._outputs[0](row)
+
+    def before_insert(self, window: Window[Any, Any], tuple_: Any, key: Any) -> None:
+        """Refuse a tuple that does not compare with the others now, not when its batch is full."""
+        self.order.place(tuple_)
+
+    def before_flush(self, window: Window[Any, Any], key: Any) -> None:
+        """A batch is full: send it, and a punctuation, which an idle timed window sends alone."""
+        for row in self.order.sorted(window[key], self.limit):
+            self._send(row)
+        self.emit_punct()
+
+    def on_empty_punctuation(self, window: Window[Any, Any]) -> None:
+        """A punctuation without a batch."""
+        self.emit_punct()
+
+    def on_partitions_evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
+        """What the partitions hold comes out before they go."""
+        each_partition(window, keys, lambda key: self._let_out(window, key))
+
+    def _let_out(self, window: Window[Any, Any], key: Any) -> None:
+        if isinstance(window, TumblingWindow):
+            self.before_flush(window, key)
+        else:
+            for row in self.order.sorted(window[key]):
+                self._send(row)
+
+    def on_finish(self) -> None:
+        """The rest comes out, of a progressive sort or if it was asked for."""
+        (window,) = self.containers
+        if isinstance(window, OrderedWindow):
+            window.drain()
+            self.emit_punct()
+            return
+        super().on_finish()  # closes a window that waits for a punctuation
+        if self.flush_at_end and isinstance(window, TumblingWindow):
+            window.state.settle()
+            subs = dict(window.state.subwindows)
+            each_partition(window, subs, lambda key: window.state.flush(subs[key]))
+
+
+def _check_window(spec: Spec) -> None:
+    """Refuse windows that sort nothing; with other words than the model, which knows no reason."""
+    if spec.keeps_nothing:
+        kind = type(spec).__name__
+        msg = (
+            f"Sort does not support {kind}(Count(0)): a window of size 0 keeps nothing to sort. "
+            f"Use Count(1) or more."
+        )
+        raise ModelError(msg)
+    if isinstance(spec, Sliding) and spec.partial is not None:
+        msg = (
+            f"Sort does not support Sliding(..., partial={spec.partial!r}): a progressive sort "
+            f"lets tuples out one by one, full or not. Drop `partial=`."
+        )
+        raise ModelError(msg)
+    if isinstance(spec, Sliding) and spec.every != Count(1):
+        msg = (
+            f"Sort does not support Sliding(..., every={_shown(spec.every)}); progressive sort "
+            f"fires on every tuple. Supported: any Tumbling window, or Sliding(...) without "
+            f"`every=`."
+        )
+        raise ModelError(msg)
+
+
+def _shown(policy: Policy) -> str:
+    if policy.delta is not None:
+        return policy.delta.shown
+    shown = [f'Time("{duration_text(time.period)}")' for time in policy.times]
+    return shown[0] if shown else str(policy).capitalize()
+
+
+# -- progressive sort -----------------------------------------------------------------------------
+
+
+Entry = tuple[Any, ...]
+"""A place in the order, the number of the arrival, the mark, and the tuple.
+
+Entries are compared as they are. No two share a number, so that equal tuples stay in the order
+they came, and neither the mark nor the tuple is ever compared.
+"""
+
+
+class SortStore(PartitionStore):
+    """The tuples of one partition, smallest first."""
+
+    __slots__ = ("_window", "ordered")
+
+    def __init__(self, window: OrderedWindow) -> None:
+        from sortedcontainers import SortedList
+
+        super().__init__()
+        self._window = window
+        # Not a heap: adding compares an entry with both its neighbours before anything moves, so
+        # one that does not compare is refused whole. A heap finds out later, half rearranged.
+        self.ordered: Any = SortedList()
+
+    def __len__(self) -> int:
+        return len(self.ordered)
+
+    def _arrivals(self) -> list[Entry]:
+        return sorted(self.ordered, key=lambda entry: entry[-3])
+
+    def __iter__(self) -> Iterator[Any]:
+        return ([mark, row] for *_, mark, row in self._arrivals())
+
+    def extend(self, saved: Iterable[Any]) -> None:
+        """Take back what iterating gave."""
+        for mark, row in saved:
+            entry = self._window.entry(row, mark)
+            self.ordered.add(entry)
+            if self._window.spec.evict.delta is not None:
+                self.watch(part_of(entry))
+
+    def parts(self) -> list[Part]:
+        """All of it, in the order of arrival."""
+        return list(map(part_of, self._arrivals()))
+
+    def rows(self) -> list[Any]:
+        """The tuples in it, in the order of arrival."""
+        return [entry[-1] for entry in self._arrivals()]
+
+
+def part_of(entry: Entry) -> Part:
+    """An entry as something that expires."""
+    return entry[-2], entry[-3], entry
+
+
+class OrderedWindow(StoreWindow):
+    """Sends every tuple on, in an order as good as the window is large.
+
+    `Count(n)`: when a tuple comes to n others, the smallest of those goes. `Delta` and `Time`:
+    when a tuple expires, all up to and including it go. O(log n) per tuple.
+    """
+
+    def __init__(self, *args: Any, order: Order, emit: Callable[[Any], None], **opts: Any) -> None:
+        super().__init__(*args, **opts)
+        self._order = order
+        self._emit = emit
+        self._read = order.place  # type: ignore[method-assign,assignment]
+
+    def _content(self) -> SortStore:
+        return SortStore(self)
+
+    def entry(self, row: Any, mark: Any) -> Entry:
+        """A tuple of a snapshot, in its place."""
+        return (*self._order.place(row), next(self._numbers), mark, row)
+
+    def _hold(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
+        held = s.data
+        if self._delta is not None:
+            while (part := self._too_far(s, mark)) is not None:
+                self._expired(s, part)
+        entry = (*what, next(self._numbers), mark, tuple_)
+        try:
+            held.ordered.add(entry)
+        except TypeError as error:
+            raise self._order.clash(tuple_, held.rows(), error) from error
+        if self._indexed:
+            self._note_in(s, part_of(entry))
+        if self._most is not None and len(held.ordered) > self._most:
+            self._send(s, int(held.ordered[0] is entry))  # the smallest of those that waited
+
+    def _expired(self, s: Subwindow, part: Part) -> None:
+        ordered = s.data.ordered
+        while ordered and not part[2] < ordered[0]:
+            self._send(s, 0)
+
+    def _send(self, s: Subwindow, index: int) -> None:
+        entry = s.data.ordered.pop(index)
+        if self._indexed:
+            self._note_out(s, entry[-3])
+        self._emit(entry[-1])
+
+    def drain(self) -> None:
+        """Send everything on, in order, partition by partition."""
+        with self.locked():
+            for s in list(self._subs.values()):
+                while len(s.data):
+                    self._send(s, 0)
+                self._drop(s)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Replace the window's contents by those of a snapshot of the same specification."""
+        known = self._order.snapshot()
+        self._order.forget()  # the tuples of the snapshot compare with one another, no others
+        try:
+            super().restore(state)
+        except Exception:
+            self._order.restore(known)
+            raise
+
+    def _keeps(self) -> str:
+        return "tuples in order"

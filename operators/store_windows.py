@@ -1,0 +1,399 @@
+"""Sliding windows whose operator decides what they hold.
+
+Partitions, their eviction, the clock and snapshots are those of `SlidingWindow`. What a tuple
+does to a partition, and what happens to the parts that expire, is the subclass's business.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any
+
+from windowlib.spec.policies import Delta
+from windowlib.window.engine.rules import better_error, check_delta, check_mixes, reject_key
+from windowlib.window.failure import add_note, collected
+from windowlib.window.sliding import SlidingWindow
+from windowlib.window.subwindow import NO_KEY, Subwindow, Tuples
+
+Part = tuple[Any, int, Any]
+"""Something that a partition holds, and that expires as a whole: mark, number, and what it is.
+
+The mark says when it expires: the delta attribute of its tuple, or the time of its arrival. No
+two parts share a number, so that parts compare by mark, then by arrival.
+"""
+
+SPARE = 64
+
+
+class PartitionStore:
+    """What one partition holds; iterating gives plain data that `extend` takes back."""
+
+    __slots__ = ("far", "live")
+
+    def __init__(self) -> None:
+        # For delta: a heap, because attributes come in any order and the smallest is the first to
+        # be too far away; and the numbers of the parts in it that have not left by another way.
+        self.far: list[Part] = []
+        self.live: set[int] = set()
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def parts(self) -> Iterable[Part]:
+        """All of it, in the order of arrival."""
+        raise NotImplementedError
+
+    def rows(self) -> list[Any]:
+        """The tuples in it, in the order of arrival."""
+        raise NotImplementedError
+
+    def watch(self, part: Part) -> None:
+        """A part came in, and delta may expire it."""
+        if len(self.far) > 2 * len(self.live) + SPARE:  # mostly parts that have left
+            self.far = [each for each in self.far if each[1] in self.live]
+            heapify(self.far)
+        heappush(self.far, part)
+        self.live.add(part[1])
+
+    def farthest(self) -> Part | None:
+        """The part with the smallest mark."""
+        while self.far and self.far[0][1] not in self.live:
+            heappop(self.far)
+        return self.far[0] if self.far else None
+
+
+class StoreWindow(SlidingWindow[Any, Any]):
+    """A sliding window that holds a `PartitionStore` per partition.
+
+    Insert, for a tuple x: (1) `_read` x, which may refuse it; (2) partition age; (3) `_hold` it,
+    which lets go what is too far away from x or too much; (4) partition eviction.
+    """
+
+    only_handlers = False
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._numbers = count()
+        # What time will expire, over all partitions, the oldest first.
+        self._ages: OrderedDict[int, tuple[Part, Subwindow]] = OrderedDict()
+        # Whether parts are known by anything else than the content of their partition.
+        self._indexed = self._most is None or self._pe is not None
+        self._engine = "its own"  # type: ignore[assignment]  # for explain
+
+    # -- what a subclass says ---------------------------------------------------------------------
+
+    def _content(self) -> PartitionStore:
+        """The content of a new partition."""
+        raise NotImplementedError
+
+    def _read(self, tuple_: Any) -> Any:
+        """What matters of a tuple; raises for one that cannot be taken, before anything changes."""
+        raise NotImplementedError
+
+    def _hold(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
+        """Take a tuple into a partition, given what `_read` found."""
+        raise NotImplementedError
+
+    def _expired(self, s: Subwindow, part: Part) -> None:
+        """Let a part go whose time is over, and with it whatever goes before it."""
+        raise NotImplementedError
+
+    # -- input ------------------------------------------------------------------------------------
+
+    def insert(self, tuple_: Any, /, key: Any = NO_KEY) -> None:
+        """Take one tuple."""
+        self.insert_many((tuple_,), None if key is NO_KEY else (key,))
+
+    def insert_many(self, tuples: Iterable[Any], keys: Iterable[Any] | None = None) -> None:
+        """Take tuples in order."""
+        if keys is not None:
+            reject_key(self.state, "insert(key=...)")
+        take = self._take
+        with self.locked():
+            for tuple_ in tuples:
+                try:
+                    take(tuple_)
+                except Exception as error:
+                    add_note(self, error, f"tuple {tuple_!r}")
+                    raise
+
+    def _take(self, tuple_: Any) -> None:
+        what = self._read(tuple_)
+        key = None if self._key_of is None else self._key(tuple_)
+        mark = self._now if self._delta is None else self._value(self._delta, tuple_, key)
+        if self._pe is not None:
+            self._age()
+        s = self._subs.get(key)
+        if s is None:
+            s = self._new(key)
+        try:
+            self._hold(s, what, mark, tuple_)
+        finally:
+            if not len(s.data):  # what left before the tuple failed, and it was not taken
+                self._drop(s)
+        s.taken += 1
+        if self._delta is not None:
+            s.newest = mark
+        if self._pe is not None and not self._pe.by_age:
+            self._pe.evict()
+
+    def _key(self, tuple_: Any) -> Any:
+        assert self._key_of is not None
+        key = self._key_of(tuple_)
+        try:
+            hash(key)
+        except TypeError as error:
+            raise better_error(self.state, error, tuple_, key) or error from error
+        return key
+
+    def _value(self, policy: Delta, tuple_: Any, key: Any) -> Any:
+        value = self._getters[policy](tuple_)
+        s = self._find(key)
+        known = type(value) is int and s is not None and type(s.newest) is int
+        if not known:  # whole numbers have nothing to check
+            check_delta(policy, value, tuple_)
+            check_mixes(self.state, policy, value, s)
+        return value
+
+    # -- parts: whoever adds one or takes one out says so here ------------------------------------
+
+    def _note_in(self, s: Subwindow, part: Part) -> None:
+        if self._delta is not None:
+            s.data.watch(part)
+        elif self._most is None:
+            self._ages[part[1]] = part, s
+        if self._pe is not None:
+            self._pe.touch(s)
+
+    def _note_out(self, s: Subwindow, number: int) -> None:
+        if self._delta is not None:
+            s.data.live.remove(number)
+        elif self._most is None:
+            del self._ages[number]
+        if self._pe is not None:
+            self._pe.total -= 1
+
+    def _too_far(self, s: Subwindow, mark: Any) -> Part | None:
+        """The part whose delta attribute is farthest from `mark`, if that is too far."""
+        assert self._delta is not None
+        part: Part | None = s.data.farthest()
+        return part if part is not None and self._delta.exceeds(mark, part[0]) else None
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def _expiry(self) -> int | None:
+        for part, _ in self._ages.values():
+            assert self._period is not None
+            return int(part[0]) + self._period + 1
+        return None
+
+    def _expire(self, failures: list[Exception]) -> None:
+        """Let go what came at the oldest instant, partition by partition."""
+        oldest = next(iter(self._ages.values()))[0][0]
+        leaving = []
+        for part, s in self._ages.values():
+            if part[0] > oldest:
+                break
+            leaving.append((s.born, part[1], part, s))
+        for _, number, part, s in sorted(leaving):
+            # A failure on the way leaves the part here, and the next turn goes on with it.
+            with collected(self, failures):
+                if number in self._ages:
+                    self._expired(s, part)
+            if s.alive and not len(s.data):
+                self._drop(s)
+
+    # -- partitions and state ---------------------------------------------------------------------
+
+    def _fields(self) -> tuple[str, ...]:
+        kept: tuple[str, ...] = ("data",)
+        kept += ("newest",) if self._delta is not None else ()
+        return kept + (("stamp",) if self._pe is not None else ())
+
+    def _make(self, key: Any) -> Subwindow:
+        s = self._sub(key)
+        s.data = self._content()
+        return s
+
+    def _drop(self, s: Subwindow) -> None:
+        if self._ages:
+            for _, number, _ in s.data.parts():
+                self._ages.pop(number, None)
+        super()._drop(s)
+
+    def __getitem__(self, key: Any) -> Tuples[Any]:
+        """The tuples that a partition holds, in the order of arrival."""
+        s = self._find(key)
+        return Tuples(() if s is None else s.data.rows())
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Replace the window's contents by those of a snapshot of the same specification."""
+        with self.locked():
+            super().restore(state)
+            self._ages.clear()
+            if self._period is None:
+                return
+            parts = [(part, s) for s in self._subs.values() for part in s.data.parts()]
+            parts.sort(key=lambda entry: entry[0][0])
+            self._ages.update((part[1], (part, s)) for part, s in parts)
+
+    def _check(self) -> None:
+        births = [s.born for s in self._subs.values()]
+        assert births == sorted(births), "storage order is creation order"
+        held = [(s, list(s.data.parts())) for s in self._subs.values()]
+        for s, parts in held:
+            assert s.alive, s.key
+            assert 0 < len(parts) == len(s.data), s.key
+            assert self._most is None or len(parts) <= self._most, s.key
+            numbers = {number for _, number, _ in parts}
+            assert s.data.live == (numbers if self._delta else set()), s.key
+            assert numbers <= {number for _, number, _ in s.data.far} or not self._delta, s.key
+            assert len(s.data.far) <= 2 * len(parts) + 2 * SPARE, s.key
+        if self._period is not None:
+            assert {number for _, parts in held for _, number, _ in parts} == set(self._ages)
+            assert all(self._now - p[0] <= self._period for p, _ in self._ages.values())
+        if self._pe is not None:
+            assert set(self._pe.lru) == set(self._subs)
+            assert self._pe.total == sum(len(parts) for _, parts in held)
+
+
+# -- remembered keys ------------------------------------------------------------------------------
+
+
+Emit = Callable[[Any], None]
+
+
+class KeyStore(PartitionStore):
+    """The keys of one partition, in the order they will be forgotten if marks go up."""
+
+    __slots__ = ("_window", "entries")
+
+    def __init__(self, window: KeyWindow) -> None:
+        super().__init__()
+        self._window = window
+        # By key: the number of the arrival, the mark, and the tuple that is held back, if any.
+        self.entries: OrderedDict[Hashable, tuple[int, Any, Any]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Any]:
+        return ([key, mark, row] for key, (_, mark, row) in self.entries.items())
+
+    def extend(self, saved: Iterable[Any]) -> None:
+        """Take back what iterating gave."""
+        for key, mark, row in saved:
+            number = self._window.number()
+            self.entries[key] = number, mark, row
+            if self._window.spec.evict.delta is not None:
+                self.watch((mark, number, key))
+
+    def parts(self) -> list[Part]:
+        """All of it, in the order of arrival."""
+        return [(mark, number, key) for key, (number, mark, _) in self.entries.items()]
+
+    def oldest(self) -> Part:
+        """What was remembered first."""
+        key, (number, mark, _) = next(iter(self.entries.items()))
+        return mark, number, key
+
+    def rows(self) -> list[Any]:
+        """The tuples that are held back, in the order of arrival."""
+        return [row for _, _, row in self.entries.values()]
+
+
+class KeyWindow(StoreWindow):
+    """Tells tuples whose key is remembered from others; one entry per key, O(1) per tuple.
+
+    Delta attributes are kept in a heap, which makes that O(log n).
+
+    Args:
+        args: as for `SlidingWindow`.
+        key: reads what makes tuples equal.
+        hold: whether a tuple is held back until its key is forgotten, or goes on at once.
+        renew: whether a repeated key is remembered anew.
+        first: takes the tuples that go on.
+        repeated: takes the others.
+        opts: as for `SlidingWindow`.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        key: Callable[[Any], Hashable],
+        hold: bool,
+        renew: bool,
+        first: Emit,
+        repeated: Emit,
+        **opts: Any,
+    ) -> None:
+        super().__init__(*args, **opts)
+        self._holds, self._renews = hold, renew
+        self._first, self._repeated = first, repeated
+        self._read = key  # type: ignore[method-assign,assignment]
+
+    def _content(self) -> KeyStore:
+        return KeyStore(self)
+
+    def number(self) -> int:
+        """The next number of an arrival."""
+        return next(self._numbers)
+
+    def _hold(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
+        if self._delta is not None:
+            while (part := self._too_far(s, mark)) is not None:
+                self._expired(s, part)
+        known = s.data.entries.get(what)
+        if known is not None:
+            self._repeat(s, what, mark, tuple_, known)
+            return
+        if self._most is not None and len(s.data) == self._most:
+            self._expired(s, s.data.oldest())
+        self._remember(s, what, mark, tuple_)
+        if not self._holds:
+            self._first(tuple_)
+
+    def _remember(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
+        number = self.number()
+        s.data.entries[what] = number, mark, tuple_ if self._holds else None
+        if self._indexed:
+            self._note_in(s, (mark, number, what))
+
+    def _repeat(self, s: Subwindow, what: Any, mark: Any, tuple_: Any, known: Any) -> None:
+        number, at, before = known
+        if self._renews:
+            del s.data.entries[what]
+            if self._indexed:
+                self._note_out(s, number)
+            # A late tuple does not make its key expire earlier.
+            self._remember(s, what, at if self._most is None and at > mark else mark, tuple_)
+        elif self._holds:
+            s.data.entries[what] = number, at, tuple_
+        if self._pe is not None and not self._renews:
+            self._pe.touch(s)
+            self._pe.total -= 1  # it was used, and has not grown
+        self._repeated(before if self._holds else tuple_)
+
+    def _expired(self, s: Subwindow, part: Part) -> None:
+        number, _, row = s.data.entries.pop(part[2])
+        if self._indexed:
+            self._note_out(s, number)
+        if self._holds:
+            self._first(row)
+
+    def drain(self) -> None:
+        """Forget everything; what is held back goes on, partition by partition."""
+        with self.locked():
+            for s in list(self._subs.values()):
+                for part in s.data.parts():
+                    self._expired(s, part)
+                self._drop(s)
+
+    def _keeps(self) -> str:
+        return "keys and the tuples held back" if self._holds else "keys"

@@ -1,0 +1,340 @@
+"""A farm that decides where it works: the same rows wherever and whenever it moves."""
+# ruff: noqa: SIM300 - asserts read expected first
+
+import random
+import subprocess
+import sys
+import time
+import warnings
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.farms.farm_cases import (
+    CASES,
+    Spread,
+    by_key,
+    made,
+    operator_of,
+    sent,
+    stream,
+)
+from tests.farms.test_same_rows import total_order
+from tests.helpers.examples import examples
+from windowlib import Count, Operator, OperatorModel, Sliding, Time, Tumbling, replay
+from windowlib.farms import KeyFarm, WindowFarm, adaptive, farm
+from windowlib.farms.adaptive import AdaptiveFarm
+from windowlib.farms.virtual import VirtualPool
+from windowlib.operators import Aggregate, agg
+
+
+class Handler(Operator):
+    """The tuples of a window, by a handler that gets them all."""
+
+    model = OperatorModel(windows=[Tumbling, Sliding])
+
+    def on_trigger(self, window: Any, key: Any) -> None:
+        self.emit(k=key, held=[row["x"] for row in window[key]])
+
+    before_flush = on_trigger
+
+
+class Moving(AdaptiveFarm):
+    """Moves whenever it can, after so many calls; its processes are virtual."""
+
+    every = 3
+
+    def insert(self, row: Any, port: int = 0) -> None:
+        self._timed(1, self.current.insert, row, port)
+
+    def insert_many(self, rows: Any, port: int = 0) -> None:
+        for row in rows:
+            self.insert(row, port)
+
+    def _settle(self) -> None:
+        pass
+
+    def _took(self, rows: int, seconds: float) -> None:
+        self.rows += rows
+        if self._fixed is None and self.rows and self.rows // self.every > len(self.decisions):
+            self._move()
+
+    def _move(self) -> None:
+        if self.place == "caller":
+            self._fixed = self._move_to_farm()
+            self._decide("trial" if self._fixed is None else "caller", "as the test wants it")
+        elif self.place == "trial":
+            pool = VirtualPool(self.workers, self.current.setup, cost=lambda *_: random.random())
+            pool.waited = 0.0  # type: ignore[attr-defined]
+            self.current.use(pool, self.workers)
+            self._decide("workers", "as the test wants it")
+        else:
+            self._move_to_operator("as the test wants it")
+
+
+def moving(chosen: Any, every: int) -> Any:
+    """A farm that opens as one that moves."""
+
+    def open_(start: Any = 0) -> Any:
+        run = Moving(chosen, start)
+        run.every = every
+        opened.append(run)
+        return run
+
+    opened: list[Moving] = []
+    chosen.__dict__["open"] = open_
+    return chosen, opened
+
+
+@given(st.sampled_from(CASES), st.integers(0, 10**6), st.integers(1, 9), st.integers(0, 80))
+@settings(max_examples=examples(60))
+def test_whenever_it_moves_the_rows_are_those_of_the_operator(case, seed, every, size):
+    window, by, operator, kind = case
+    op = operator_of(window, by, operator)
+    chosen, _ = moving(made(kind, op, workers=2, chunk=3), every)
+    items = stream(seed, size, clock=True, puncts="punct" in window)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a clock that nothing moves
+        expected, found = sent(op, items), sent(chosen, items)
+    if total_order(window, operator, kind):
+        assert expected == found
+    else:
+        assert by_key(expected) == by_key(found)
+
+
+WINDOWS = [
+    Tumbling(Count(4), by="k"),
+    Sliding(Count(5), every=Count(2), by="k"),
+    Sliding(Count(5), every=Count(2), partial="emit"),
+    Sliding(Time("4s"), every=Time("1s"), by="k"),
+    Sliding(Time("4s"), every=Count(3)),
+    Tumbling(Time("3s")),
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_handler_moves_there_and_back(window, seed):
+    op = Handler(window)
+    chosen, opened = moving(WindowFarm(op, workers=3, chunk=2), every=4 + seed)
+    items = stream(seed, 120, clock=True, puncts=False)
+    assert sent(op, items) == sent(chosen, items)
+    places = [decision.place for decision in opened[0].decisions]
+    assert {"caller", "trial", "workers"} == set(places)
+    assert places.count("caller") > 2
+
+
+@pytest.mark.parametrize("window", [each for each in WINDOWS if each.by], ids=str)
+def test_keys_move_with_their_windows(window):
+    op = Handler(window)
+    chosen, opened = moving(KeyFarm(op, workers=3, chunk=2), every=4)
+    items = stream(5, 120, clock=window.timed, puncts=False)
+    assert by_key(sent(op, items)) == by_key(sent(chosen, items))
+    assert {"caller", "trial", "workers"} == {each.place for each in opened[0].decisions}
+
+
+def test_a_state_is_for_every_place():
+    op = Handler(Sliding(Count(5), every=Count(2), by="k"))
+    items = [row for row in stream(2, 90, clock=False, puncts=False) if isinstance(row, dict)]
+    expected = sent(op, items)
+    for first in range(1, 30, 7):
+        out: list[Any] = []
+        chosen, _ = moving(WindowFarm(op, workers=2, chunk=2), first)
+        before, after = chosen.open(), AdaptiveFarm(WindowFarm(op, workers=2))
+        before.connect(0, lambda row, out=out: out.append(("out", row)))
+        after.connect(0, lambda row, out=out: out.append(("out", row)))
+        before.insert_many(items[:40])
+        state = before.snapshot()
+        after.restore(state)
+        after.insert_many(items[40:])
+        after.finish()
+        before.close()
+        assert [row for _, row in expected] == [row for _, row in out]
+
+
+# -- what it decides --
+
+
+def test_cheap_windows_stay_in_the_caller(monkeypatch):
+    monkeypatch.setattr(adaptive, "ROW", 1.0)
+    op = Aggregate(Sliding(Count(100), every=Count(10)), high=agg.max("x"))
+    with farm(op, workers=2).open() as run:
+        run.insert_batch(pa.table({"x": range(50_000)}))
+        assert "caller" == run.place
+        assert "keeps results and no tuples" in run.explain() or "keeps more" in run.explain()
+    with WindowFarm(Handler(Tumbling(Count(50_000))), workers=2).open() as run:
+        run._look = 0.0
+        for _ in range(4):
+            run.insert_batch(pa.table({"x": range(20_000)}))
+        assert "caller" == run.place
+        assert "less than a farm" in run.explain()
+
+
+def busy(monkeypatch, work, parent):
+    """A clock for farms whose windows and whose parents take as long as is said."""
+    monkeypatch.setattr(AdaptiveFarm, "_costs", lambda self: (parent, work))
+
+
+@pytest.mark.parametrize(
+    ("alone", "work", "parent", "place"),
+    [
+        (100.0, 100.0, 5.0, "starting"),
+        (100.0, 100.0, 90.0, "caller"),
+        (6.0, 5.0, 10.0, "caller"),
+        (10.0, 9.0, 8.0, "starting"),
+        (10.0, 18.0, 4.0, "caller"),
+    ],
+)
+def test_a_trial_compares_the_operator_with_the_farm(monkeypatch, alone, work, parent, place):
+    busy(monkeypatch, work, parent)
+    with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
+        assert run._move_to_farm() is None
+        run._alone = alone
+        run._decide("trial", "to be tried")
+        run._look_at_trial()
+        assert place == run.place
+        assert f"{work:.3g} µs" in run.decisions[-1].reason
+
+
+def test_workers_that_no_longer_pay_are_left(monkeypatch):
+    rows: list[Any] = []
+    with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
+        run.connect(0, rows.append)
+        run.insert_many([{"x": 1, "k": 1}] * 3)
+        assert run._move_to_farm() is None
+        run._decide("workers", "for the test")
+        busy(monkeypatch, 50.0, 5.0)
+        run._look_at_workers()
+        assert "workers" == run.place
+        busy(monkeypatch, 1.0, 5.0)
+        run._look_at_workers()
+        assert "caller" == run.place
+        run.insert_many([{"x": 2, "k": 1}] * 3)
+    assert [[1, 1], [1, 2], [2, 2]] == [row["held"] for row in rows]
+
+
+def test_no_worker_is_tried_where_no_processor_is_free(monkeypatch, tmp_path):
+    load = tmp_path / "loadavg"
+    load.write_text("9.00 9.00 9.00 12/500 4711")
+    monkeypatch.setattr(adaptive, "RUNNABLE", load)
+    monkeypatch.setattr(adaptive, "ROW", 0.0)
+    monkeypatch.setattr(adaptive, "SAMPLE", 0.0)
+    with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
+        run._look = 0.0
+        for _ in range(20):
+            run.insert_many([{"x": 1, "k": 1}] * 3)
+        assert {"caller"} == {decision.place for decision in run.decisions}
+        assert "processors are free, so workers would have none" in run.explain()
+    processors = adaptive.Processors()
+    assert processors.free == processors.all
+    load.write_text("not what it was")
+    processors.look()
+    assert processors.free == processors.all
+
+
+def test_what_cannot_move_says_why():
+    with farm(Spread(Tumbling(Count(2))), workers=1).open() as run:
+        assert "one worker is no faster" in run.explain()
+    kept = Aggregate(Tumbling(Count(2)), total=agg.sum("x"))
+    with farm(kept, workers=2).open() as run:
+        assert run._fixed is not None
+        run.insert({"x": 1})
+        assert {"place": "caller", "workers": 0} == {
+            name: run.counters()[name] for name in ("place", "workers")
+        }
+
+
+def test_a_long_batch_is_cut_and_comes_out_whole():
+    op = Handler(Tumbling(Count(7)))
+    data = pa.table({"k": [0] * 20_000, "x": range(20_000)})
+    with WindowFarm(op, workers=2).open() as run:
+        run._piece = 1000
+        assert op.open().process_batch(data).equals(run.process_batch(data))
+        assert 20_000 == run.rows
+
+
+def test_an_iterator_that_fails_has_had_its_rows_taken():
+    def rows():
+        yield from ({"x": i, "k": 0} for i in range(5))
+        raise ValueError("no more")
+
+    out: list[Any] = []
+    with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
+        run.connect(0, out.append)
+        with pytest.raises(ValueError, match="no more"):
+            run.insert_many(rows())
+    assert [[0, 1], [2, 3]] == [row["held"] for row in out]
+
+
+def test_workers_that_are_slower_than_the_operator_was_are_left(monkeypatch):
+    busy(monkeypatch, 50.0, 5.0)
+    with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
+        assert run._move_to_farm() is None
+        for alone, place in ((100.0, "workers"), (40.0, "caller")):
+            run._decide("workers", "for the test")
+            run._alone, run._since.rows, run._since.seconds = alone, 1000, 0.06
+            run._look_at_workers()
+            assert place == run.place
+        assert 8 * adaptive.LOOK == run._look  # so that the next attempt comes later
+
+
+# -- other workers --
+
+
+@pytest.mark.parametrize(("busy", "workers"), [(0.95, 3), (0.6, 2), (0.1, 2)])
+def test_workers_follow_the_load_if_they_may(monkeypatch, busy, workers):
+    monkeypatch.setattr(adaptive, "processor_count", lambda: 4)
+    chosen = WindowFarm(Handler(Tumbling(Count(2))), workers="auto")
+    assert (2, True) == (chosen.workers, chosen.follows_load)
+    with chosen.open() as run:
+        assert run._move_to_farm() is None
+        run._decide("workers", "for the test")
+        asked: list[int] = []
+        monkeypatch.setattr(run.current, "resize", asked.append)
+        run._started = time.perf_counter() - 1.0
+        run.current.worked = busy * 2
+        run._follow()
+        assert (workers, [workers] * (workers != 2)) == (run.workers, asked)
+
+
+def test_an_operator_of_a_script_works_in_other_processes(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from windowlib import Count, Operator, OperatorModel, Tumbling, replay\n"
+        "from windowlib.farms import WindowFarm\n"
+        "class Sum(Operator):\n"
+        "    model = OperatorModel(windows=[Tumbling])\n"
+        "    def before_flush(self, window, key):\n"
+        "        self.emit(total=sum(map(double, window[key])))\n"
+        "double = lambda row: 2 * row['x']\n"
+        "rows = [{'x': x} for x in range(6)]\n"
+        "chosen = WindowFarm(Sum(Tumbling(Count(3))), workers=2, when='always')\n"
+        "print([row['total'] for row in replay(chosen, rows)])\n"
+    )
+    blocked = "import sys; sys.modules['pyspark'] = None; import runpy; "
+    done = subprocess.run(
+        [sys.executable, "-c", f"{blocked}runpy.run_path({str(script)!r}, run_name='__main__')"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert "[6, 24]\n" == done.stdout
+
+
+@pytest.mark.parametrize("kind", [WindowFarm, KeyFarm])
+def test_a_farm_of_processes_changes_its_size_while_it_runs(kind):
+    op = Handler(Sliding(Count(5), every=Count(2), by="k"))
+    items = [row for row in stream(3, 400, clock=False, puncts=False) if isinstance(row, dict)]
+    rows: list[Any] = []
+    with kind(op, workers=1, chunk=20, when="always").open() as run:
+        run.connect(0, rows.append)
+        for at, workers in ((0, 2), (100, 3), (200, 1), (300, 2)):
+            run.insert_many(items[at : at + 100])
+            run.resize(workers)
+            assert (workers, workers) == (run.workers, len(run.pool.pids))
+        run.finish()
+    assert list(replay(op, items)) == rows

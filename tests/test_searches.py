@@ -1,0 +1,39 @@
+"""How many examples searches draw, and that all of them ask."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.helpers.examples import QUICK, THOROUGH, at_least, examples, is_thorough
+
+TESTS = Path(__file__).parent
+# These are about what a strategy finds, so their numbers are part of the claim.
+THEIRS = {TESTS / "testing" / "test_strategies.py"}
+
+
+@pytest.fixture(params=[QUICK, THOROUGH])
+def thorough(request):
+    """Whether the profile of this test is the thorough one."""
+    before = QUICK if not is_thorough() else THOROUGH
+    settings.load_profile(request.param)
+    yield request.param == THOROUGH
+    settings.load_profile(before)
+
+
+def test_a_quick_search_draws_a_fifth_and_a_thorough_one_all(thorough):
+    assert examples(400) == (400 if thorough else 80)
+    assert settings().max_examples == (100 if thorough else 20)
+    assert at_least(0.5) == (0.5 if thorough else 0.1)
+
+
+def test_a_small_search_draws_a_few_examples_at_least(thorough):
+    assert examples(8) == (8 if thorough else 5)
+    assert examples(3) == 3
+
+
+def test_every_search_asks_how_many_examples_to_draw():
+    fixed = re.compile(r"max_examples=\d")
+    found = {path for path in TESTS.rglob("test_*.py") if fixed.search(path.read_text())}
+    assert found == THEIRS

@@ -1,0 +1,216 @@
+"""The suite over the versions of what we depend on: `make test-versions`.
+
+Each row of the table is an environment of its own, made with pip in `.versions/`, and a part of the
+suite that runs in it. An environment is kept until its requirements change.
+
+    python -m tests.versions                 all of it, which takes an hour
+    python -m tests.versions --short         one older Spark, a few tests of each kind
+    python -m tests.versions spark-4.0 low   the rows with these names
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / ".versions"
+TOOLS = ("pytest>=8", "pytest-rerunfailures>=15", "hypothesis>=6.100", "freezegun>=1.5")
+CORE = tuple(
+    f"tests/{name}" for name in ("spec", "window", "summaries", "runtime", "operators", "columnar")
+)
+SHORT = tuple(f"tests/spark/test_{name}.py" for name in ("bucket", "versions", "preference", "kit"))
+"""Buckets without Spark, a stream and what versions differ in, and static DataFrames."""
+BUSY = ("--reruns", "2", "--only-rerun", "worker failed to connect back")
+"""Spark gives a Python worker ten seconds to start, which a machine with other work may exceed."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Versions to install, and the tests that must pass with them."""
+
+    name: str
+    python: str
+    requirements: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where it is installed."""
+        return FOLDER / self.name
+
+    @property
+    def interpreter(self) -> str:
+        """Its Python."""
+        return str(self.folder / "bin" / "python")
+
+
+@dataclass(frozen=True)
+class Result:
+    """How the tests went in one environment."""
+
+    environment: Environment
+    passed: bool | None
+    """None: it could not be tried, because there is no such Python here."""
+    summary: str
+    versions: str
+    seconds: float
+
+
+def spark(version: str, *others: str, tests: Sequence[str] = ("tests/spark",)) -> Environment:
+    """An environment with the newest patch of a Spark, and its client for Spark Connect."""
+    wanted = (f"pyspark[connect]=={version}.*", *declared(), *others, *TOOLS)
+    return Environment(f"spark-{version}", "3.11", wanted, tuple(tests))
+
+
+def declared(*, lowest: bool = False) -> tuple[str, ...]:
+    """The dependencies as pyproject.toml has them, or each at its lower bound.
+
+    >>> [text for text in declared(lowest=True) if text.startswith("numpy")]
+    ['numpy==2.0']
+    """
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    return tuple(text.replace(">=", "==") if lowest else text for text in found)
+
+
+# The modules that Spark 4.0 generated with protobuf 5 refuse a runtime that is two versions newer.
+OLD_PROTOBUF = ("protobuf>=5.28.3,<6", "grpcio-status<1.72", "grpcio<1.72", "zstandard")
+ENVIRONMENTS = (
+    spark("4.0", "pandas>=2.2,<3", *OLD_PROTOBUF),
+    spark("4.1", "pandas>=2.2,<3", "protobuf>=6.33.5,<7"),
+    spark("4.2", "pandas>=2.2,<3", "protobuf>=6.33.5"),
+    spark("4.3", "pandas>=2.2", "protobuf>=6.33.5"),
+    Environment("low", "3.11", (*declared(lowest=True), *TOOLS), CORE),
+    *(
+        Environment(f"new-{python}", python, (*declared(), "pandas", *TOOLS), CORE)
+        for python in ("3.11", "3.12", "3.13", "3.14")
+    ),
+)
+QUICK = (spark("4.1", "pandas>=2.2,<3", "protobuf>=6.33.5,<7", tests=SHORT),)
+
+
+def found_python(version: str) -> str | None:
+    """The interpreter of a version, if there is one."""
+    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return sys.executable
+    named = shutil.which(f"python{version}")
+    places = [named] if named else []
+    places += map(str, sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python")))
+    return next((place for place in places if _works(place)), None)
+
+
+def _works(python: str) -> bool:
+    """Whether it starts: a shim for a version that is not installed does not."""
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
+def install(environment: Environment, python: str) -> None:
+    """Make an environment, unless it is there already."""
+    stamp, wanted = environment.folder / "installed", "\n".join(environment.requirements)
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    shutil.rmtree(environment.folder, ignore_errors=True)
+    subprocess.run([python, "-m", "venv", environment.folder], check=True)
+    quiet = ("--quiet", "--disable-pip-version-check")
+    pip = [environment.interpreter, "-m", "pip", "install", *quiet, *environment.requirements]
+    subprocess.run(pip, check=True, stderr=subprocess.PIPE, text=True)
+    stamp.write_text(wanted)
+
+
+def run(environment: Environment) -> Result:
+    """Install an environment and run its tests."""
+    start = time.monotonic()
+    python = found_python(environment.python)
+    if python is None:
+        return Result(environment, None, f"no Python {environment.python} here", "", 0)
+    try:
+        install(environment, python)
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or str(error)).strip().splitlines()[-1]
+        return Result(environment, False, said, "", time.monotonic() - start)
+    log = environment.folder / "tests.log"
+    # The plugin by its module: where the package is installed it would be loaded twice.
+    plugins = ("-p", "no:windowlib", "-p", "windowlib.testing.plugin", "-p", "no:cacheprovider")
+    command = [environment.interpreter, "-m", "pytest", *plugins]
+    command += ["-rfE", "--tb=short", *BUSY, *environment.tests]
+    with log.open("w") as out:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": command[0]},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    summary = last_line(log.read_text())
+    if done.returncode:
+        summary += f"; see {log.relative_to(ROOT)}"
+    seconds = time.monotonic() - start
+    return Result(environment, not done.returncode, summary, versions(environment), seconds)
+
+
+def last_line(log: str) -> str:
+    """What pytest says of a run in its last line.
+
+    >>> last_line("....\\n===== 4 passed, 1 skipped in 0.12s =====\\n")
+    '4 passed, 1 skipped in 0.12s'
+    """
+    lines = [line for line in log.splitlines() if re.search(r"\d+ (passed|failed|error)", line)]
+    return lines[-1].strip("= ") if lines else "no test ran"
+
+
+def versions(environment: Environment) -> str:
+    """What is installed, of what matters."""
+    names = ("pyspark", "numpy", "pyarrow", "pandas", "protobuf")
+    code = (
+        "from importlib.metadata import PackageNotFoundError, version\n"
+        f"for name in {names}:\n"
+        "    try:\n"
+        "        print(name, version(name))\n"
+        "    except PackageNotFoundError:\n"
+        "        pass"
+    )
+    command = [environment.interpreter, "-c", code]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return ", ".join(said.splitlines())
+
+
+def table(results: Iterable[Result]) -> str:
+    """The results as Markdown, as docs/compatibility.md has them."""
+    lines = ["| environment | Python | versions | result |", "| --- | --- | --- | --- |"]
+    for each in results:
+        word = {True: "passed", False: "FAILED", None: "not tried"}[each.passed]
+        said = f"{word}: {each.summary}"
+        own = each.environment
+        lines.append(f"| {own.name} | {own.python} | {each.versions} | {said} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run what is asked for; 1 if anything failed."""
+    parser = argparse.ArgumentParser(description="The suite over versions of dependencies.")
+    parser.add_argument("names", nargs="*", help="which environments; all unless given")
+    parser.add_argument("--short", action="store_true", help="one older Spark, a few tests")
+    arguments = parser.parse_args()
+    known = {each.name: each for each in (QUICK if arguments.short else ENVIRONMENTS)}
+    if unknown := [name for name in arguments.names if name not in known]:
+        parser.error(f"no environment {unknown[0]!r}; there are {', '.join(known)}")
+    results = []
+    for name in arguments.names or known:
+        results.append(run(known[name]))
+        print(table(results[-1:]).splitlines()[-1], flush=True)
+    print("", table(results), sep="\n")
+    return int(any(each.passed is False for each in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

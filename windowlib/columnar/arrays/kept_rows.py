@@ -1,0 +1,272 @@
+"""Rows that partitions keep from batch to batch, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.encoding import (
+    checked_lengths,
+    dump_column,
+    load_column,
+    need,
+    packed,
+)
+from windowlib.columnar.primitives import NONE, Places, ranges
+
+ROOM = 1 << 12
+"""Rows for which there is room at first."""
+
+
+class Buffer:
+    """One column that only grows: numbers in an array with room to spare, or Arrow chunks."""
+
+    def __init__(self, kind: pa.DataType, like: Column) -> None:
+        self.kind = kind
+        self.size = 0
+        self._data: Any = np.empty(ROOM, like.data.dtype) if like.physical else None
+        self._valid: Any = None
+        self._chunks: list[pa.Array] = []
+        self._laid: pa.Array | None = None
+
+    def lay(self, column: Column) -> Column:
+        """All values, and behind them others, which are not there before `add`; views."""
+        end = self.size + len(column)
+        if self._data is None:
+            self._laid = pa.concat_arrays([self.whole().data, column.data])
+            return Column.of(self._laid)
+        self._room(end)
+        self._data[self.size : end] = column.data
+        if column.valid is not None and self._valid is None:
+            self._valid = np.ones(len(self._data), bool)
+        if self._valid is not None:
+            self._valid[self.size : end] = True if column.valid is None else column.valid
+        valid = None if self._valid is None else self._valid[:end]
+        return Column(self.kind, self._data[:end], valid)
+
+    def add(self, length: int) -> None:
+        """So many values that `lay` laid last are there from now on."""
+        self.size += length
+        if self._data is None:
+            self._chunks, self._laid = [self._laid], None
+
+    def append(self, column: Column) -> None:
+        """Add values at the end."""
+        if self._data is None:
+            self._chunks.append(column.data)
+            self.size += len(column)
+        else:
+            self.lay(column)
+            self.add(len(column))
+
+    def _room(self, size: int) -> None:
+        if size > len(self._data):
+            room = max(size, 2 * len(self._data))
+            self._data = _longer(self._data, room)
+            if self._valid is not None:
+                self._valid = _longer(self._valid, room)
+
+    def take(self, places: Places) -> Column:
+        """The values at some places."""
+        if self._data is not None:
+            valid = None if self._valid is None else self._valid[places]
+            valid = None if valid is None or valid.all() else valid
+            return Column(self.kind, self._data[places], valid)
+        return self.whole().take(places)
+
+    def whole(self) -> Column:
+        """All values, those that are no longer needed too; a view, where they are numbers."""
+        if self._data is not None:
+            valid = None if self._valid is None else self._valid[: self.size]
+            return Column(self.kind, self._data[: self.size], valid)
+        if len(self._chunks) != 1:
+            whole = pa.concat_arrays(self._chunks) if self._chunks else pa.array([], self.kind)
+            self._chunks = [whole]
+        return Column.of(self._chunks[0])
+
+    def replace(self, column: Column) -> None:
+        """Hold these values and no others."""
+        self.size = 0
+        self._chunks, self._valid = [], None
+        self.append(column)
+
+
+def _places(places: Places) -> Column:
+    return Column(pa.int64(), places)
+
+
+def _longer(array: Any, room: int) -> Any:
+    longer = np.empty(room, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+class RowStore:
+    """The rows of each partition, oldest first; a batch costs what it touches, not what is held.
+
+    Rows stay where they are put, and a partition has the places of its rows: a run of `_order`.
+    What is replaced stays behind as garbage, until there is more of it than of anything else.
+    """
+
+    def __init__(self, like: Sequence[Column]) -> None:
+        self._buffers = [Buffer(column.type, column) for column in like]
+        self._order = Buffer(pa.int64(), _places(NONE))
+        self.starts = np.zeros(0, np.intp)
+        self.lengths = np.zeros(0, np.intp)
+        self._size = 0
+
+    def grow(self, size: int) -> None:
+        """Make room for so many partitions."""
+        if size > len(self.lengths):
+            more = np.zeros(max(size, 2 * len(self.lengths)) - len(self.lengths), np.intp)
+            self.starts = np.append(self.starts, more)
+            self.lengths = np.append(self.lengths, more)
+
+    def take(self, ids: Places) -> tuple[list[Column], Places]:
+        """The rows of some partitions, one after the other, and how many each has."""
+        places = self.places(ids)
+        return [buffer.take(places) for buffer in self._buffers], self.lengths[ids]
+
+    def whole(self, column: int) -> Column:
+        """A column of all rows, by their place in storage, garbage too."""
+        return self._buffers[column].whole()
+
+    def places(self, ids: Places) -> Places:
+        """Where in storage the rows of some partitions are, one partition after the other."""
+        found: Places = self._order.take(ranges(self.starts[ids], self.lengths[ids])).data
+        return found
+
+    def none(self) -> list[Column]:
+        """No rows."""
+        return [buffer.take(NONE) for buffer in self._buffers]
+
+    def lay(self, columns: Sequence[Column]) -> tuple[list[Column], int]:
+        """All rows, and behind them new ones, which no partition has yet; and where these begin."""
+        pairs = zip(self._buffers, columns, strict=True)
+        return [buffer.lay(column) for buffer, column in pairs], self._size
+
+    def keep(self, ids: Places, places: Places, lengths: Places, laid: int) -> None:
+        """Replace the rows of some partitions by those at some places.
+
+        Args:
+            ids: the partitions.
+            places: one partition after the other; rows that `lay` laid last may be among them.
+            lengths: how many each has.
+            laid: how many rows that were.
+        """
+        if laid:
+            for buffer in self._buffers:
+                buffer.add(laid)
+            self._size += laid
+        self.starts[ids] = self._order.size + np.cumsum(lengths) - lengths
+        self.lengths[ids] = lengths
+        self._order.append(_places(places))
+        self._tidy(laid)
+
+    def put(self, ids: Places, columns: Sequence[Column], lengths: Places) -> None:
+        """Replace the rows of some partitions."""
+        total = int(lengths.sum())
+        for buffer, column in zip(self._buffers, columns, strict=True):
+            buffer.append(column)
+        self._size += total
+        self.keep(ids, np.arange(self._size - total, self._size), lengths, 0)
+
+    def drop(self, ids: Places) -> None:
+        """Forget the rows of some partitions."""
+        self.lengths[ids] = 0
+
+    def _tidy(self, laid: int) -> None:
+        """Remove garbage, if there is much of it; that of a few batches does no harm."""
+        held = int(self.lengths.sum())
+        if self._size > 2 * held + max(ROOM, 2 * laid):
+            ids = np.flatnonzero(self.lengths)
+            columns, lengths = self.take(ids)
+            for buffer, column in zip(self._buffers, columns, strict=True):
+                buffer.replace(column)
+            self._size = held
+            self._reorder(ids, np.arange(held), lengths)
+        elif self._order.size > 2 * held + ROOM:
+            ids = np.flatnonzero(self.lengths)
+            self._reorder(ids, self.places(ids), self.lengths[ids])
+
+    def _reorder(self, ids: Places, places: Places, lengths: Places) -> None:
+        """All partitions that have rows have them at these places."""
+        self.starts[ids] = np.cumsum(lengths) - lengths
+        self._order.replace(_places(places))
+
+    def dump(self, ids: Places) -> dict[str, Any]:
+        """The rows of some partitions, one after the other."""
+        columns, held = self.take(ids)
+        return {"lengths": packed(held), "columns": [dump_column(each) for each in columns]}
+
+    def load_dump(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over what `dump` gave, for other numbers of the partitions."""
+        held, given = checked_lengths(state["lengths"], len(ids)), state["columns"]
+        need(len(given) == len(self._buffers), f"{len(given)} columns")
+        total = int(held.sum())
+        pairs = zip(given, self._buffers, strict=True)
+        self.put(ids, [load_column(each, buffer.kind, total) for each, buffer in pairs], held)
+
+
+class RowColumns(Mapping[str, Column]):
+    """The kept and the new rows of the touched partitions; columns are put in order when read."""
+
+    def __init__(self, names: list[str], columns: list[Column], place: Places | None) -> None:
+        self.names, self._columns, self._place = names, columns, place
+        self._ordered: dict[str, Column] = {}
+        self.laid = 0  # how many are in the store only as new rows, if all places are there
+        self.base: Places  # where each partition begins
+        self.fresh: Places  # where its new rows begin
+        self.ends: Places  # where it ends
+
+    def __getitem__(self, name: str) -> Column:
+        found = self._ordered.get(name)
+        if found is None:
+            found = self._columns[self.names.index(name)]
+            if self._place is not None:
+                found = found.take(self._place)
+                if found.valid is not None and found.valid.all():  # nulls are elsewhere
+                    found = found.with_values(found.data)
+            self._ordered[name] = found
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def part(self, places: Places) -> list[Column]:
+        """All columns of some rows."""
+        source = self.sources(places)
+        return [column.take(source) for column in self._columns]
+
+    def at(self, places: Places) -> RowColumns:
+        """Some rows, in this order, without moving anything yet."""
+        return RowColumns(self.names, self._columns, self.sources(places))
+
+    def sources(self, places: Places) -> Places:
+        """Where the rows at some places are in the columns."""
+        return places if self._place is None else self._place[places]
+
+    def last(self) -> Column:
+        """The last column, which need not have a name."""
+        column = self._columns[-1]
+        return column if self._place is None else column.take(self._place)
+
+    def picked(self, name: str, places: Places) -> Column | None:
+        """Some values of a column, if there is such a column."""
+        if name not in self.names:
+            return None
+        return self._columns[self.names.index(name)].take(self.sources(places))
+
+    def partition(self, places: Places) -> Places:
+        """The number of the partition that each place is in."""
+        return np.searchsorted(self.base, places, "right") - 1

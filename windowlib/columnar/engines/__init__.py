@@ -1,0 +1,1 @@
+"""The engines over whole batches: tumbling, sliding, sliced, sort, join."""

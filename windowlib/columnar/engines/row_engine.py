@@ -1,0 +1,223 @@
+"""Engines over rows: those that are kept from earlier batches, with the new ones behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.attributes import Getter, column_names
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.encoding import checked_count, need
+from windowlib.columnar.arrays.kept_rows import ROOM, RowColumns, RowStore
+from windowlib.columnar.arrays.physical import check_movable, numeric, plain_type
+from windowlib.columnar.engines.engine import Engine
+from windowlib.columnar.extents.layout import Layout
+from windowlib.columnar.firing_groups import group_keys, over_groups
+from windowlib.columnar.firings import Firings, scatter_results
+from windowlib.columnar.inputs import Inputs
+from windowlib.columnar.kernels.functions import functions_of
+from windowlib.columnar.primitives import Places, ranges
+from windowlib.window.consumer import Decline
+
+if TYPE_CHECKING:
+    from windowlib.window.container import Window
+
+WORTH = 32
+"""Kept rows for each new one from which on moving them costs more than array arithmetic gains."""
+PATIENCE = 32
+"""How often rows are moved in vain before they go back to the event engine, which costs more."""
+
+
+class RowsEngine(Engine):
+    """Base of engines that keep rows."""
+
+    names: list[str]
+    store: RowStore
+    reads_some = False  # whether columns that are not kept are never read
+    worth = WORTH
+    _in_vain = 0  # rows that were moved, beyond what is worth it
+
+    def keep(self, names: list[str], *more: Column) -> None:
+        """Say which columns are kept, and give empty ones like those that `more` adds to them."""
+        self.names = names
+        for name in names:
+            check_movable(plain_type(self.type_of(name)))
+        named = [Column.of(pa.array([], self.type_of(name))) for name in names]
+        self.store = RowStore([*named, *more])
+
+    def more(self, rows: int) -> list[Column]:
+        """Columns that new rows have beside those of the batch."""
+        return []
+
+    def rows(self, batch: pa.RecordBatch, layout: Layout) -> RowColumns:
+        """The rows of the touched partitions: those that are kept, then the new ones."""
+        self.store.grow(self.ledger.size)
+        held, new = self.store.lengths[layout.touched], layout.lengths
+        self._move(int(held.sum()), batch.num_rows)
+        columns = [
+            _narrow(Column.of(batch.column(self.schema.get_field_index(name))))
+            for name in self.names
+        ]
+        columns += self.more(batch.num_rows)
+        both = held + new
+        ends = np.cumsum(both)
+        base = ends - both
+        if layout.order is None:
+            rows = self._side_by_side(layout, columns)
+        else:
+            columns, first = self.store.lay(columns)
+            place = np.empty(int(ends[-1]), np.intp)
+            place[ranges(base, held)] = self.store.places(layout.touched)
+            place[ranges(base + held, new)] = first + layout.order
+            rows = RowColumns(self.names, columns, place)
+            rows.laid = batch.num_rows
+        rows.base, rows.fresh, rows.ends = base, base + held, ends
+        return rows
+
+    def _side_by_side(self, layout: Layout, columns: list[Column]) -> RowColumns:
+        """The rows of one partition, in memory of their own, which may be handed on."""
+        kept, _ = self.store.take(layout.touched)
+        if kept and len(kept[0]):
+            columns = [Column.concat([a, b]) for a, b in zip(kept, columns, strict=True)]
+        return RowColumns(self.names, columns, None)
+
+    def hold(self, ids: Places, rows: RowColumns, places: Places, lengths: Places) -> None:
+        """Partitions have these rows from now on, one partition after the other."""
+        if rows.laid:
+            self.store.keep(ids, rows.sources(places), lengths, rows.laid)
+        else:
+            self.store.put(ids, rows.part(places), lengths)
+
+    def _move(self, held: int, rows: int) -> None:
+        """Refuse to go on moving many rows for a few new ones; once in a while does no harm."""
+        self._in_vain = max(0, self._in_vain + held - self.worth * rows - ROOM)
+        if self._in_vain > PATIENCE * held:
+            self._long()
+
+    def _long(self) -> NoReturn:
+        raise Decline("windows that are long against the batch are better kept row by row")
+
+    def check_load(self, rows: int) -> None:
+        """Refuse windows that are long against a batch of so many rows."""
+        held = sum(len(s.data) for s in self.window.state.subwindows.values())
+        if held > self.worth * rows + ROOM:
+            self._long()
+
+    def held(self) -> int:
+        """How many tuples are kept."""
+        return int(self.store.lengths.sum())
+
+    def load_rows(self, ids: Places, parts: list[dict[str, Any]]) -> None:
+        """Take over the tuples of the event engine."""
+        self.store.grow(self.ledger.size)
+        tuples = [tuple_ for part in parts for tuple_ in part["data"]]
+        if not all(self._fits(tuple_) for tuple_ in tuples):
+            raise Decline("tuples with other columns than the batch")
+        columns = []
+        for name in self.names:
+            get = Getter(name, name)
+            values = [get(tuple_) for tuple_ in tuples]
+            columns.append(_narrow(Column.from_values(values, self.type_of(name))))
+        lengths = np.array([len(part["data"]) for part in parts], np.intp)
+        self.store.put(ids, columns + self.load_more(parts), lengths)
+
+    def _fits(self, tuple_: Any) -> bool:
+        """Whether a tuple has the columns that are kept; where that is all, it comes out again."""
+        if self.names == self.schema.names:
+            return type(tuple_) is dict and list(tuple_) == self.names
+        return set(self.names) <= set(column_names(tuple_))
+
+    def load_more(self, parts: list[dict[str, Any]]) -> list[Column]:
+        """Columns that tuples of the event engine have beside their own."""
+        return []
+
+    def kept(self, ids: Places) -> tuple[list[Column], Places]:
+        """The rows that some partitions hold, and how many each has."""
+        return self.store.take(ids)
+
+    def save_rows(self, ids: Places, parts: list[dict[str, Any]]) -> None:
+        """Give the tuples to the event engine."""
+        columns, lengths = self.kept(ids)
+        lists = [column.arrow().to_pylist() for column in columns[: len(self.names)]]
+        tuples = [dict(zip(self.names, row, strict=True)) for row in zip(*lists, strict=True)]
+        if not lists:
+            tuples = [{} for _ in range(int(lengths.sum()))]
+        at = 0
+        for part, length in zip(parts, lengths.tolist(), strict=True):
+            part["data"] = tuples[at : at + length]
+            at += length
+
+    def dump_content(self, ids: Places) -> dict[str, Any]:
+        """The rows that are kept, and how often they were moved in vain."""
+        self.store.grow(self.ledger.size)
+        rows = {"names": list(self.names), "in_vain": self._in_vain, **self.store.dump(ids)}
+        return {**super().dump_content(ids), "rows": rows}
+
+    def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over rows."""
+        super().load_content(ids, state)
+        rows = state["rows"]
+        need(rows["names"] == self.names, f"rows of {rows['names']}")
+        self._in_vain = checked_count(rows["in_vain"], "rows moved in vain")
+        self.store.grow(self.ledger.size)
+        self.store.load_dump(ids, rows)
+
+
+def _narrow(column: Column) -> Column:
+    """The column, unless it has no numbers where others of its type do."""
+    if not column.physical and numeric(column.type):
+        raise Decline(f"values of {column.type} beyond 64 bits")
+    return column
+
+
+# Functions over windows that are given as extents of rows: nothing is carried, nothing kept.
+
+
+class WholeWindows(Engine):
+    """What an operator is told of windows whose tuples are all there.
+
+    It stands beside the engine of the window, and changes nothing in it.
+    """
+
+    way = "whole windows"
+    form = "whole"
+
+    def __init__(self, window: Window[Any, Any], schema: pa.Schema) -> None:
+        super().__init__(window, schema)
+        plan: Any = window.state.summarizer
+        if window.state.consumer.engine is not None:
+            raise Decline("its operator keeps rows in a way of its own")
+        each = getattr(plan, "each", plan)
+        self.functions = [] if plan is None else functions_of(each, schema)
+        self.groups = None if each is plan else group_keys(plan.group_by, self.type_of)
+
+    def firings(self, batch: pa.RecordBatch, lo: Places, hi: Places) -> Firings:
+        """The windows `[lo, hi)` of rows, as one who is told of firings gets them."""
+        inputs, groups = Inputs(batch), None
+        found: list[Any] = []
+        some = hi > lo
+        columns = [inputs.read(each.attribute) for each in self.functions]
+        if self.groups is not None:
+            codes = self.groups.encode([inputs.arrow(name) for name in self.groups.names])
+            groups = over_groups(self.functions, self.groups, codes, columns, lo, hi)
+        elif len(lo):
+            found = [
+                scatter_results(each.over(values, lo[some], hi[some]), some)
+                for each, values in zip(self.functions, columns, strict=True)
+            ]
+        ids, rows = self._ids(batch, lo, some), np.arange(len(lo))
+        content = RowColumns(
+            batch.schema.names, [Column.of(column) for column in batch.columns], None
+        )
+        return Firings(self.keys, ids, hi - lo, found, rows, groups, lo, hi, content)
+
+    def _ids(self, batch: pa.RecordBatch, lo: Places, some: Any) -> Places:
+        """The partitions, which the first rows tell; that of an empty window is never read."""
+        ids = np.zeros(len(lo), np.intp)
+        if self.keys is not None and some.any():
+            first = batch.take(pa.array(lo[some]))
+            ids[some] = self.keys.encode([first.column(name) for name in self.keys.names])
+        return ids

@@ -1,0 +1,413 @@
+"""Sliding count windows over batches, as slices: partial states that windows are made of.
+
+A period of `every` tuples is cut at most once (see `windowlib.summaries.slices`). Slices of a batch
+are extents, like those of a tumbling window; the last few closed slices of each partition are
+carried, beside the open one. A trigger is an extent over slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar import primitives
+from windowlib.columnar.arrays.encoding import checked_numbers, need
+from windowlib.columnar.engines.engine import Engine
+from windowlib.columnar.extents.layout import (
+    MOST,
+    Extents,
+    Layout,
+    arrival_extents,
+    consecutive_places,
+    count_slices,
+    cut_slices,
+    fired_in_order,
+)
+from windowlib.columnar.firings import Firings
+from windowlib.columnar.inputs import Inputs, LayoutColumns
+from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
+from windowlib.columnar.kernels.kernel import PartialStore, Planes, Values, concat_planes, planes_at
+from windowlib.columnar.primitives import NONE, Places, ranges
+from windowlib.window.consumer import Decline
+
+if TYPE_CHECKING:
+    from windowlib.window.sliding import SlidingWindow
+
+
+class SlicedEngine(Engine):
+    """A sliding window that keeps slices instead of its tuples."""
+
+    way = "slices, side by side"
+    form = "sliced"
+
+    def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
+        # n: tuples in the open slice; closed: slices carried; second: after the cut of a period
+        super().__init__(window, schema, n=0, closed=0, second=False)
+        slices = window.state.slices
+        assert slices is not None
+        self.every, self.tail, self.kept = slices.every, slices.tail, slices.kept
+        self.window_size = slices.window
+        self.functions: list[AlgebraicFunction] = []
+        for each in functions_of(slices.plan, schema):
+            if not isinstance(each, AlgebraicFunction):
+                raise Decline("a function of slices that needs all values")
+            self.functions.append(each)
+        self._counts = self.every < MOST and not self.tail
+        # The newest slice is the last of a row.
+        self.history = [PartialStore(each.kernel, self.kept) for each in self.functions]
+
+    def step(self, usual: int) -> int:
+        """Without partitions, first what fills the window: from then on it is a stream."""
+        left = self.window_size - int(self.ledger.taken[0]) if self.keys is None else 0
+        if left > 0:
+            return left
+        # Rows that are not sorted need not fit the cache, and carried slices are moved less often.
+        return usual * 4 if self._counts and primitives.compiles() else super().step(usual)
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    def insert(self, batch: pa.RecordBatch) -> Firings:
+        """All triggers of a batch; `commit` makes it so."""
+        if ready(self, batch):
+            firings, self.pending = insert(self, batch)
+            return firings
+        inputs = Inputs(batch)
+        layout, extents = self._laid_out(batch, inputs)
+        columns = LayoutColumns(inputs, layout.order)
+        windows = SliceWindows(self, layout, extents)
+        numbers = range(len(self.functions))
+        folded = [self._fold(i, columns, extents, windows) for i in numbers]
+        values = [value for value, *_ in folded]
+        self.pending = (layout, extents, windows, folded)
+        return Firings(self.keys, windows.ids, windows.sizes, values, windows.rows)
+
+    def _laid_out(self, batch: pa.RecordBatch, inputs: Inputs) -> tuple[Layout, Extents]:
+        """The slices of a batch as extents, with or without a layout."""
+        unsorted = self._counts and self.unsorted(batch.num_rows)
+        read = [(each, inputs.read(each.attribute)) for each in self.functions if unsorted]
+        if unsorted and all(each.takes_scattered(values) for each, values in read):
+            ids = self.numbered(batch)
+            layout, extents = arrival_extents(ids, self.ledger.n, self.every)
+            extents.number = layout.numbers(extents.ids, self.ledger.size)
+            return layout, extents
+        ordered = self.layout(batch)
+        return ordered, self._slices(ordered)
+
+    def _slices(self, layout: Layout) -> Extents:
+        """The slices of a batch as extents."""
+        carried = self.ledger.n[layout.touched]
+        if not self.tail:
+            return count_slices(layout, carried, self.every)
+        # Cut both after `every - tail` and after `every`: count from where the period began.
+        first = self.every - self.tail
+        begun = carried + np.where(self.ledger.second[layout.touched], first, 0)
+        return cut_slices(layout, carried, begun, first, self.every)
+
+    def _fold(
+        self, i: int, columns: LayoutColumns, extents: Extents, windows: SliceWindows
+    ) -> tuple[Any, Planes, Planes]:
+        """The values of one function, its open slices, and all slices side by side."""
+        each, history = self.functions[i], self.history[i]
+        each.grow(self.ledger.size)
+        history.grow(self.ledger.size)
+        values = columns.read(each.attribute)
+        planes = each.planes(values, extents)
+        later = planes_at(planes, extents.stays)
+        side = windows.side(history.take(windows.old), planes_at(planes, windows.closed))
+        combined = planes_at(each.kernel.combine(side, windows.lo, windows.hi), windows.order)
+        return each.kernel.finish(combined, windows.sizes), later, side
+
+    def commit(self) -> None:
+        """The batch has been taken: remember open slices and the newest closed ones."""
+        if isinstance(self.pending, StreamedSlices):
+            commit(self, self.pending)
+            self.pending = None
+            return
+        layout, extents, windows, folded = self.pending
+        ledger, touched = self.ledger, layout.touched
+        open_ids = extents.ids[extents.stays]
+        fresh = ~ledger.alive[touched]
+        ledger.born[touched[fresh]] = self.seen_rows + layout.rows(layout.heads[fresh])
+        ledger.alive[touched] = True
+        for each, history, (_, later, side) in zip(
+            self.functions, self.history, folded, strict=True
+        ):
+            history.put(windows.kept, planes_at(side, windows.newest))
+            each.commit(open_ids, later, history)
+        ledger.n[touched] = 0
+        ledger.n[open_ids] = extents.sizes[extents.stays]
+        ledger.taken[touched] += layout.lengths
+        ledger.closed[touched] = windows.counts
+        if self.tail:
+            ledger.second[touched] ^= windows.fresh % 2 == 1
+        self.used(layout)
+        self.pending = None
+
+    # -- hand-over --------------------------------------------------------------------------------
+
+    def held(self) -> int:
+        """Logical sizes."""
+        taken = self.ledger.taken[self.ledger.alive]
+        return int(np.minimum(taken, self.window_size).sum())
+
+    def load(self, parts: list[dict[str, Any]]) -> None:
+        """Take over open and closed slices."""
+        ids, ledger = self.adopted(parts), self.ledger
+        rows = [part["summary"] for part in parts]
+        n = np.array([part["n"] for part in parts], np.intp)
+        ledger.n[ids] = n
+        ledger.taken[ids] += n
+        ledger.second[ids] = [not part["count"] for part in parts]
+        ledger.closed[ids] = counts = np.array([len(row[0]) for row in rows], np.intp)
+        if any(isinstance(slice_, str) for row in rows for slice_ in row[0]):
+            raise Decline("slices that do not go together")
+        places = ranges(ids * self.kept + self.kept - counts, counts)
+        sizes = np.concatenate([self._sizes(part) for part in parts]) if len(places) else NONE
+        for i, (each, history) in enumerate(zip(self.functions, self.history, strict=True)):
+            each.grow(ledger.size)
+            history.grow(ledger.size)
+            some = n > 0
+            saved = [row[2][1][i] for row, held in zip(rows, some, strict=True) if held]
+            if saved:
+                each.load(ids[some], saved, n[some])
+            closed = [slice_[i] for row in rows for slice_ in row[0]]
+            if closed:
+                history.put(places, each.kernel.load(closed, sizes))
+
+    def _sizes(self, part: dict[str, Any]) -> Places:
+        """How many tuples each closed slice of a partition has, the newest last."""
+        count = len(part["summary"][0])
+        if not self.tail:
+            return np.full(count, self.every)
+        # The newest closed slice is the one before the cut if the one after it is open.
+        second = np.arange(count)[::-1] % 2 == (0 if part["count"] else 1)
+        return np.where(second, self.tail, self.every - self.tail)
+
+    def parts(self, ids: Places) -> list[dict[str, Any]]:
+        """Open and closed slices, the way the event engine saves them."""
+        ledger, parts = self.ledger, self.common(ids)
+        n, counts = ledger.n[ids], ledger.closed[ids]
+        places_ = ranges(ids * self.kept + self.kept - counts, counts)
+        for part, size, second in zip(parts, n.tolist(), ledger.second[ids].tolist(), strict=True):
+            part["n"], part["count"] = size, int(not second)
+            part["full"] = part["taken"] >= self.window_size
+            part["taken"] -= size
+        shapes = zip(parts, counts.tolist(), strict=True)
+        sizes = [self._sizes({"summary": [[0] * c], "count": part["count"]}) for part, c in shapes]
+        flat = np.concatenate(sizes) if len(sizes) else NONE
+        closed, opened = [], []
+        for each, history in zip(self.functions, self.history, strict=True):
+            closed.append(each.kernel.save(history.take(places_), flat))
+            opened.append(iter(each.save(ids[n > 0], n[n > 0])))
+        at = 0
+        for part, count in zip(parts, counts.tolist(), strict=True):
+            rows = [[saved[j] for saved in closed] for j in range(at, at + count)]
+            at += count
+            places = [next(saved) for saved in opened] if part["n"] else self._empty()
+            part["summary"] = [rows, 0, [part["n"], places], True]
+        return parts
+
+    def _empty(self) -> list[Any]:
+        plan = self.window.state.summarizer
+        return [fold.save(fold.empty) for fold in plan.folds]  # type: ignore[union-attr]
+
+    def dump_content(self, ids: Places) -> dict[str, Any]:
+        """Open and closed slices of each function."""
+        held, closed = self.ledger.n[ids] > 0, self.ledger.closed[ids]
+        used = np.arange(self.kept) >= (self.kept - closed)[:, np.newaxis]
+        pairs = zip(self.functions, self.history, strict=True)
+        return {"slices": [each.dump(ids, held, (history, used)) for each, history in pairs]}
+
+    def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over open and closed slices."""
+        given = state["slices"]
+        need(len(given) == len(self.functions), f"{len(given)} functions")
+        checked_numbers(self.ledger.closed[ids], len(ids), self.kept + 1)
+        for each, history, dump in zip(self.functions, self.history, given, strict=True):
+            each.grow(self.ledger.size)
+            history.grow(self.ledger.size)
+            each.load_dump(ids, dump, history)
+
+
+class SliceWindows:
+    """The slices of all touched partitions side by side, and the triggers as extents over them."""
+
+    def __init__(self, engine: SlicedEngine, layout: Layout, extents: Extents) -> None:
+        ledger, touched, width = engine.ledger, layout.touched, engine.kept
+        self.closed = extents.fires  # in order of the layout, or in order of arrival
+        number = extents.number[self.closed]
+        carried = ledger.closed[touched]
+        self.fresh = np.bincount(number, minlength=len(touched))
+        both = carried + self.fresh
+        ends = np.cumsum(both)
+        begins = ends - both
+        self.total = int(ends[-1])
+        # Carried slices stand at the right end of their rows of history.
+        self.old = ranges(touched * width + width - carried, carried)
+        self._old_places = ranges(begins, carried)
+        self.counts = np.minimum(both, width)
+        self.newest = ranges(ends - self.counts, self.counts)
+        self.kept = ranges(touched * width + width - self.counts, self.counts)
+        self._first = begins + carried
+        if extents.scattered is None:
+            self._new_places = ranges(self._first, self.fresh)
+        else:
+            self._new_places = consecutive_places(number, self._first)
+        self._triggers(engine, layout, extents, begins, number)
+
+    def side(self, old: Planes, new: Planes) -> Planes:
+        """Carried and new slices of each partition side by side."""
+        return tuple(map(self._one_side, old, new))
+
+    def _one_side(self, old: Any, new: Any) -> Any:
+        if old is None and new is None:
+            return None
+        row = np.zeros(self.total, (old if new is None else new).dtype)
+        if old is not None:
+            row[self._old_places] = old
+        if new is not None:
+            row[self._new_places] = new
+        return row
+
+    def _triggers(
+        self,
+        engine: SlicedEngine,
+        layout: Layout,
+        extents: Extents,
+        begins: Places,
+        number: Places,
+    ) -> None:
+        """The closed slices that end a period, as extents; those that do not count are left out."""
+        arrived = self._arrived(engine, layout, extents, number)
+        fires = None
+        if engine.tail:
+            fires = arrived % engine.every == 0
+        if not engine.partial:
+            full = arrived >= engine.window_size
+            fires = full if fires is None else fires & full
+        which = np.arange(len(number)) if fires is None else np.flatnonzero(fires)
+        self.hi = self._new_places[which] + 1
+        self.lo = np.maximum(self.hi - engine.kept, begins[number[which]])
+        self.order, self.rows = self._in_order(layout, extents, which)
+        which = which[self.order]
+        self.ids = layout.touched[number[which]]
+        self.sizes = np.minimum(arrived[which], engine.window_size)
+
+    def _arrived(
+        self, engine: SlicedEngine, layout: Layout, extents: Extents, number: Places
+    ) -> Places:
+        """How many tuples its partition has taken when each slice closes."""
+        ledger, touched, every = engine.ledger, layout.touched, engine.every
+        if extents.scattered is None:
+            before, ends = ledger.taken[touched] - layout.starts[:-1], extents.ends[self.closed]
+        else:  # then all slices have one size
+            before = ledger.taken[touched] - ledger.n[touched] - self._first * every
+            ends = (self._new_places + 1) * every
+        arrived: Places = before[number] + ends
+        return arrived
+
+    def _in_order(
+        self, layout: Layout, extents: Extents, which: Places
+    ) -> tuple[Places | slice, Places]:
+        """The order of triggers, and the rows that cause them."""
+        if extents.scattered is not None:  # they are in order
+            return slice(None), extents.rows[which]
+        return fired_in_order(layout.rows(extents.ends[self.closed][which] - 1), layout)
+
+
+# Slices of a stream without partitions whose windows are all full: no layout, no extents.
+#
+# The slices of a batch follow those that are carried, and every closed one ends a window, which is
+# the last `kept` of them.
+
+
+ONE = np.zeros(1, np.intp)
+"""The only partition."""
+
+
+@dataclass(slots=True)
+class StreamedSlices:
+    """What a batch changes: the open slice, and the newest closed ones, of each function."""
+
+    rows: int
+    open_size: int
+    later: list[Planes]
+    newest: list[Planes]
+
+
+def streams(engine: SlicedEngine) -> bool:
+    """Whether there is one partition, whose windows are full from now on."""
+    ledger = engine.ledger
+    return (
+        engine.keys is None
+        and not engine.tail
+        and engine.window.spec.forget is None
+        and ledger.size > 0
+        and bool(ledger.closed[0] == engine.kept)
+    )
+
+
+def insert(engine: SlicedEngine, batch: pa.RecordBatch) -> tuple[Firings, StreamedSlices]:
+    """All triggers of a batch, and what it changes."""
+    inputs, every, size = Inputs(batch), engine.every, batch.num_rows
+    carried = int(engine.ledger.n[0])
+    rows = np.arange(every - carried - 1, size, every)  # those that end a slice
+    closing, open_size = len(rows), (carried + size) % every
+    sizes = np.broadcast_to(np.intp(engine.window_size), closing)
+    found, streamed = [], StreamedSlices(size, open_size, [], [])
+    for each, history in zip(engine.functions, engine.history, strict=True):
+        values = inputs.read(each.attribute)
+        planes = _planes(each, values, rows, size, carried)
+        closed = planes_at(planes, slice(0, closing))
+        streamed.later.append(planes_at(planes, slice(closing, None)))
+        side = concat_planes(_carried(history, engine.kept), closed, engine.kept, closing)
+        # A window begins one slice after the window before it: the oldest carried one is in none.
+        windows, size_ = planes_at(side, slice(1, None)), engine.kept + closing - 1
+        combined = each.kernel.slide(windows, size_, engine.kept)
+        found.append(each.kernel.finish(combined, sizes))
+        streamed.newest.append(planes_at(side, slice(-engine.kept, None)))
+    ids = np.broadcast_to(np.intp(0), closing)
+    return Firings(None, ids, sizes, found, rows), streamed
+
+
+def _planes(
+    each: AlgebraicFunction, values: Values, rows: Places, size: int, carried: int
+) -> Planes:
+    """The planes of the slices of a batch, which end with some rows; the last may be open."""
+    if not carried and len(rows) == size:
+        return each.kernel.singles(values)
+    ends = rows + 1
+    stops = ends if len(ends) and ends[-1] == size else np.append(ends, size)
+    starts = np.append(0, stops[:-1])
+    planes = each.kernel.partial(values, starts, stops)
+    if not carried:
+        return planes
+    first = each.kernel.merge(each.state.take(ONE), planes_at(planes, slice(0, 1)))
+    return concat_planes(first, planes_at(planes, slice(1, None)), 1, len(stops) - 1)
+
+
+def _carried(history: PartialStore, kept: int) -> Planes:
+    return history.take(np.arange(kept))
+
+
+def commit(engine: SlicedEngine, streamed: StreamedSlices) -> None:
+    """The batch has been taken."""
+    ledger = engine.ledger
+    places = np.arange(engine.kept)
+    for i, (each, history) in enumerate(zip(engine.functions, engine.history, strict=True)):
+        history.put(places, streamed.newest[i])
+        open_ids = ONE if streamed.open_size else ONE[:0]
+        each.commit(open_ids, streamed.later[i], history)
+    ledger.n[0] = streamed.open_size
+    ledger.taken[0] += streamed.rows
+    ledger.last[0] = engine.seen_rows + streamed.rows - 1
+    engine.seen_rows += streamed.rows
+
+
+def ready(engine: SlicedEngine, batch: Any) -> bool:
+    """Whether a batch can be taken this way: it closes a slice."""
+    return streams(engine) and int(engine.ledger.n[0]) + batch.num_rows >= engine.every

@@ -1,0 +1,329 @@
+"""Tumbling windows over batches: extents, their partial state, and what stays open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.arrays.kept_rows import RowColumns
+from windowlib.columnar.arrays.stamps import HUGE
+from windowlib.columnar.engines.engine import Engine
+from windowlib.columnar.engines.row_engine import RowsEngine
+from windowlib.columnar.engines.summaries import GroupSummaries, Summaries
+from windowlib.columnar.extents.delta import DeltaColumn
+from windowlib.columnar.extents.layout import (
+    MOST,
+    Extents,
+    Layout,
+    arrival_extents,
+    extents_by_count,
+    extents_by_cuts,
+    open_extents,
+)
+from windowlib.columnar.extents.time import (
+    CarriedSubwindows,
+    Closings,
+    extents_by_lapse,
+    extents_by_ticks,
+    with_partitions,
+)
+from windowlib.columnar.firing_groups import group_keys
+from windowlib.columnar.firings import Firings
+from windowlib.columnar.inputs import Inputs, LayoutColumns
+from windowlib.columnar.kernels.functions import functions_of
+from windowlib.columnar.primitives import NONE, Places, chain, ranges
+from windowlib.window.consumer import Decline
+
+if TYPE_CHECKING:
+    from windowlib.window.tumbling import TumblingWindow
+
+
+class TumblingEngine(Engine):
+    """A tumbling window with ready-made summaries; the rows themselves are not kept."""
+
+    way = "running summaries, piece by piece"
+    form = "tumbling"
+
+    def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
+        super().__init__(window, schema, n=0, ref=0, known=False)
+        evict = window.spec.evict
+        self.lapse, self.size = min(evict.lapse or 0, HUGE), evict.tuples or 0
+        if window.spec.keeps_nothing:
+            raise Decline("Count(0) keeps nothing")
+        self.delta = None
+        self.numbers: Places = NONE
+        if evict.delta is not None:
+            self.delta = DeltaColumn(evict.delta, self.type_of(evict.delta.attribute))
+            self.ledger.set_dtype("ref", self.delta.dtype)
+        self.summaries = self._summaries(window.state.summarizer)
+        self._room = 0  # for how many partitions the summaries have room
+        self._counts = 0 < self.size < MOST and not self.lapse
+
+    def _summaries(self, plan: Any) -> Summaries:
+        """What keeps the state of a plan, once a partition or once a group."""
+        if plan is None:  # the tuples are kept
+            return Summaries([])
+        each = getattr(plan, "each", None)
+        if each is None:
+            return Summaries(functions_of(plan, self.schema))
+        keys = group_keys(plan.group_by, self.type_of)
+        types = [self.type_of(name) for name in keys.names]
+        return GroupSummaries(functions_of(each, self.schema), keys, types)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def due(self) -> int | None:
+        """When the first of the open subwindows has been open for long enough."""
+        opened = self.ledger.ref[self.ledger.alive]
+        return int(opened.min()) + self.lapse if self.lapse and len(opened) else None
+
+    def layout(self, batch: pa.RecordBatch) -> Layout:
+        """The batch by partition, with those that time closes before its last row is in."""
+        found, ledger = super().layout(batch), self.ledger
+        if self.ticks:
+            return with_partitions(found, np.flatnonzero(ledger.alive))
+        if self.lapse:
+            over = ledger.alive & (ledger.ref + self.lapse <= self.until)
+            return with_partitions(found, np.flatnonzero(over))
+        return found
+
+    def _closed(self, layout: Layout) -> Closings | None:
+        """What time closes, if it closes anything."""
+        if not self.ticks and not self.lapse:
+            return None
+        ledger, touched = self.ledger, layout.touched
+        n, ref, born = ledger.n[touched], ledger.ref[touched], ledger.born[touched]
+        carried = CarriedSubwindows(n, ref, born, self.seen_rows)
+        arrivals = self.arrivals
+        if self.ticks and arrivals is not None:
+            return extents_by_ticks(layout, carried, arrivals, self.passed, self.tick_times())
+        if self.lapse:
+            if arrivals is None:
+                arrivals = np.full(int(layout.starts[-1]), self.until)
+            return extents_by_lapse(layout, carried, arrivals, self.size, self.lapse)
+        return None
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    def insert(self, batch: pa.RecordBatch) -> Firings:
+        """All flushes of a batch; `commit` makes it so."""
+        layout, columns, extents, references = self._laid_out(batch, Inputs(batch))
+        if self.ledger.size > self._room:
+            self._room = self.ledger.size
+            self.summaries.grow(self._room)
+        values, groups = self.summaries.fold(columns, layout, extents)
+        self.pending = (layout, extents, references)
+        ids, sizes = extents.fired_ids, extents.fired_sizes
+        return Firings(self.keys, ids, sizes, values, extents.rows, groups)
+
+    def _laid_out(
+        self, batch: pa.RecordBatch, inputs: Inputs
+    ) -> tuple[Layout, LayoutColumns, Extents, Any]:
+        """The extents of a batch, the columns they are of, and the references at its end."""
+        unsorted = self._counts and self.unsorted(batch.num_rows)
+        if unsorted and self.summaries.takes_scattered(inputs):
+            ids = self.numbered(batch)
+            arrivals, extents = arrival_extents(ids, self.ledger.n, self.size)
+            return arrivals, LayoutColumns(inputs, None), extents, None
+        layout = self.layout(batch)
+        columns = LayoutColumns(inputs, layout.order)
+        return layout, columns, *self._tiles(layout, columns)
+
+    def _tiles(self, layout: Layout, columns: LayoutColumns) -> tuple[Extents, Any]:
+        if (closings := self._closed(layout)) is not None:
+            self.fired_at = closings.times
+            return closings.extents, closings.opened
+        carried = self.ledger.n[layout.touched]
+        if self.size:
+            return extents_by_count(layout, carried, self.size), None
+        if self.delta is None:
+            return open_extents(layout, carried), None
+        (column,) = columns.read(self.delta.policy.attribute)
+        values = self.delta.read(column)
+        self.delta.ordered(values, layout.starts)
+        starts, ends = layout.starts[:-1], layout.starts[1:]
+        reference, known = self.ledger.ref[layout.touched], self.ledger.known[layout.touched]
+        cuts, reference = chain(values, starts, ends, reference, known, self.delta.threshold)
+        return extents_by_cuts(layout, carried, cuts), reference
+
+    def commit(self) -> None:
+        """The batch has been taken: remember what is open."""
+        layout, extents, references = self.pending
+        ledger, touched = self.ledger, layout.touched
+        open_ids = extents.ids[extents.stays]
+        self.summaries.commit(extents)
+        ledger.n[touched] = 0
+        ledger.n[open_ids] = extents.sizes[extents.stays]
+        if self.delta is None:
+            self.left += int(extents.fired_sizes.sum())
+            ledger.alive[touched] = False
+            ledger.alive[open_ids] = True
+            if self.lapse:
+                ledger.ref[open_ids] = references
+            joined = np.zeros(len(extents.starts), bool)
+            joined[extents.joins] = True
+            fresh = extents.stays[~joined[extents.stays]]
+        else:
+            np.add.at(ledger.taken, extents.fired_ids, extents.fired_sizes)
+            ledger.ref[touched], ledger.known[touched] = references, True
+            heads = np.searchsorted(extents.starts, layout.starts[:-1])
+            fresh = heads[~ledger.alive[touched]]
+            ledger.alive[touched] = True
+        ledger.born[extents.ids[fresh]] = self.seen_rows + layout.rows(extents.starts[fresh])
+        self.used(layout)
+        self.pending = None
+
+    def gone(self) -> int:
+        """Those of partitions that have left, and what the others have been flushed of."""
+        return self.left + int(self.ledger.taken[self.ledger.alive].sum())
+
+    def flush_all(self) -> Firings:
+        """Flush every partition, in order of storage: a punctuation, or a tick."""
+        ids = self.stored()
+        sizes = self.ledger.n[ids]
+        values, groups = self.summaries.carried(ids, sizes)
+        self.pending = ids
+        return Firings(self.keys, ids, sizes, values, np.zeros(len(ids), np.intp), groups)
+
+    def commit_flush(self) -> None:
+        """All partitions have been flushed."""
+        ids, ledger = self.pending, self.ledger
+        self.left += int(ledger.n[ids].sum())
+        ledger.n[ids], ledger.alive[ids] = 0, False
+        self.summaries.drop(ids)
+        self.pending = None
+
+    def fire_all(self) -> Firings:
+        """Every partition is flushed."""
+        return self.flush_all()
+
+    def commit_all(self) -> None:
+        """Every partition has been flushed."""
+        self.commit_flush()
+
+    # -- hand-over --------------------------------------------------------------------------------
+
+    def load(self, parts: list[dict[str, Any]]) -> None:
+        """Take over what the event engine holds."""
+        ids, ledger = self.adopted(parts), self.ledger
+        self.numbers = ids
+        sizes = np.array([part["n"] for part in parts], np.intp)
+        ledger.n[ids] = sizes
+        held = sizes > 0
+        saved = [part["summary"] for part in parts if part["n"]]
+        self.summaries.grow(ledger.size)
+        self.summaries.load(ids[held], sizes[held], saved)
+        if self.delta is not None:
+            known = np.array([bool(part["ref"]) for part in parts], bool)
+            values = [part["ref"][0] for part in parts if part["ref"]]
+            ledger.ref[ids[known]] = self.delta.load(values) if values else NONE
+            ledger.known[ids] = known
+        elif self.lapse:
+            ledger.ref[ids] = [part["ref"][0] for part in parts]
+
+    def parts(self, ids: Places) -> list[dict[str, Any]]:
+        """What the event engine needs to go on with these partitions."""
+        sizes = self.ledger.n[ids]
+        parts = self.common(ids)
+        saved = self.summaries.save(ids, sizes)
+        for part, n, summary in zip(parts, sizes.tolist(), saved, strict=True):
+            part["n"], part["summary"] = n, summary
+        if self.delta is not None:
+            for part, ref in zip(parts, self.delta.python(self.ledger.ref[ids]), strict=True):
+                part["ref"] = [ref]
+        elif self.lapse:
+            for part, first in zip(parts, self.ledger.ref[ids].tolist(), strict=True):
+                part["ref"] = [first]
+        return parts
+
+    def dump_content(self, ids: Places) -> dict[str, Any]:
+        """What the functions carry."""
+        return {**super().dump_content(ids), "summaries": self.summaries.dump(ids)}
+
+    def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
+        """Take over what the functions carry."""
+        super().load_content(ids, state)
+        self.summaries.grow(self.ledger.size)
+        self.summaries.load_dump(ids, state["summaries"])
+
+
+# Tumbling windows over batches whose handlers look at the rows: every flush is an extent.
+
+
+class TumblingRowsEngine(TumblingEngine, RowsEngine):
+    """A tumbling window that keeps its tuples."""
+
+    way = "extents of kept rows"
+    form = "kept"
+
+    def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
+        super().__init__(window, schema)
+        self.keep(list(schema.names))
+
+    def insert(self, batch: pa.RecordBatch) -> Firings:
+        """All flushes of a batch; `commit` makes it so."""
+        layout = self.layout(batch)
+        extents, references = self._tiles(layout, LayoutColumns(Inputs(batch), layout.order))
+        rows = self.rows(batch, layout)
+        lo, hi = self._extents(layout.starts, layout.touched, extents, rows)
+        self.pending = (layout, extents, references)
+        self._rows, self._lo, self._hi = rows, lo, hi
+        number = np.searchsorted(layout.touched, extents.bare)
+        lo = np.append(lo, rows.base[number])[extents.fires]
+        hi = np.append(hi, rows.fresh[number])[extents.fires]
+        ids = extents.fired_ids
+        return Firings(self.keys, ids, hi - lo, [], extents.rows, lo=lo, hi=hi, content=rows)
+
+    def _extents(
+        self, starts: Places, touched: Places, extents: Extents, rows: RowColumns
+    ) -> tuple[Places, Places]:
+        """The extents in the layout that has the kept rows, too."""
+        number = np.searchsorted(touched, extents.ids)
+        shift = (rows.fresh - starts[:-1])[number]
+        lo = extents.starts + shift
+        lo[extents.joins] = rows.base[number[extents.joins]]
+        return lo, extents.ends + shift
+
+    def commit(self) -> None:
+        """The batch has been taken: keep the rows of open subwindows."""
+        layout, extents, *_ = self.pending
+        touched = layout.touched
+        lo, hi = self._lo[extents.stays], self._hi[extents.stays]
+        kept = np.zeros(len(touched), np.intp)
+        kept[np.searchsorted(touched, extents.ids[extents.stays])] = hi - lo
+        self.hold(touched, self._rows, ranges(lo, hi - lo), kept)
+        super().commit()
+
+    def flush_all(self) -> Firings:
+        """Flush every partition, in order of storage."""
+        ids = self.stored()
+        columns, lengths = self.store.take(ids)
+        rows = RowColumns(self.names, columns, None)
+        hi = np.cumsum(lengths)
+        self.pending = ids
+        causes = np.zeros(len(ids), np.intp)
+        return Firings(self.keys, ids, lengths, [], causes, lo=hi - lengths, hi=hi, content=rows)
+
+    def commit_flush(self) -> None:
+        """All partitions have been flushed."""
+        self.store.put(self.pending, self.store.none(), np.zeros(len(self.pending), np.intp))
+        super().commit_flush()
+
+    # -- hand-over --------------------------------------------------------------------------------
+
+    def load(self, parts: list[dict[str, Any]]) -> None:
+        """Take over tuples and references."""
+        sized = [{**part, "n": len(part["data"])} for part in parts]
+        super().load(sized)
+        self.load_rows(self.numbers, parts)
+
+    def parts(self, ids: Places) -> list[dict[str, Any]]:
+        """Tuples and references."""
+        parts = super().parts(ids)
+        self.save_rows(ids, parts)
+        for part in parts:
+            part["n"], part["summary"] = 0, None
+        return parts

@@ -1,0 +1,258 @@
+"""What kernels have in common: planes of state, one value of each plane for every run of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.encoding import need, packed, unpacked, values_at
+from windowlib.columnar.arrays.physical import LIMIT, farthest
+from windowlib.columnar.arrays.value_pool import ValuePool
+from windowlib.columnar.extents.layout import Scattered
+from windowlib.columnar.primitives import Array, Places, sums
+from windowlib.summaries.folds import Fold
+from windowlib.window.consumer import Decline
+
+Plane = Array | None
+"""One number for each run of rows; None: zero for all, which costs nothing."""
+Planes = tuple[Any, ...]
+Values = tuple[Column, ...]
+Result = Any
+"""What comes out for some firings: an Arrow array, or a list where Arrow has no exact type."""
+
+
+class Kernel:
+    """One aggregate function: state as planes, one place of each for a run of rows.
+
+    `partial` makes the planes of runs, `merge` those of two runs in a row, `combine` those of
+    several that stand side by side, and `finish` the results. `save` and `load` exchange them with
+    the folds of the event engine, in the form of their snapshots.
+    """
+
+    dtypes: tuple[Any, ...] = ()
+    mostly_zero: tuple[int, ...] = ()  # planes that may be None
+    pool: ValuePool | None = None  # what holds the values, if the first plane numbers them
+    overlaps = True  # whether it looks at fewer rows than the extents have, if they overlap
+
+    def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
+        self.fold, self.types = fold, tuple(types)
+
+    @classmethod
+    def for_types(cls, fold: Fold, types: Sequence[pa.DataType]) -> Kernel:
+        """The kernel for columns of these types; `Decline` if there is none."""
+        return cls(fold, types)
+
+    def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
+        """The state of each run of places."""
+        raise NotImplementedError
+
+    def takes_scattered(self, values: Values) -> bool:
+        """Whether `scattered` can do for these values what `partial` does."""
+        return False
+
+    def scattered(self, values: Values, runs: Scattered, before: Planes) -> Planes:
+        """The state of each run of rows that are not side by side, after what it goes on with."""
+        raise NotImplementedError
+
+    def merge(self, a: Planes, b: Planes) -> Planes:
+        """The state of two runs together, the earlier first."""
+        raise NotImplementedError
+
+    def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
+        """The state of the runs in each extent together; no extent is empty."""
+        raise NotImplementedError
+
+    def singles(self, values: Values) -> Planes:
+        """The state of each row by itself."""
+        places = np.arange(len(values[0]) if values else 0)
+        return self.partial(values, places, places + 1)
+
+    def slide(self, planes: Planes, size: int, length: int) -> Planes:
+        """The state of each `length` runs in a row, of `size` runs."""
+        lo = np.arange(size - length + 1)
+        return self.combine(planes, lo, lo + length)
+
+    def finish(self, planes: Planes, n: Array) -> Result:
+        """The results, of `n` tuples each."""
+        raise NotImplementedError
+
+    def save(self, planes: Planes, n: Array) -> list[Any]:
+        """What the fold's own `save` would give, for each."""
+        raise NotImplementedError
+
+    def load(self, saved: Sequence[Any], n: Array) -> Planes:
+        """What `save` got; `Decline` if these columns could not have given it."""
+        raise NotImplementedError
+
+
+def masked(data: Array, valid: Array | None = None) -> pa.Array:
+    """An Arrow array, null where `valid` is false."""
+    if valid is None or valid.all():
+        return pa.array(data)
+    return pa.array(data, mask=~valid)
+
+
+def column(kind: pa.DataType, data: Array, valid: Array | None = None) -> pa.Array:
+    """An Arrow array of a type, from physical values."""
+    if valid is not None and valid.all():
+        valid = None
+    return Column(kind, data, valid).arrow()
+
+
+def nulls(valid: Array | None, lo: Array, hi: Array) -> Plane:
+    """How many values of each run are null."""
+    missing = nullity(valid)
+    return None if missing is None else sums(missing, lo, hi)
+
+
+def nullity(valid: Array | None) -> Array | None:
+    """1 for each null; None: there is none."""
+    return None if valid is None or valid.all() else (~valid).astype(np.int64)
+
+
+def totals(plane: Plane, lo: Array, hi: Array) -> Plane:
+    """The sum of a plane over each extent."""
+    return None if plane is None else sums(plane, lo, hi)
+
+
+def added(a: Plane, b: Plane) -> Plane:
+    """Two planes together."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
+
+
+def dense_plane(plane: Plane, like: Array, dtype: Any = np.int64) -> Array:
+    """A plane as an array, which it may already be."""
+    return np.zeros(len(like), dtype) if plane is None else plane
+
+
+def some(nulls: Plane, n: Array) -> Array | None:
+    """Which runs of `n` rows have a value; None: all."""
+    if nulls is None and none_empty(n):
+        return None
+    known: Array = n > dense_plane(nulls, n)
+    return known
+
+
+def none_empty(n: Array) -> bool:
+    """Whether all sizes are above 0; one that is repeated without a copy is looked at once."""
+    return bool(n[:1].all() if n.strides == (0,) else n.all())
+
+
+def planes_at(planes: Planes, places: Any) -> Planes:
+    """Some places of all planes."""
+    return tuple([None if plane is None else plane[places] for plane in planes])
+
+
+def concat_planes(a: Planes, b: Planes, *lengths: int) -> Planes:
+    """The places of some runs, and behind them those of others; `lengths` says how many each."""
+    found: list[Plane] = []
+    for x, y in zip(a, b, strict=True):
+        if x is None and y is None:
+            found.append(None)
+            continue
+        kind = (y if x is None else x).dtype
+        both = [np.zeros(n, kind) if p is None else p for p, n in zip((x, y), lengths, strict=True)]
+        found.append(np.concatenate(both))
+    return tuple(found)
+
+
+def planes_with(planes: Planes, places: Array, new: Planes, size: int) -> Planes:
+    """The planes with other numbers at some places."""
+    found: list[Plane] = []
+    for plane, other in zip(planes, new, strict=True):
+        if plane is None and other is not None:
+            plane = np.zeros(size, other.dtype)
+        if plane is not None:
+            plane[places] = 0 if other is None else other
+        found.append(plane)
+    return tuple(found)
+
+
+def bounded(data: Plane, times: int) -> None:
+    """Refuse whole numbers whose sum might leave 64 bits."""
+    if data is not None and farthest(data) * max(times, 1) >= LIMIT:
+        raise Decline("a sum of whole numbers might need more than 64 bits")
+
+
+def physical(name: str, kind: pa.DataType) -> None:
+    """Refuse types that have no physical values."""
+    if not (is_number(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind)):
+        raise Decline(f"{name} of {kind} needs Python values")
+
+
+def data_of(values: Column) -> Array:
+    """The physical values of a column; decimals may have none, if they are too large."""
+    if not values.physical:
+        raise Decline(f"values of {values.type} beyond 64 bits")
+    data: Array = values.data
+    return data
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether it is a number: whole, float or decimal. Null counts, having no values."""
+    types = pa.types
+    whole_or_float = types.is_integer(kind) or types.is_floating(kind)
+    return bool(whole_or_float or types.is_decimal128(kind) or types.is_null(kind))
+
+
+def plain_places(fold: Fold, saved: Sequence[Any]) -> list[list[Any]]:
+    """The places of plain values in saved states; lists are for the event engine."""
+    plain = [fold.from_saved(each) for each in saved]
+    if any(each is None for each in plain):
+        raise Decline(f"{fold.name} of lists so far")
+    return [each for each in plain if each is not None]
+
+
+class PartialStore:
+    """The planes of one kernel, one place for each partition, or one row of places."""
+
+    def __init__(self, kernel: Kernel, width: int = 0) -> None:
+        shape = (0, width) if width else (0,)
+        self.planes = [np.zeros(shape, dtype) for dtype in kernel.dtypes]
+        # Planes that hold nothing but zeros so far, of those that need not be there.
+        self._zero = [i in kernel.mostly_zero for i in range(len(kernel.dtypes))]
+
+    def grow(self, size: int) -> None:
+        """Make room for so many partitions."""
+        for i, old in enumerate(self.planes):
+            if len(old) < size:
+                new = np.zeros((max(size, 2 * len(old), 64), *old.shape[1:]), old.dtype)
+                new[: len(old)] = old
+                self.planes[i] = new
+
+    def take(self, places: Places) -> Planes:
+        """The planes at some places, which number partitions, or all places of all rows."""
+        return tuple(
+            None if zero else plane.reshape(-1)[places]
+            for plane, zero in zip(self.planes, self._zero, strict=True)
+        )
+
+    def put(self, places: Places, planes: Planes) -> None:
+        """Replace the planes at some places."""
+        for i, new in enumerate(planes):
+            if new is not None:
+                self._zero[i] = False
+                self.planes[i].reshape(-1)[places] = new
+            elif not self._zero[i]:
+                self.planes[i].reshape(-1)[places] = 0
+
+    def dump(self, ids: Places) -> list[Array | None]:
+        """The planes of some partitions; None: nothing but zeros."""
+        pairs = zip(self.planes, self._zero, strict=True)
+        return [None if zero else packed(values_at(plane, ids)) for plane, zero in pairs]
+
+    def load_dump(self, ids: Places, planes: Sequence[Array | None]) -> None:
+        """Take over what `dump` gave, for other numbers of the partitions."""
+        need(len(planes) == len(self.planes), f"{len(planes)} planes")
+        for i, (mine, given) in enumerate(zip(self.planes, planes, strict=True)):
+            if given is None:
+                need(self._zero[i], "a plane is missing")
+                continue
+            mine[ids] = unpacked(given, mine.dtype, len(ids), *mine.shape[1:])
+            self._zero[i] = False

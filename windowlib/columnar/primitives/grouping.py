@@ -1,0 +1,109 @@
+"""The rows of a batch, sorted by partition and each partition in arrival order, with numpy."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Array: TypeAlias = npt.NDArray[Any]
+Places: TypeAlias = npt.NDArray[np.intp]
+"""Indices: places of a layout, rows of a batch, or numbers of partitions."""
+NONE: Places = np.empty(0, np.intp)
+
+# Arrow counts instead of comparing from 1,024 rows on, while ids span at most 4,096 numbers:
+# 2 ns per row, against 4 to 12 of numpy's radix sort. Outside of that it compares, 60 to 100 ns.
+ARROW_ROWS = 1024
+ARROW_SPAN = 4096
+
+# numpy sorts 16 bit numbers by radix: 4 to 12 ns per row on every machine. Packing id and row
+# number into one integer for `np.sort` takes 4 to 8 ns where its vector code suits the processor,
+# and 20 to 50 where it does not (Zen 4), so it is not used.
+RADIX_BITS = 16
+
+# With so many rows for each possible id, segments are found by halving; with fewer, neighbours are
+# compared.
+HALVED_ROWS_PER_ID = 32
+
+# Copying values brings them into the cache in turn, before they are wanted in another order: 2.0 ns
+# for a value instead of 3.9. Larger arrays do not stay there.
+GATHERED = 1 << 21
+
+# Rows looked at before all of them are, to see whether a batch comes sorted.
+GLANCE = 64
+
+
+def ranges(starts: Array, lengths: Array) -> Places:
+    """The places `start`, `start + 1`, … of each range, one range after the other.
+
+    >>> ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
+    [5, 6, 9, 10, 11]
+    """
+    if len(lengths) and lengths[0] > 0 and lengths.min() == lengths.max():  # a block
+        block: Places = np.add.outer(starts, np.arange(lengths[0])).ravel()
+        return block
+    ends = np.cumsum(lengths)
+    if not len(ends):
+        return np.empty(0, np.int64)
+    places = np.arange(ends[-1], dtype=np.int64)
+    places += np.repeat(starts - (ends - lengths), lengths)
+    return places
+
+
+def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
+    """See `primitives.group`."""
+    rows = len(ids)
+    if not rows:
+        empty = np.empty(0, np.int64)
+        return empty, empty, np.zeros(1, np.int64)
+    low = 0 if partitions == 1 else int(ids.min())
+    span = 1 if partitions == 1 else int(ids.max()) - low + 1
+    if span == 1:
+        return np.arange(rows), np.array([low]), np.array([0, rows])
+    shifted = ids - low if low else ids
+    order = np.arange(rows) if _ascending(shifted) else stable_order(shifted, span)
+    touched, starts = _segments(shifted, order, span)
+    return order, touched + low, starts
+
+
+def gather(values: Array, order: Places) -> Array:
+    """See `primitives.gather`."""
+    if values.nbytes <= GATHERED:
+        values = values.copy()
+    return values.take(order)
+
+
+def _ascending(ids: Array) -> bool:
+    """Whether the rows come in layout order, as they do when a host has sorted them."""
+    return all(bool((part[1:] >= part[:-1]).all()) for part in (ids[:GLANCE], ids))
+
+
+def stable_order(ids: Array, span: int) -> Places:
+    """A stable order of ids in `range(span)`."""
+    if span <= ARROW_SPAN and len(ids) >= ARROW_ROWS:
+        order: Places = pc.array_sort_indices(pa.array(ids)).to_numpy().view(np.int64)
+        return order
+    order = np.argsort(ids.astype(np.uint16), kind="stable")  # by the low bits
+    while span > 1 << RADIX_BITS:
+        ids = ids >> RADIX_BITS
+        span = ((span - 1) >> RADIX_BITS) + 1
+        digits = ids.astype(np.uint16)
+        order = order.take(np.argsort(digits.take(order), kind="stable"))
+    return order
+
+
+def _segments(ids: Array, order: Places, span: int) -> tuple[Places, Places]:
+    """The ids that occur, and where the layout's segments start and end."""
+    if HALVED_ROWS_PER_ID * span <= len(ids):
+        bounds = np.searchsorted(ids, np.arange(span + 1, dtype=ids.dtype), sorter=order)
+        touched = np.flatnonzero(bounds[1:] > bounds[:-1])
+        return touched, np.append(bounds[touched], len(ids))
+    placed = ids.take(order)
+    inner = np.flatnonzero(placed[1:] != placed[:-1])
+    starts = np.empty(len(inner) + 2, np.int64)
+    starts[0], starts[-1] = 0, len(ids)
+    np.add(inner, 1, out=starts[1:-1])
+    return placed.take(starts[:-1]).astype(np.int64), starts

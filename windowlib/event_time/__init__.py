@@ -1,0 +1,1 @@
+"""Event time: timestamps as numbers, how long to wait for rows, and watermarks."""

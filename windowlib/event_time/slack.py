@@ -1,0 +1,547 @@
+"""How long to wait for late rows: fixed, or as late as any has been. Specifications and state.
+
+A strategy is a frozen value; `start()` gives its state, a few numbers. The state watches the
+timestamps of a stream and says up to where the stream is complete: the punctuation P, a promise
+that rows before P are no longer waited for. P never goes back, and moves only when a timestamp
+comes that is greater than all before it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Literal, get_args
+
+from windowlib.durations import Amount, Number, amount_of, amount_text, length
+from windowlib.errors import PolicyError, suggestion
+
+Delay = Literal["new", "arrival"]
+
+
+class State:
+    """What a strategy knows of one stream.
+
+    Timestamps are numbers; those of datetimes are microseconds.
+    """
+
+    def __init__(self) -> None:
+        self.top: Number | None = None
+        """The greatest timestamp so far."""
+        self.punctuation: Number | None = None
+        """Up to where the stream is complete; None before the first timestamp."""
+
+    def observe(self, ts: Number) -> Number:
+        """Take a timestamp; the punctuation after it."""
+        before = self.top
+        self._note(ts)
+        if before is None or ts > before:
+            self.top = ts
+            reached = ts - self._slack(ts, before)
+            if self.punctuation is None or reached > self.punctuation:
+                self.punctuation = reached
+        assert self.punctuation is not None
+        return self.punctuation
+
+    def observe_many(self, ts: Any) -> Any:
+        """Take an array of timestamps; the punctuation after each, as `observe` would give it."""
+        import numpy as np
+
+        ts = np.asarray(ts)
+        if not len(ts):
+            return ts
+        if not self.fits(ts):
+            return np.array([self.observe(each) for each in ts.tolist()])
+        return self._many(ts)
+
+    def release(self) -> None:
+        """Wait no longer for anything before the greatest timestamp."""
+        if self.top is not None:
+            self.punctuation = self.top
+
+    def fits(self, ts: Any) -> bool:
+        """Whether arithmetic with this array is the same as with its numbers."""
+        kind = {"i": int, "f": float}.get(ts.dtype.kind)
+        known = (self.top, self.punctuation)
+        return kind is not None and all(x is None or type(x) is kind for x in known)
+
+    def _note(self, ts: Number) -> None:
+        """A timestamp comes; before it can become the greatest."""
+
+    def _slack(self, ts: Number, before: Number | None) -> Number:
+        """How far P stays behind `ts`, which is greater than `before`, the greatest until now."""
+        raise NotImplementedError
+
+    def _many(self, ts: Any) -> Any:
+        raise NotImplementedError
+
+    def _reached(self, rising: Rising, at_records: Any) -> Any:
+        """Move on to the end of an array, given P - or less - at its records."""
+        import numpy as np
+
+        if not len(rising.at):
+            return np.full(len(rising.record), self.punctuation)
+        if self.punctuation is not None:
+            at_records = np.maximum(at_records, self.punctuation)
+        marks = np.maximum.accumulate(at_records)
+        which = np.cumsum(rising.record) - 1
+        found = marks[np.maximum(which, 0)]
+        if which[0] < 0:
+            found[which < 0] = self.punctuation
+        self.top, self.punctuation = rising.tops[-1].item(), marks[-1].item()
+        return found
+
+    def snapshot(self) -> list[Any]:
+        """All of it, as plain data."""
+        return [self.top, self.punctuation]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Take back what `snapshot` gave."""
+        self.top, self.punctuation = state
+
+
+class Rising:
+    """Where an array of timestamps rises above all before it."""
+
+    def __init__(self, ts: Any, top: Number | None) -> None:
+        import numpy as np
+
+        tops = np.maximum.accumulate(ts)
+        self.tops = tops if top is None else np.maximum(tops, top)
+        """The greatest timestamp, after each."""
+        self.before = np.empty_like(self.tops)
+        """The greatest timestamp, before each."""
+        self.before[1:] = self.tops[:-1]
+        self.before[0] = ts[0] if top is None else top
+        self.record = ts > self.before
+        """Whether each is the greatest until now."""
+        self.record[0] |= top is None
+        self.at = np.flatnonzero(self.record)
+
+
+class Slack:
+    """A strategy: how long to wait for late rows."""
+
+    whole = True
+    """Whether P is a whole number for whole timestamps."""
+
+    @property
+    def amounts(self) -> list[tuple[str, Amount]]:
+        """The distances on the axis of time that it was given."""
+        return []
+
+    def start(self) -> State:
+        """The state of a new stream."""
+        raise NotImplementedError
+
+    def shown(self) -> str:
+        """What it does, in words."""
+        raise NotImplementedError
+
+
+# -- a fixed slack --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSlack(Slack):
+    """P stays a fixed distance behind the greatest timestamp.
+
+    Args:
+        amount: a duration for datetimes, as "5s"; a number for numbers.
+
+    >>> state = FixedSlack(5).start()
+    >>> [state.observe(ts) for ts in (10, 12, 8, 20)]
+    [5, 7, 7, 15]
+    """
+
+    amount: Amount = field()
+
+    def __init__(self, amount: Amount | str) -> None:
+        object.__setattr__(self, "amount", amount_of(amount, f"FixedSlack({amount!r})", "0"))
+
+    def __repr__(self) -> str:
+        return f"FixedSlack({amount_text(self.amount)})"
+
+    @property
+    def amounts(self) -> list[tuple[str, Amount]]:
+        """The slack."""
+        return [("slack", self.amount)]
+
+    def start(self) -> Fixed:
+        """The state of a new stream."""
+        return Fixed(length(self.amount))
+
+    def shown(self) -> str:
+        """What it does, in words."""
+        return f"{amount_text(self.amount)} behind the greatest timestamp"
+
+
+class Fixed(State):
+    """The state of a `FixedSlack`."""
+
+    def __init__(self, amount: Number) -> None:
+        super().__init__()
+        self._amount = amount
+
+    def _slack(self, ts: Number, before: Number | None) -> Number:
+        if isinstance(ts, Decimal) and isinstance(self._amount, float):
+            return Decimal(repr(self._amount))
+        return self._amount
+
+    def fits(self, ts: Any) -> bool:
+        """Whether arithmetic with this array is the same as with its numbers."""
+        return super().fits(ts) and (type(self._amount) is int or ts.dtype.kind == "f")
+
+    def _many(self, ts: Any) -> Any:
+        rising = Rising(ts, self.top)
+        return self._reached(rising, rising.tops[rising.at] - self._amount)
+
+
+# -- as late as any has been ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KSlack(Slack):
+    """P stays K behind the greatest timestamp, where K is the largest delay that there has been.
+
+    K never shrinks: one straggler costs a long wait for ever after. For that, hardly a row is late.
+
+    Args:
+        delay: what the delay of a row is measured against, whenever the greatest timestamp moves:
+            "new" is the one that it moves to, "arrival" the one that was there when the row came.
+            "new" waits longer, by the step, and has fewer late rows.
+
+    >>> state = KSlack().start()
+    >>> [state.observe(ts) for ts in (10, 12, 11, 15, 13, 9, 20, 14, 21, 30, 22, 31)]
+    [10, 12, 12, 12, 12, 12, 12, 12, 12, 19, 19, 20]
+    """
+
+    delay: Delay = "new"
+
+    def __post_init__(self) -> None:
+        known = get_args(Delay)
+        if self.delay not in known:
+            near = suggestion(self.delay, known)
+            raise PolicyError(f'KSlack(delay={self.delay!r}): use "new" or "arrival".{near}')
+
+    def start(self) -> Largest:
+        """The state of a new stream."""
+        return Largest(self.delay)
+
+    def shown(self) -> str:
+        """What it does, in words."""
+        return f"the largest delay that there has been ({self.delay})"
+
+
+class Largest(State):
+    """The state of a `KSlack`."""
+
+    def __init__(self, delay: Delay) -> None:
+        super().__init__()
+        self._new = delay == "new"
+        self.k: Number = 0
+        """The largest delay."""
+        self._low: Number | None = None  # the smallest since the greatest one moved
+
+    def _note(self, ts: Number) -> None:
+        if self._low is None or ts < self._low:
+            self._low = ts
+
+    def _slack(self, ts: Number, before: Number | None) -> Number:
+        low, self._low = self._low, None
+        against = ts if self._new or before is None else before
+        if low is not None and against - low > self.k:
+            self.k = against - low
+        return self.k
+
+    def fits(self, ts: Any) -> bool:
+        """Whether arithmetic with this array is the same as with its numbers."""
+        return super().fits(ts) and not (ts.dtype.kind == "i" and type(self.k) is float)
+
+    def _many(self, ts: Any) -> Any:
+        rising = Rising(ts, self.top)
+        return self._reached(rising, rising.tops[rising.at] - self._largest(ts, rising))
+
+    def _largest(self, ts: Any, rising: Rising) -> Any:
+        """K at each record of an array; and K and the smallest at its end."""
+        import numpy as np
+
+        at = rising.at
+        rest = ts if not len(at) else ts[at[-1] + 1 :]
+        low = self._low
+        self._low = rest.min().item() if len(rest) else None
+        if not len(at):
+            if low is not None and self._low is not None:
+                self._low = min(low, self._low)
+            return at
+        starts = np.concatenate(([0], at[:-1] + 1))
+        lows = np.minimum.reduceat(ts[: at[-1] + 1], starts)
+        if low is not None:
+            lows[0] = min(low, lows[0])
+        against = rising.tops if self._new else rising.before
+        found = np.maximum.accumulate(np.maximum(against[at] - lows, self.k))
+        self.k = found[-1].item()
+        return found
+
+    def snapshot(self) -> list[Any]:
+        """All of it, as plain data."""
+        return [*super().snapshot(), self.k, self._low]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Take back what `snapshot` gave."""
+        *base, self.k, self._low = state
+        super().restore(base)
+
+
+# -------------------------------------------------------------------------------------------------
+# Slack that adapts: to a share of rows that may be late.
+
+
+def _check_share(owner: str, drop: object) -> None:
+    if isinstance(drop, bool) or not isinstance(drop, int | float) or not 0 <= drop < 1:
+        msg = f"{owner}(drop={drop!r}): not a share of rows. Use 0 to less than 1, as drop=0.01."
+        raise PolicyError(msg)
+
+
+def _check_rows(owner: str, argument: str, rows: object) -> None:
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        msg = f"{owner}({argument}={rows!r}): not a number of rows. Use 1 or more, as 500."
+        raise PolicyError(msg)
+
+
+# -- quantile -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileSlack(Slack):
+    """P stays behind the greatest timestamp as far as most of the recent rows were late.
+
+    The lateness of a row is how far it is behind the greatest timestamp when it comes, 0 for those
+    that are in order. The slack is the (1 - drop)-quantile of the lateness of the recent rows. It
+    is taken anew after every `recent // 50` rows, and at first after 1, 2, 4, 8, ... rows; so the
+    result does not depend on how rows come in batches. A straggler is forgotten.
+
+    Args:
+        drop: the share of rows that may be late.
+        recent: of how many rows the lateness is kept.
+
+    >>> state = QuantileSlack(drop=0.1, recent=4).start()
+    >>> [state.observe(ts) for ts in (10, 20, 17, 30, 40, 50, 60)]
+    [10, 20, 20, 27, 37, 47, 60]
+    """
+
+    drop: float = 0.01
+    recent: int = 5000
+
+    def __post_init__(self) -> None:
+        _check_share("QuantileSlack", self.drop)
+        _check_rows("QuantileSlack", "recent", self.recent)
+
+    def start(self) -> Quantile:
+        """The state of a new stream."""
+        return Quantile(self.drop, self.recent)
+
+    def shown(self) -> str:
+        """What it does, in words."""
+        return f"so that {self.drop:.3g} of the last {self.recent} rows would be late"
+
+
+class Quantile(State):
+    """The state of a `QuantileSlack`."""
+
+    def __init__(self, drop: float, recent: int) -> None:
+        super().__init__()
+        self._drop, self._every = drop, max(1, recent // 50)
+        self._lateness: deque[Number] = deque(maxlen=recent)
+        self._seen = 0
+        self._k: Number = 0
+
+    def _due(self, seen: int) -> bool:
+        early = seen < self._every and not seen & (seen - 1)
+        return early or seen % self._every == 0
+
+    def _spared(self, size: int) -> int:
+        """How many of the latest rows may be dropped."""
+        return math.floor(self._drop * size)
+
+    def _note(self, ts: Number) -> None:
+        lateness = 0 if self.top is None or ts > self.top else self.top - ts
+        self._lateness.append(lateness)
+        self._seen += 1
+        if self._due(self._seen):
+            spared = self._spared(len(self._lateness))
+            # The few largest are found faster than all are sorted.
+            few = spared < len(self._lateness) // 8
+            ranked = (
+                heapq.nlargest(spared + 1, self._lateness)
+                if few
+                else sorted(self._lateness, reverse=True)
+            )
+            self._k = ranked[spared]
+
+    def _slack(self, ts: Number, before: Number | None) -> Number:
+        return self._k
+
+    def fits(self, ts: Any) -> bool:
+        """Whether arithmetic with this array is the same as with its numbers."""
+        if ts.dtype.kind == "i" and any(type(each) is float for each in self._lateness):
+            return False  # the numbers have changed their type on the way
+        return super().fits(ts)
+
+    def _many(self, ts: Any) -> Any:
+        import numpy as np
+
+        rising = Rising(ts, self.top)
+        old = np.fromiter(self._lateness, ts.dtype, len(self._lateness))
+        every = np.concatenate((old, np.maximum(rising.before - ts, 0)))
+        steps, ks = [0], [self._k]
+        most = self._lateness.maxlen or 0
+        for number in self._dues(len(ts)):
+            end = len(old) + number
+            window = every[max(0, end - most) : end]
+            place = len(window) - 1 - self._spared(len(window))
+            steps.append(number - 1)  # it holds for the row itself
+            ks.append(np.partition(window, place)[place].item())
+        self._k = ks[-1]
+        self._seen += len(ts)
+        self._lateness.extend(every[len(old) :].tolist())
+        which = np.searchsorted(np.array(steps[1:]), rising.at, side="right")
+        slack = np.array(ks, ts.dtype)[which]
+        return self._reached(rising, rising.tops[rising.at] - slack)
+
+    def _dues(self, size: int) -> list[int]:
+        """After which rows of a batch the quantile is due, counted from 1."""
+        end = self._seen + size
+        found = {1 << bit for bit in range(self._every.bit_length()) if 1 << bit < self._every}
+        found |= set(range(self._every * (self._seen // self._every + 1), end + 1, self._every))
+        return sorted(seen - self._seen for seen in found if self._seen < seen <= end)
+
+    def snapshot(self) -> list[Any]:
+        """All of it, as plain data."""
+        return [*super().snapshot(), list(self._lateness), self._seen, self._k]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Take back what `snapshot` gave."""
+        *base, lateness, self._seen, self._k = state
+        self._lateness = deque(lateness, maxlen=self._lateness.maxlen)
+        super().restore(base)
+
+
+# -- controlled -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PidSlack(Slack):
+    """P stays a part of K behind the greatest timestamp, with K as of `KSlack("new")`.
+
+    A controller moves the part, from 0 to all of K, so that the share of late rows meets a target.
+    It looks at the share among the last rows, `every` so many. It adds up changes and keeps the
+    part within bounds, so that nothing winds up while a bound holds it. K never shrinks, so after
+    a straggler small steps of the part are long steps of P; `QuantileSlack` settles sooner.
+
+    Args:
+        drop: the share of rows that may be late.
+        every: after how many rows the controller acts.
+        gains: of the change of the error, of the error, and of the change of its change.
+
+    >>> PidSlack(drop=0.02)
+    PidSlack(drop=0.02, every=100, gains=(0.2, 0.2, 0.05))
+    """
+
+    drop: float = 0.01
+    every: int = 100
+    gains: tuple[float, float, float] = (0.2, 0.2, 0.05)
+
+    def __post_init__(self) -> None:
+        _check_share("PidSlack", self.drop)
+        _check_rows("PidSlack", "every", self.every)
+        gains = self.gains
+        right = isinstance(gains, tuple) and len(gains) == 3
+        if not right or not all(isinstance(g, int | float) and 0 <= g < math.inf for g in gains):
+            msg = (
+                f"PidSlack(gains={gains!r}): not three gains. Use numbers from 0 on, as "
+                f"gains=(0.2, 0.2, 0.05)."
+            )
+            raise PolicyError(msg)
+
+    def start(self) -> Controlled:
+        """The state of a new stream."""
+        return Controlled(self)
+
+    def shown(self) -> str:
+        """What it does, in words."""
+        return f"a part of the largest delay, controlled so that {self.drop:.3g} of rows are late"
+
+
+class Controlled(Largest):
+    """The state of a `PidSlack`."""
+
+    def __init__(self, spec: PidSlack) -> None:
+        super().__init__("new")
+        self._spec = spec
+        self.part = 1.0
+        """How much of K is waited for."""
+        self._seen = self._late = 0  # since the controller acted
+        self._errors = (0.0, 0.0)  # the last one, and the one before
+
+    def observe(self, ts: Number) -> Number:
+        """Take a timestamp; the punctuation after it."""
+        self._late += self.punctuation is not None and ts < self.punctuation
+        found = super().observe(ts)
+        self._seen += 1
+        if self._seen == self._spec.every:
+            self._act()
+        return found
+
+    def _act(self) -> None:
+        last, before = self._errors
+        error = self._late / self._seen - self._spec.drop
+        change, rate, bend = self._spec.gains
+        step = change * (error - last) + rate * error + bend * (error - 2 * last + before)
+        self.part = min(1.0, max(0.0, self.part + step))
+        self._errors = error, last
+        self._seen = self._late = 0
+
+    def _slack(self, ts: Number, before: Number | None) -> Number:
+        k = super()._slack(ts, before)
+        if type(k) is int:
+            return math.ceil(self.part * k)
+        return Decimal(self.part) * k if isinstance(k, Decimal) else self.part * k
+
+    def _many(self, ts: Any) -> Any:
+        """Piece by piece, because the part changes in between."""
+        import numpy as np
+
+        pieces = []
+        start = 0
+        while start < len(ts):
+            piece = ts[start : start + self._spec.every - self._seen]
+            pieces.append(self._piece(piece))
+            self._seen += len(piece)
+            self._late += int((piece < pieces[-1]).sum())
+            if self._seen == self._spec.every:
+                self._act()
+            start += len(piece)
+        return np.concatenate(pieces)
+
+    def _piece(self, ts: Any) -> Any:
+        import numpy as np
+
+        rising = Rising(ts, self.top)
+        slack = self.part * self._largest(ts, rising)
+        if ts.dtype.kind == "i":
+            slack = np.ceil(slack).astype(np.int64)
+        return self._reached(rising, rising.tops[rising.at] - slack)
+
+    def snapshot(self) -> list[Any]:
+        """All of it, as plain data."""
+        return [*super().snapshot(), self.part, self._seen, self._late, list(self._errors)]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Take back what `snapshot` gave."""
+        *base, self.part, self._seen, self._late, errors = state
+        self._errors = errors[0], errors[1]
+        super().restore(base)

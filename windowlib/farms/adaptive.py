@@ -1,0 +1,571 @@
+"""A farm that stays in the calling process until workers pay.
+
+The operator runs alone at first, and the time that it takes is measured. If a row takes long enough
+for workers to be worth a try, the state moves to a farm whose only worker is the caller: that shows
+what the farm itself costs and what its windows cost. If several workers would be faster, processes
+start in the background, and take over when they are ready. While they work, both costs are watched
+on, and if the farm costs more than its windows, the operator goes on alone.
+
+    caller  ->  trial  ->  starting  ->  workers
+      ^___________|                         |
+      ^_____________________________________|
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from windowlib.durations import Instant
+from windowlib.errors import FarmError, SchemaError
+from windowlib.farms.key_farm import RunningKeyFarm
+from windowlib.farms.pool import CallerPool, ProcessPool
+from windowlib.farms.running_farm import RunningFarm, worker_count
+from windowlib.farms.transfer import movable, returnable
+from windowlib.runtime.running import Running, nowhere
+from windowlib.window.arrow import in_order, joined
+
+if TYPE_CHECKING:
+    from windowlib.farms.farm import Farm
+
+Place = Literal["caller", "trial", "starting", "workers"]
+
+ROW = 3e-6
+"""Seconds for a row below which no farm pays: that is what its emitter costs."""
+LOOK = 0.1
+"""Seconds of work after which the operator alone is looked at first."""
+TRIAL = 0.03
+"""Seconds of work that a trial takes."""
+WATCH = 0.5
+"""Seconds of work after which workers are looked at."""
+GAIN = 1.15
+"""How many times as fast workers have to be."""
+PIECE = 0.025
+"""Seconds that a piece of a batch takes, so that a long batch can be looked at on the way."""
+BUSY, IDLE = 0.9, 0.4
+"""Shares of their time that workers work, beyond which a farm with "auto" workers has others."""
+SPARE = 1.4
+"""Processors that must be free for a trial, the caller's included."""
+SAMPLE = 0.02
+"""Seconds between two looks at the processors, at least."""
+RUNNABLE = Path("/proc/loadavg")
+SKIP = 960
+"""Rows that come one by one between two samples of `LEAST` that are measured."""
+FIRST, LEAST = 2048, 64
+"""Rows of the first piece of a batch, and of any."""
+
+
+class Decision(NamedTuple):
+    """Where a farm works from some row on, and why.
+
+    Args:
+        place: "caller", the operator alone; "trial", the farm with the caller as its worker;
+            "starting", the same while processes start; "workers".
+        reason: what was measured.
+        rows: how many rows had come.
+    """
+
+    place: Place
+    reason: str
+    rows: int
+
+    def __str__(self) -> str:
+        return f"{self.place} from row {self.rows}: {self.reason}"
+
+
+class Interval:
+    """What has been done since the last look."""
+
+    __slots__ = ("rows", "seconds", "waited", "worked")
+
+    def __init__(self, worked: float = 0.0, waited: float = 0.0) -> None:
+        self.rows, self.seconds = 0, 0.0
+        self.worked, self.waited = worked, waited
+
+    def micros(self, seconds: float) -> float:
+        """Microseconds for each row."""
+        return 1e6 * seconds / max(self.rows, 1)
+
+
+def processor_count() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Processors:
+    """How many processors this process could use: those that others leave, and its own.
+
+    It goes by how many threads want to run, where the system says so, averaged over some looks.
+    """
+
+    def __init__(self) -> None:
+        self.all = processor_count()
+        self._wanted, self._last = 1.0, 0.0
+
+    @property
+    def free(self) -> float:
+        """How many, one at least."""
+        return min(float(self.all), max(1.0, self.all + 1 - self._wanted))
+
+    def look(self) -> None:
+        """Look how many threads want to run, unless that was just done."""
+        now = time.monotonic()
+        if now - self._last < SAMPLE:
+            return
+        self._last = now
+        try:
+            wanted = int(RUNNABLE.read_text().split()[3].partition("/")[0])
+        except (OSError, ValueError, IndexError):
+            return
+        self._wanted += 0.3 * (max(1, wanted) - self._wanted)
+
+    def __str__(self) -> str:
+        return f"{self.free:.1f} of {self.all} processors are free"
+
+
+class AdaptiveFarm:
+    """A running farm that decides where it works.
+
+    It has the methods of every running operator; `decisions` says where it worked and why.
+
+    >>> from windowlib import Count, Tumbling
+    >>> from windowlib.farms import WindowFarm
+    >>> from windowlib.operators import Aggregate, agg
+    >>> farm = WindowFarm(Aggregate(Tumbling(Count(2)), total=agg.sum("x")), workers=2)
+    >>> with farm.open() as running:
+    ...     running.insert_many([{"x": 1}, {"x": 2}])
+    ...     running.counters()["place"]
+    'caller'
+    """
+
+    def __init__(self, farm: Farm, start: Instant = 0) -> None:
+        self.farm = self.operator = self.definition = farm
+        self.workers = farm.workers
+        self.current: Any = farm.operator.open(start)
+        """What works now: the operator alone, or a farm of it."""
+        self.rows = 0
+        """How many rows have come."""
+        self.seconds = 0.0
+        """How long they took."""
+        self._start, self._piece = start, FIRST
+        self._single, self._singles, self._skip = 0.0, 0, 0  # of rows that come one by one
+        self._connected: dict[int, tuple[Any, ...]] = {}
+        self._ready: list[Any] = []
+        self._pool: ProcessPool | None = None
+        self._since, self._look, self._warm = Interval(), LOOK, False
+        self._processors = Processors()
+        self._started = 0.0
+        self._patience = LOOK
+        """Seconds of work until workers are tried again; more each time they did not pay."""
+        self._alone = 0.0
+        """Microseconds that a row took the operator alone, when that was last measured."""
+        self.decisions: list[Decision] = []
+        self._fixed = self._stays()
+        self._decide("caller", self._fixed or "what its windows cost is not known yet")
+        if self._fixed is not None:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Rows that come one by one go straight to the operator: to measure them costs too much."""
+        vars(self)["insert"] = self.current.insert
+
+    def _stays(self) -> str | None:
+        """Why the operator can only work alone; None if it can move."""
+        farm, operator = self.farm, self.farm.operator
+        if self.workers == 1:
+            return "one worker is no faster than the caller"
+        if not returnable(operator):
+            return f"{operator.name} keeps more than its windows, so it cannot move while it runs"
+        state = self.current.snapshot()
+        if "windows" not in state or not all("parts" in each for each in state["windows"]):
+            return f"{operator.name} is no single window, so it cannot move while it runs"
+        if farm.wanted != "key" and not movable(state):
+            return "its window keeps results and no tuples, and takes rows as fast as a farm"
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["current"], name)
+
+    def __enter__(self) -> AdaptiveFarm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.farm.name}, {self.place}>"
+
+    # -- input ------------------------------------------------------------------------------------
+
+    def connect(
+        self, port: int | str, row: Any, punct: Any = nowhere, final: Any = nowhere
+    ) -> None:
+        """Send what an output port gives to functions: of a row, at a punctuation, at the end."""
+        number = self.farm.model.output(port, self.farm.name)
+        self._connected[number] = (row, punct, final)
+        self.current.connect(number, row, punct, final)
+
+    def insert(self, row: Any, port: int = 0) -> None:
+        """Take one row; of many, only some are measured."""
+        if self._skip:
+            self._skip -= 1
+            self.current.insert(row, port)
+            return
+        start = time.perf_counter()
+        try:
+            self.current.insert(row, port)
+        finally:
+            self._single += time.perf_counter() - start
+            self._singles += 1
+            if self._singles == LEAST:
+                self._took(SKIP + LEAST, self._single * (SKIP + LEAST) / LEAST)
+                self._single, self._singles, self._skip = 0.0, 0, SKIP
+
+    def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
+        """Take rows in order."""
+        if self._fixed is not None:  # nothing to decide, so nothing to measure
+            self.rows += len(rows) if isinstance(rows, Sized) else 0
+            self.current.insert_many(rows, port)
+            return
+        if isinstance(rows, list | tuple):
+            left, source = len(rows), iter(rows)
+            while left:
+                size = left if self._spread else min(left, self._piece)
+                left -= size
+                self._timed(size, self.current.insert_many, islice(source, size), port)
+            return
+        remaining, taken = iter(rows), 1
+
+        def some() -> Iterator[Any]:
+            nonlocal taken
+            for row in islice(remaining, LEAST):
+                taken += 1
+                yield row
+
+        while taken:  # one by one, because the next row may come much later
+            taken, start = 0, time.perf_counter()
+            try:
+                self.current.insert_many(some(), port)
+            finally:
+                self._took(taken, time.perf_counter() - start)
+
+    def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
+        """Take the rows of an Arrow batch or table in order."""
+        for piece in self._pieces(batch):
+            self._timed(piece.num_rows, self.current.insert_batch, piece, port, times)
+
+    def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
+        """Take an Arrow batch, wait, and give the rows of the first output that it made."""
+        for piece in self._pieces(batch):
+            found = self._timed(piece.num_rows, self.current.process_batch, piece, port, times)
+            self._ready.append(found)
+        ready, self._ready = self._ready, []
+        some = [each for each in ready if each.num_rows]
+        return joined(some) if len(some) > 1 else (some or ready)[0]
+
+    def _pieces(self, batch: Any) -> Iterable[Any]:
+        """A batch, cut so that it can be looked at how long it takes."""
+        size = getattr(batch, "num_rows", 0)
+        if self._fixed or self._spread or size <= self._piece:
+            yield batch
+            return
+        if (order := self.farm.operator.order_by) is not None:
+            batch = in_order(batch, order)
+        at = 0
+        while at < size:
+            piece = batch.slice(at) if self._spread else batch.slice(at, self._piece)
+            at += piece.num_rows
+            yield piece
+
+    def _timed(self, rows: int, call: Callable[..., Any], *args: Any) -> Any:
+        """Do something that takes time, and look whether it should be done elsewhere."""
+        start = time.perf_counter()
+        try:
+            return call(*args)
+        finally:
+            self._took(rows, time.perf_counter() - start)
+
+    def _took(self, rows: int, seconds: float) -> None:
+        self.rows += rows
+        self.seconds += seconds
+        if self._fixed is not None:
+            return
+        if not self._warm:  # the first call loads libraries and compiles
+            self._warm = True
+            return
+        if rows >= self._piece:
+            wanted = rows * PIECE / max(seconds, 1e-6)
+            self._piece = max(LEAST, int(min(wanted, 4 * self._piece)))
+        since = self._since
+        since.rows += rows
+        since.seconds += seconds
+        if not self._spread:
+            self._processors.look()
+        if since.seconds >= self._look or self._pool is not None:
+            _LOOKS[self.place](self)
+
+    # -- what is passed on ------------------------------------------------------------------------
+
+    def advance(self, now: Instant) -> None:
+        """Move the clock."""
+        self._timed(0, self.current.advance, now)
+
+    def advance_micros(self, now: int) -> None:
+        """Move the clock, in microseconds."""
+        self._timed(0, self.current.advance_micros, now)
+
+    def drain(self) -> None:
+        """Wait until everything that was put in has come out."""
+        if _is_farm(self.current):
+            self.current.drain()
+
+    def poll(self) -> None:
+        """Send on what is ready, without waiting for more."""
+        if _is_farm(self.current):
+            self.current.poll()
+
+    def finish(self, port: int | None = None) -> None:
+        """The input of a port ends, or of all; when the last has, all comes out."""
+        try:
+            self.current.finish(port)
+        finally:
+            self._stop_pool()
+
+    def close(self) -> None:
+        """Stop the workers; what has not come out does not."""
+        self._stop_pool()
+        if _is_farm(self.current):
+            self.current.close()
+
+    # -- decisions --------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> Place:
+        """Where it works now."""
+        return self.decisions[-1].place
+
+    @property
+    def _spread(self) -> bool:
+        return self.place == "workers"
+
+    def _decide(self, place: Place, reason: str) -> None:
+        self.decisions.append(Decision(place, reason, self.rows))
+        self._since = self._interval()
+
+    def _interval(self) -> Interval:
+        farm = self.current
+        return Interval(farm.worked, farm.pool.waited) if _is_farm(farm) else Interval()
+
+    def _look_at_operator(self) -> None:
+        """Is a row so much work that a farm might pay?"""
+        since = self._since
+        if since.seconds < ROW * since.rows:
+            self._later(f"a row takes {since.micros(since.seconds):.2g} µs, less than a farm")
+            return
+        if self._processors.free < SPARE:
+            self._later(f"{self._processors}, so workers would have none")
+            return
+        self._fixed = self._move_to_farm()
+        if self._fixed is not None:
+            self._decide("caller", self._fixed)
+            return
+        alone = self._alone = since.micros(since.seconds)
+        self._decide("trial", f"a row takes {alone:.3g} µs, which may be enough for workers")
+        self._look = TRIAL
+
+    def _later(self, reason: str) -> None:
+        """Stay, and look again after four times the work."""
+        if self.decisions[-1].reason != reason:
+            self.decisions.append(Decision("caller", reason, self.rows))
+        self._settle()
+        self._look = min(4 * self._look, 60.0)
+        self._since = Interval()
+
+    def _look_at_trial(self) -> None:
+        """Are several workers faster than the operator alone?"""
+        parent, work = self._costs()
+        workers = min(self.workers, self._processors.free)
+        gain = self._alone / max(parent, work / workers, 1e-9)
+        if gain >= GAIN:
+            self._pool = ProcessPool(self.workers, self.current.setup)
+            self._decide("starting", f"{_costs_text(parent, work)}, so {gain:.2g} times as fast")
+        else:
+            self._move_to_operator(f"{_costs_text(parent, work)}, which workers do not outweigh")
+
+    def _look_at_start(self) -> None:
+        """Are the workers ready?"""
+        assert self._pool is not None
+        if not self._pool.ready:
+            return
+        pool, self._pool = self._pool, None
+        self._started = time.perf_counter()
+        self.current.use(pool, self.workers)
+        self._look = WATCH
+        self._decide("workers", f"{self.workers} processes are ready")
+
+    def _look_at_workers(self) -> None:
+        """Does the farm cost more than its windows, or a row more than it did alone?"""
+        parent, work = self._costs()
+        spread, alone = self._since.micros(self._since.seconds), self._alone
+        if work < 0.8 * parent:
+            self._move_to_operator(f"{_costs_text(parent, work)}, so the operator alone is faster")
+        elif alone and spread > alone and work < 2 * self.workers * alone:
+            # The machine has no processors left for them; heavier windows are another matter.
+            self._move_to_operator(f"a row takes workers {spread:.3g} µs, and took {alone:.3g} µs")
+        else:
+            self._follow()
+            self._since = self._interval()
+
+    def _follow(self) -> None:
+        """One worker more if all are busy, or one less if many are not; if the farm may choose."""
+        now = time.perf_counter()
+        elapsed, self._started = now - self._started, now
+        busy = (self.current.worked - self._since.worked) / max(elapsed, 1e-9) / self.workers
+        workers = self.workers + (busy > BUSY) - (busy < IDLE)
+        fits = 2 <= workers <= self._processors.all and workers != self.workers
+        if self.farm.follows_load and fits:
+            self.resize(workers)
+            self.decisions.append(
+                Decision("workers", f"{workers} workers, which were {busy:.0%} busy", self.rows)
+            )
+
+    def _costs(self) -> tuple[float, float]:
+        """Microseconds for each row: of the farm in the caller, and of the windows."""
+        since, farm = self._since, self.current
+        work = farm.worked - since.worked
+        idle = farm.pool.waited - since.waited
+        return since.micros(max(0.0, since.seconds - idle)), since.micros(work)
+
+    # -- moving -----------------------------------------------------------------------------------
+
+    def _move_to_farm(self) -> str | None:
+        """Go on as a farm whose worker is the caller; why not, if that cannot be."""
+        state, schemas = self.current.snapshot(), self.current._schemas
+        try:
+            farm: RunningFarm = self.farm.running(self._start, pool=CallerPool, workers=1)
+            farm.adopt(state, schemas[0])
+        except (SchemaError, FarmError) as error:
+            return f"a farm cannot go on from here: {error}"
+        if isinstance(farm, RunningKeyFarm) and (why := farm.fixed()) is not None:
+            farm.close()
+            return why
+        farm._schemas = list(schemas)
+        self._go_on(farm)
+        return None
+
+    def _move_to_operator(self, reason: str) -> None:
+        """Go on as the operator alone."""
+        farm = self.current
+        alone: Running = self.farm.operator.open(self._start)
+        alone.restore(farm.released())
+        alone._schemas = list(farm._schemas)
+        self._go_on(alone)
+        farm.close()
+        self._decide("caller", reason)
+        self._patience *= 8
+        self._look = self._patience
+
+    def _go_on(self, running: Any) -> None:
+        self.current = running
+        vars(self).pop("insert", None)
+        for port, outputs in self._connected.items():
+            running.connect(port, *outputs)
+
+    def _stop_pool(self) -> None:
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def resize(self, workers: int) -> None:
+        """Use another number of workers, now or as soon as there are any."""
+        self.workers = worker_count("resize", workers)
+        vars(self).pop("insert", None)
+        self._fixed = self._stays() if self.place == "caller" else None
+        if self.place == "starting":
+            self._stop_pool()
+            self._pool = ProcessPool(workers, self.current.setup)
+        elif self.place == "workers":
+            self.current.resize(workers)
+
+    # -- what can be asked ------------------------------------------------------------------------
+
+    def counters(self) -> dict[str, Any]:
+        """Where it works, how often that changed, and what has been done."""
+        farm = self.current if _is_farm(self.current) else None
+        return {
+            "place": self.place,
+            "changes": len({(d.place, d.rows) for d in self.decisions}) - 1,
+            "workers": self.workers if self.place == "workers" else 0,
+            "rows": self.rows,
+            "seconds": self.seconds,
+            "worked": 0.0 if farm is None else farm.worked,
+            "waited": 0.0 if farm is None else farm.pool.waited,
+            "tasks": 0 if farm is None else len(farm.scheduler),
+            "deaths": 0 if farm is None else farm.deaths,
+        }
+
+    def explain(self) -> str:
+        """Where it works and has worked, and why."""
+        return "\n".join([f"farm         {self.farm.choice}", *map(_line, self.decisions)])
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def snapshot(self, *, arrays: bool = False) -> dict[str, Any]:
+        """Everything it holds, for any place and any number of workers."""
+        if _is_farm(self.current):
+            spread: dict[str, Any] = self.current.snapshot()
+            return spread
+        alone = self.current.snapshot(arrays=arrays)
+        return {
+            "v": alone["v"],
+            "operator": self.farm.describe(),
+            "now": alone["now"],
+            "ended": alone["ended"],
+            "state": {"alone": alone},
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take back the state of a farm that was built the same way, wherever that worked."""
+        found = state.get("state") if isinstance(state, Mapping) else None
+        if isinstance(found, Mapping) and "alone" in found:
+            self._fresh(self.farm.operator.open(self._start)).restore(found["alone"])
+            self._decide("caller", self._fixed or "restored from the state of the operator alone")
+            return
+        farm = self._fresh(self.farm.running(self._start, workers=self.workers))
+        farm.restore(state)
+        self._look = WATCH
+        self._decide("workers", "restored from the state of workers")
+
+    def _fresh(self, running: Any) -> Any:
+        old = self.current
+        self._stop_pool()
+        self._go_on(running)
+        if _is_farm(old):
+            old.close()
+        return running
+
+
+_LOOKS: dict[Place, Callable[[AdaptiveFarm], None]] = {
+    "caller": AdaptiveFarm._look_at_operator,
+    "trial": AdaptiveFarm._look_at_trial,
+    "starting": AdaptiveFarm._look_at_start,
+    "workers": AdaptiveFarm._look_at_workers,
+}
+
+
+def _is_farm(running: Any) -> bool:
+    return isinstance(running, RunningFarm)
+
+
+def _costs_text(parent: float, work: float) -> str:
+    return f"a row costs the farm {parent:.3g} µs, and its windows {work:.3g} µs"
+
+
+def _line(decision: Decision) -> str:
+    return f"{decision.place:<12} {decision.reason} (row {decision.rows})"

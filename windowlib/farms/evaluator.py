@@ -1,0 +1,262 @@
+"""The function of an operator, evaluated for windows and slices of a batch: what a worker does.
+
+There are three ways to a result, and the first that fits is taken:
+
+| operator | way |
+| --- | --- |
+| reads columns (`content = "arrow"`) | its handler gets a view of the rows |
+| names its functions, as `Aggregate` does | whole columns, all windows of a task at once |
+| any other | a window is filled with the tuples, and its handler is called |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.kept_rows import RowColumns
+from windowlib.columnar.engines.row_engine import WholeWindows
+from windowlib.columnar.firings import FiringView
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.running import Running
+from windowlib.spec.policies import Count, Time
+from windowlib.spec.specification import Sliding, Spec, Tumbling
+from windowlib.window.arrow import rows_of
+from windowlib.window.consumer import Decline, FiringFailed
+
+if TYPE_CHECKING:
+    from windowlib.window.container import Window
+
+Item = tuple[Any, ...]
+"""What an operator sends: (port, row), or (port,) for a punctuation."""
+MANY, AGES = 1 << 40, timedelta(days=1_000_000)
+"""More than any window holds."""
+
+
+class BatchExtent(NamedTuple):
+    """The rows `[lo, hi)` of a batch that make a window or a slice, its key, and when it fired."""
+
+    key: Any
+    lo: int
+    hi: int
+    now: int
+
+
+class SentItems:
+    """What an operator sends while it works, in order."""
+
+    def __init__(self, running: Running) -> None:
+        self._items: list[Item] = []
+        for port in range(len(running.model.outputs)):
+            running.connect(port, *self._writers(port))
+
+    def _writers(self, port: int) -> Any:
+        mark = (port,)
+        return (
+            lambda row: self._items.append((port, row)),
+            lambda: self._items.append(mark),
+        )
+
+    def take(self) -> list[Item]:
+        """What has been sent since it was last asked."""
+        found, self._items[:] = list(self._items), []
+        return found
+
+
+class WindowEvaluator:
+    """The function of an operator, for windows whose rows are there.
+
+    >>> from windowlib.operators import Aggregate, agg
+    >>> from windowlib import Tumbling
+    >>> evaluator = WindowEvaluator(Aggregate(Tumbling(Count(3)), total=agg.sum("x")))
+    >>> batch = pa.record_batch({"x": [1, 2, 3, 4]})
+    >>> evaluator.windows(batch, [BatchExtent(None, 0, 3, 0), BatchExtent(None, 1, 4, 0)])
+    [[(0, {'total': 6}), (0,)], [(0, {'total': 9}), (0,)]]
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self.definition = operator
+        self.running = operator.open()
+        self.operator = self.running.operator
+        self.outputs = SentItems(self.running)
+        (window,) = self.operator.containers
+        assert window is not None
+        self.window: Window[Any, Any] = window
+        self.event = "on_trigger" if isinstance(window.spec, Sliding) else "before_flush"
+        self._whole: dict[pa.Schema, WholeWindows | None] = {}
+        self._blank: list[FilledWindow] = []
+
+    # -- whole windows ----------------------------------------------------------------------------
+
+    def windows(self, batch: pa.RecordBatch, extents: Sequence[BatchExtent]) -> list[list[Item]]:
+        """What the operator sends for each window; an exception has a note that says for which."""
+        columnar = self.window.state.consumer.fired is not None and batch.num_rows
+        whole = self._engine(batch.schema) if columnar else None
+        if whole is not None:
+            return self._at_once(whole, batch, extents)
+        if self._reads:
+            return [self._viewed(batch, each) for each in extents]
+        return self._filled(batch, extents)
+
+    @property
+    def _reads(self) -> bool:
+        """Whether handlers read columns."""
+        return self.operator.content == "arrow" and self.window.state.summarizer is None
+
+    def fills(self, schema: pa.Schema) -> bool:
+        """Whether tuples of these columns go into windows one by one, so that they can early."""
+        known = self.window.state.consumer.fired is not None and self._engine(schema) is not None
+        return not known and not self._reads
+
+    def _engine(self, schema: pa.Schema) -> WholeWindows | None:
+        if schema not in self._whole:
+            try:
+                self._whole[schema] = WholeWindows(self.window, schema.remove_metadata())
+            except Decline:
+                self._whole[schema] = None
+        return self._whole[schema]
+
+    def _at_once(
+        self, whole: WholeWindows, batch: pa.RecordBatch, extents: Sequence[BatchExtent]
+    ) -> list[list[Item]]:
+        lo = np.array([each.lo for each in extents], np.intp)
+        hi = np.array([each.hi for each in extents], np.intp)
+        consumer = self.window.state.consumer.fired
+        assert consumer is not None
+        try:
+            consumer(whole.firings(batch, lo, hi))
+        except (Decline, FiringFailed):  # one by one: then it is known whose result is whose
+            self.outputs.take()
+            return self._filled(batch, extents)
+        return _by_firing(self.outputs.take())
+
+    def _viewed(self, batch: pa.RecordBatch, extent: BatchExtent) -> list[Item]:
+        handler = getattr(self.operator, self.event)
+        (view,) = views(self.window, batch, [extent])
+        return self.called(extent, handler, view)
+
+    def _filled(self, batch: pa.RecordBatch, extents: Sequence[BatchExtent]) -> list[list[Item]]:
+        rows, found = list(rows_of(batch)), []
+        for each in extents:
+            window = self.blank()
+            window.add(rows[each.lo : each.hi])
+            found.append(window.fire(each))
+        return found
+
+    def blank(self) -> FilledWindow:
+        """An empty window to fill; to make one takes longer than to empty one that has fired."""
+        return self._blank.pop() if self._blank else FilledWindow(self, self._blank)
+
+    def called(self, extent: BatchExtent, handler: Any, window: Any) -> list[Item]:
+        """What a handler sends; an exception gets a note that says for which window."""
+        self.window.state.now = extent.now
+        try:
+            handler(window, extent.key)
+        except Exception as error:
+            self.outputs.take()
+            error.add_note(f"in {self.operator.name}, {self.event}, key {extent.key!r}")
+            raise
+        return self.outputs.take()
+
+    # -- partials ---------------------------------------------------------------------------------
+
+    def partials(self, batch: pa.RecordBatch, extents: Sequence[BatchExtent]) -> list[Any]:
+        """The partial of each slice, or of each part of a window."""
+        seen = list(views(self.window, batch, extents))
+        return self.operator.parts_of(seen, [each.key for each in extents])
+
+    def merged(self, partials: Sequence[Any]) -> Any:
+        """The partials merged, in their order."""
+        return self.operator.merge_all_parts(partials)
+
+    def finish(self, key: Any, partials: Sequence[Any], now: int) -> list[Item]:
+        """What the operator sends for a window that is made of partials."""
+        if not partials:
+            (items,) = self.windows(pa.record_batch({}), [BatchExtent(key, 0, 0, now)])
+            return items
+
+        def send(_: Any, key: Any) -> None:
+            self.operator.emit_part(key, self.merged(partials))
+
+        return self.called(BatchExtent(key, 0, 0, now), send, None)
+
+    def again(self, batch: pa.RecordBatch, extent: BatchExtent, whole: Any) -> list[Item]:
+        """What the operator sends for a part of a window, once it knows the result of the whole."""
+        (seen,) = views(self.window, batch, [extent])
+        return self.called(extent, lambda _, key: self.operator.emit_again(seen, key, whole), None)
+
+    def empty(self, now: int) -> list[Item]:
+        """What the operator sends for a punctuation that closes nothing."""
+        handler = self.operator.on_empty_punctuation
+        return self.called(
+            BatchExtent(None, 0, 0, now), lambda window, _: handler(window), self.window
+        )
+
+
+class FilledWindow:
+    """A window that tuples are put into, as many as there are; then its handler is called."""
+
+    def __init__(self, evaluator: WindowEvaluator, blank: list[FilledWindow]) -> None:
+        self._blank = blank
+        self._evaluator, spec = evaluator, evaluator.window.spec
+        self._operator = operator = evaluator.definition.rebuilt()
+        operator._outputs, operator._puncts = (
+            evaluator.operator._outputs,
+            evaluator.operator._puncts,
+        )
+        summarizer, self._wide = operator.summarizer(0), _wide(spec)
+        window: Any = operator.container(0)(self._wide, events=None, summarizer=summarizer)
+        operator.containers = (window,)
+        operator.on_open()
+        self.window = window
+        self._handler = getattr(operator, evaluator.event)
+
+    def add(self, rows: Sequence[Any]) -> None:
+        """More tuples."""
+        self.window.insert_many(rows)
+
+    def fire(self, extent: BatchExtent) -> list[Item]:
+        """The handler is called, and the window is empty again."""
+        state = self.window.state
+        state.now = extent.now
+        self.window.spec = self._evaluator.window.spec  # which its handler may look at
+        try:
+            return self._evaluator.called(extent, self._handler, self.window)
+        finally:
+            state.asleep.clear()
+            state.fill((), 0)
+            self.window.spec = self._wide
+            self._blank.append(self)
+
+
+def _wide(spec: Spec) -> Spec:
+    """A window of the same kind that holds everything, and never fires by itself."""
+    if isinstance(spec, Sliding):  # by time, because then it counts as full from the start
+        return Sliding(Time(AGES), every=Count(MANY), by=spec.by)
+    return Tumbling(Count(MANY), by=spec.by)
+
+
+def _by_firing(items: list[Item]) -> list[list[Item]]:
+    """What was sent, cut behind each punctuation."""
+    found: list[list[Item]] = [[]]
+    for item in items:
+        found[-1].append(item)
+        if len(item) == 1:
+            found.append([])
+    return found[:-1]
+
+
+def views(
+    window: Window[Any, Any], batch: pa.RecordBatch, extents: Sequence[BatchExtent]
+) -> Iterator[FiringView]:
+    """Some rows of a batch, as handlers see a window."""
+    rows = RowColumns(batch.schema.names, [Column.of(column) for column in batch.columns], None)
+    for each in extents:
+        found = FiringView(window, rows)
+        found._key, found._lo, found._hi = each.key, each.lo, each.hi
+        yield found

@@ -1,0 +1,455 @@
+"""Key farming: each worker has an operator of its own, for the tuples of some keys.
+
+Workers keep state here, so what one had must not be lost with it. The emitter remembers what it
+gave each worker since the worker last sent its state; a new worker gets both.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heapify, heapreplace, merge
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.attributes import one_key
+from windowlib.columnar.arrays.partition_keys import AnyKeys
+from windowlib.columnar.arrays.stamps import Stamps
+from windowlib.columnar.handover import FIRST
+from windowlib.columnar.primitives import Array
+from windowlib.errors import FarmError
+from windowlib.farms.chunks import ChunkRange, ChunkReader
+from windowlib.farms.evaluator import Item
+from windowlib.farms.pool import dumped
+from windowlib.farms.running_farm import FailedResult, RunningFarm
+from windowlib.farms.scheduler import Task
+from windowlib.farms.transfer import returnable, split_states
+from windowlib.farms.worker import WorkerException, WorkerSetup
+from windowlib.window.failure import raise_first
+
+if TYPE_CHECKING:
+    from windowlib.columnar.firings import Firings
+    from windowlib.farms.farm import KeyFarm
+
+ROW = "_row"
+SAVE = 64
+"""After so many tasks a worker sends its state."""
+
+RowResults = tuple[list[tuple[int, Item]], WorkerException | None]
+"""What rows made a worker send, each with the number of its row; and what went wrong."""
+
+
+class KeyWorker:
+    """A worker with an operator of its own."""
+
+    silent = frozenset({"restore", "replay"})
+
+    def __init__(self, setup: WorkerSetup) -> None:
+        self.setup, self.reader = setup, ChunkReader(setup.folder)
+        self.running = setup.operator.open(setup.start / 1e6)
+        self._made: list[tuple[int, Item]] = []
+        self._rows: Array = np.empty(0, np.int64)
+        self._row = 0
+        self._fired: Array | None = None
+        for port in range(len(self.running.model.outputs)):
+            self.running.connect(port, *self._writers(port))
+        self._exact = self._watched()
+
+    def _writers(self, port: int) -> Any:
+        def row(row: Any) -> None:
+            self._made.append((self._row, (port, row)))
+
+        def mark() -> None:
+            self._made.append((self._row, (port,)))
+            if self._fired is not None:  # a firing ends with its punctuation
+                self._fired = self._fired[1:]
+                self._row = int(self._fired[0]) if len(self._fired) else self._row
+
+        return row, mark
+
+    def _watched(self) -> bool:
+        """Have batches tell which of their rows does what; whether they do."""
+        operator = self.running.operator
+        window = operator.containers[0] if len(operator.containers) == 1 else None
+        if window is None or self.running._direct[0] is None:
+            return False
+        window.state.handover().cause = self._caused
+        if window.state.consumer.fired is not None and not operator.functions():
+            return False  # nothing is known of its firings
+
+        def watched(consumer: Callable[[Firings], None]) -> Callable[[Firings], None]:
+            def consume(firings: Firings) -> None:
+                self._fired = self._rows[firings.rows]
+                self._row = int(self._fired[0])
+                try:
+                    consumer(firings)
+                finally:
+                    self._fired = None
+
+            return consume
+
+        window.state.intercept(watched)
+        return True
+
+    def _caused(self, row: int) -> None:
+        self._row = int(self._rows[row])
+
+    def do(self, work: str, args: Any, oldest: int) -> Any:
+        """The answer to a task."""
+        answer = getattr(self, work)(*args)
+        self.reader.forget(oldest)
+        return answer
+
+    # -- tasks ------------------------------------------------------------------------------------
+
+    def rows(
+        self, ranges: Sequence[ChunkRange], port: int, stamps: Stamps | None, order: str
+    ) -> RowResults:
+        """Take rows; what they made."""
+        batch = self.reader.read(ranges)
+        numbers = batch.column(ROW).to_numpy()
+        batch = batch.drop_columns([ROW])
+        self._tell_columns(batch.schema, port)
+        if stamps is not None:
+            return self._after(self._timed, batch, numbers, port, stamps)
+        take = self._at_once if self._exact or order == "keys" else self._one_by_one
+        return self._after(take, batch, numbers, port)
+
+    def _tell_columns(self, schema: pa.Schema, port: int) -> None:
+        """Handlers that read columns find those of an empty window, also if rows go in singly."""
+        operator = self.running.operator
+        if getattr(operator, "content", None) == "arrow":
+            window = operator.containers[port]
+            if window is not None:
+                window.state.handover().schema = schema
+
+    def _at_once(self, batch: Any, numbers: Array, port: int) -> None:
+        for at in range(0, batch.num_rows, FIRST):
+            self._rows = numbers[at : at + FIRST]
+            self._row = int(self._rows[0])
+            self.running.insert_batch(batch.slice(at, FIRST), port)
+
+    def _one_by_one(self, batch: Any, numbers: Array, port: int) -> None:
+        for self._row, row in zip(numbers.tolist(), batch.to_pylist(), strict=True):
+            self.running.insert(row, port)
+
+    def _timed(self, batch: Any, numbers: Array, port: int, stamps: Stamps) -> None:
+        rows = zip(numbers.tolist(), batch.to_pylist(), stamps.tolist(), strict=True)
+        for self._row, row, now in rows:
+            self.running.advance_micros(now)
+            self.running.insert(row, port)
+
+    def advance(self, now: int) -> RowResults:
+        """Move the clock, unless a row has."""
+        return self._after(self.running.advance_micros, max(now, self.running.micros))
+
+    def punctuate(self, port: int) -> RowResults:
+        """Take a punctuation."""
+        return self._after(self.running.punctuate, port)
+
+    def finish(self, port: int | None) -> RowResults:
+        """The input ends."""
+        return self._after(self.running.finish, port)
+
+    def _after(self, act: Any, *args: Any) -> RowResults:
+        failure = None
+        try:
+            act(*args)
+        except Exception as error:
+            failure = WorkerException.of(error)
+        made, self._made = self._made, []
+        return made, failure
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Everything that it holds."""
+        return dumped(self.running.snapshot(arrays=True))
+
+    def partitions(self) -> bytes:
+        """Everything that it holds, with each key apart."""
+        return dumped(self.running.snapshot())
+
+    def restore(self, state: bytes) -> None:
+        """Take back what `snapshot` gave."""
+        self.running.restore(pickle.loads(state))
+
+    def replay(self, work: str, args: Any) -> None:
+        """What another worker has done, and is gone: only its state matters."""
+        getattr(self, work)(*args)
+
+
+class RunningKeyFarm(RunningFarm):
+    """A farm that splits rows by their keys."""
+
+    worker = KeyWorker
+    farm: KeyFarm
+
+    def __init__(self, farm: KeyFarm, *args: Any, **options: Any) -> None:
+        super().__init__(farm, *args, **options)
+        operator = farm.operator
+        names = [operator.splits_by(port) for port in range(len(operator.model.inputs))]
+        self._placement = KeyPlacement([each or () for each in names], self.workers)
+        self._local = operator.open(self._now / 1e6)
+        n = self.workers
+        self._saved_states: list[bytes | None] = [None] * n
+        self._log: list[deque[Task]] = [deque() for _ in range(n)]
+
+    @property
+    def timed(self) -> bool:
+        """Whether the operator runs on the clock."""
+        return self._local.timed
+
+    def due(self) -> int | None:
+        """Workers know when, and act when the clock is moved."""
+        return None
+
+    _wakes = due
+
+    # -- input ------------------------------------------------------------------------------------
+
+    def _batch(self, batch: Any, port: int, stamps: Stamps | None) -> None:
+        workers = self.workers
+        owners = self._placement.owners(batch, port)
+        order = np.argsort(owners, kind="stable")
+        numbers = pa.array(order.astype(np.int64))
+        stored = batch.take(numbers).append_column(ROW, numbers)
+        base = self.chunks.append(stored).base
+        starts = np.searchsorted(owners[order], np.arange(workers + 1)).tolist()
+        tasks = []
+        for worker in range(workers):
+            lo, hi = starts[worker] + base, starts[worker + 1] + base
+            if lo < hi:
+                own = None if stamps is None else stamps[order[lo - base : hi - base]]
+                args = (self.chunks.chunk_ranges([(lo, hi)]), port, own, self.farm.order)
+                tasks.append(Task("rows", args, owner=worker, first=lo))
+        self._give(tasks)
+        if stamps is not None:  # the clock of those who got no row moves, too
+            self._advance(int(stamps[-1]))
+        self.throttle()
+        self._release()
+
+    def _punctuate(self, port: int) -> None:
+        self._everybody("punctuate", port)
+        self.throttle()
+
+    def _advance(self, now: int) -> None:
+        self._everybody("advance", now)
+        self.throttle()
+
+    def _finish(self) -> None:
+        self._everybody("finish", None)
+
+    def _everybody(self, work: str, *args: Any) -> None:
+        self._give([Task(work, args, owner=worker) for worker in range(self.workers)])
+
+    def _give(self, tasks: list[Task]) -> None:
+        """Give away tasks whose results come out together, in the order of the rows."""
+        number, found = self.collector.next(), {}
+
+        def received(place: int, answer: RowResults | FailedResult) -> None:
+            found[place] = answer
+            self._logged(tasks[place])
+            if len(found) == len(tasks):
+                self._merge(number, [found[i] for i in range(len(tasks))])
+
+        for place, task in enumerate(tasks):
+            task.then = lambda answer, place=place: received(place, answer)
+        for task in tasks:
+            self.put(task)
+
+    def _merge(self, number: int, found: list[RowResults | FailedResult]) -> None:
+        """The results of all workers, row by row; each of them is in order."""
+        for each in found:
+            raised = None if isinstance(each, FailedResult) else each[1]
+            if isinstance(each, FailedResult):
+                self._failures.append(each.error)
+            elif raised is not None:
+                self._failures.append(raised.exception())
+        made = [each[0] for each in found if not isinstance(each, FailedResult)]
+        self.deliver(number, [item for _, item in merge(*made, key=itemgetter(0))])
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def _logged(self, task: Task) -> None:
+        """A worker has done something: that is what another would have to do again."""
+        assert task.owner is not None
+        log = self._log[task.owner]
+        log.append(task)
+        if len(log) == SAVE:
+            self._save(task.owner)
+
+    def _save(self, worker: int) -> None:
+        def saved(state: Any) -> None:
+            if not isinstance(state, FailedResult):
+                self._saved_states[worker] = state
+                self._log[worker].clear()  # the tasks before it, which have all been done
+
+        self.put(Task("snapshot", (), owner=worker, then=saved))
+
+    def _died(self, worker: int) -> None:
+        state = self._saved_states[worker]
+        if state is not None:
+            self.pool.send(worker, "restore", (state,), 0)
+        for task in self._log[worker]:
+            self.pool.send(worker, "replay", (task.work, task.args), 0)
+
+    def _release(self) -> None:
+        """Give up what neither a task nor a new worker could read."""
+        tasks = [*self.scheduler, *(task for log in self._log for task in log)]
+        rows = [task.first for task in tasks if task.first is not None]
+        self.chunks.release(min(rows, default=self.chunks.end))
+
+    def _saved(self) -> Any:
+        for worker in range(self.workers):
+            self._save(worker)
+        while len(self.scheduler):
+            self.pump(block=True)
+        return {"keys": self._placement.dump(), "workers": list(self._saved_states)}
+
+    def resize(self, workers: int) -> None:
+        """Go on with another number of workers, to which the keys move with their windows."""
+        if (why := self.fixed()) is not None:
+            raise FarmError(f"resize(workers={workers}): {why}. Open a farm of {workers} workers.")
+        super().resize(workers)
+
+    def use(self, pool: Any, workers: int) -> None:
+        """Go on with other workers, which get the keys of these."""
+        state = self.released()
+        super().use(pool, workers)
+        self._saved_states, self._log = [None] * workers, [deque() for _ in range(workers)]
+        self._placement = KeyPlacement(self._placement.columns, workers)
+        self._spread(state)
+
+    def fixed(self) -> str | None:
+        """Why keys cannot move to other workers; None if they can."""
+        operator = self.farm.operator
+        name = operator.name
+        if not returnable(operator) or any(spec is None for spec in operator.windows):
+            return f"{name} keeps more than its windows, and that of one key cannot be told apart"
+        for spec, names in zip(operator.windows, self._placement.columns, strict=True):
+            by = spec.by  # type: ignore[union-attr]
+            if (by,) != tuple(names) and (not isinstance(by, tuple) or by != tuple(names)):
+                return f"the windows of {name} have other keys than the farm"
+            if isinstance(by, tuple) and len(by) == 1:
+                return f"the windows of {name} have keys of one column as tuples"
+        return None
+
+    def adopt(self, state: Mapping[str, Any], schema: Any) -> None:
+        """Go on from the snapshot of the operator alone."""
+        self._now = self._told = state["now"]
+        self._ended = set(state["ended"])
+        self._spread(state)
+
+    def _spread(self, state: Mapping[str, Any]) -> None:
+        """Give the keys of an operator to the workers."""
+        sizes: Counter[Any] = Counter()
+        for window in state["windows"]:
+            for part in (*window["parts"], *window["asleep"]):
+                sizes[one_key(part["key"])] += 1 + len(part["data"])
+        owners = self._placement.assign(sizes)
+        states = split_states([state], owners.__getitem__, self.workers)
+        blobs = [dumped(each) for each in states]
+        self._load({"keys": self._placement.dump(), "workers": blobs})
+
+    def released(self) -> dict[str, Any]:
+        """The state as a snapshot of the operator alone, after waiting for what is under way."""
+        self.drain()
+        found: list[Any] = []
+        for worker in range(self.workers):
+            self.put(Task("partitions", (), owner=worker, then=found.append))
+        while len(self.scheduler):
+            self.pump(block=True)
+        raise_first([each.error for each in found if isinstance(each, FailedResult)])
+        states = [pickle.loads(each) for each in found]
+        (state,) = split_states(states, lambda _: 0, 1)
+        return {**state, "now": self._now, "ended": sorted(self._ended)}
+
+    def _load(self, state: Any) -> None:
+        self._placement.load(state["keys"])
+        for worker, each in enumerate(state["workers"]):
+            self._saved_states[worker] = each
+            self.pool.send(worker, "restore", (each,), 0)
+
+
+# -- which worker has which key: a new key goes where there is least to do ------------------------
+
+
+class KeyPlacement:
+    """Workers of keys, found for whole batches; a key stays where its state is.
+
+    The batch that brings new keys also tells how often they come: the most frequent are placed
+    first, so a heavy key has a worker nearly to itself. Inputs share the workers of equal keys.
+
+    >>> placement = KeyPlacement([("k",)], workers=2)
+    >>> placement.owners(pa.record_batch({"k": ["a", "b", "b", "b", "c", "d"]}), 0)
+    array([1, 0, 0, 0, 1, 1])
+    >>> placement.owners(pa.record_batch({"k": ["e", "a"]}), 0)
+    array([0, 1])
+    """
+
+    def __init__(self, columns: Sequence[tuple[str, ...]], workers: int) -> None:
+        self.columns = columns
+        self._tables = [AnyKeys(names, len(names) > 1) if names else None for names in columns]
+        self._owners: list[Array] = [np.empty(0, np.intp) for _ in columns]
+        self._workers: dict[Any, int] = {}
+        self._load: Array = np.zeros(workers, np.int64)
+
+    def owners(self, batch: pa.RecordBatch, port: int) -> Array:
+        """The worker of each row; without a key, all have the same share."""
+        table = self._tables[port]
+        columns = [batch.column(name) for name in self.columns[port]]
+        if table is None:
+            shares: Array = np.arange(batch.num_rows) * len(self._load) // max(batch.num_rows, 1)
+            return shares
+        ids, known = table.encode(columns), self._owners[port]
+        if len(table) > len(known):
+            keys = table.values(range(len(known), len(table)))
+            counts = np.bincount(ids, minlength=len(table))[len(known) :]
+            load = self._load + self._shares(known[ids[ids < len(known)]])
+            self._place(zip(keys, counts.tolist(), strict=True), load)
+            new = [self._workers[key] for key in keys]
+            self._owners[port] = np.append(known, np.array(new, np.intp))
+        found: Array = self._owners[port][ids]
+        self._load += self._shares(found)
+        return found
+
+    def _shares(self, workers: Array) -> Array:
+        """How many rows each worker has, of those with these workers."""
+        found: Array = np.bincount(workers, minlength=len(self._load))
+        return found
+
+    def _place(self, counts: Iterable[tuple[Any, int]], load: Array) -> None:
+        """Give a worker to the keys without one; those of other inputs have one."""
+        new = []
+        for key, count in counts:
+            if (worker := self._workers.get(key)) is None:
+                new.append((key, count))
+            else:
+                load[worker] += count
+        least = [(each, worker) for worker, each in enumerate(load.tolist())]
+        heapify(least)
+        for key, count in sorted(new, key=lambda each: -each[1]):
+            each, worker = least[0]
+            heapreplace(least, (each + count, worker))
+            self._workers[key] = worker
+
+    def assign(self, sizes: Mapping[Any, int]) -> dict[Any, int]:
+        """Give workers to keys that have been somewhere else; those of all keys."""
+        self._place(sizes.items(), self._load.copy())
+        for key, size in sizes.items():
+            self._load[self._workers[key]] += size
+        return self._workers
+
+    def dump(self) -> list[Any]:
+        """The workers of all keys, and how much they have been given, as plain data."""
+        return [list(self._workers.items()), self._load.tolist()]
+
+    def load(self, state: list[Any]) -> None:
+        """Take back what `dump` gave."""
+        self._workers = {one_key(key): worker for key, worker in state[0]}
+        self._load = np.array(state[1], np.int64)

@@ -1,0 +1,491 @@
+"""Pane farming and window partitioning: workers compute parts, and windows are made of them.
+
+In pane farming a part is a slice that several windows share, so it is computed once, as soon as
+all its tuples are there. Windows whose extents are known only when they fire are covered by slices
+of one length, and by what is left at both ends. In window partitioning each window is cut into as
+many parts as workers shall have of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from windowlib.attributes import one_key
+from windowlib.control import Adaptive, WorkerStats
+from windowlib.farms.chunks import RowRange, add_range
+from windowlib.farms.emitter import StoredExtent, StoredFiring
+from windowlib.farms.evaluator import BatchExtent
+from windowlib.farms.models import Slicing
+from windowlib.farms.running_farm import FailedResult
+from windowlib.farms.scheduler import Task
+from windowlib.farms.window_farm import Dispatch, RunningWindowFarm
+from windowlib.farms.window_function import reads_twice
+from windowlib.farms.worker import PartialReference, WorkerException
+
+if TYPE_CHECKING:
+    from windowlib.farms.window_farm import RunningWindowFarm
+
+NONE: Mapping[Any, Any] = {}
+
+
+class PaneSlice:
+    """Some tuples of a partition, next to each other, and what workers made of them."""
+
+    __slots__ = ("hi", "id", "key", "left", "lo", "partials", "runs", "waiting")
+
+    def __init__(self, key: Any, id: Any, lo: int, hi: int, runs: list[RowRange]) -> None:
+        self.key, self.id, self.lo, self.hi, self.runs = key, id, lo, hi, runs
+        self.partials: list[Any] = []
+        self.left = -1  # parts that have not come; -1: not asked for
+        self.waiting: list[PendingWindow] = []
+
+
+class PendingWindow:
+    """A window that waits for its slices."""
+
+    __slots__ = ("firing", "missing", "number", "slices")
+
+    def __init__(self, firing: StoredFiring, number: int, slices: list[PaneSlice]) -> None:
+        self.firing, self.number, self.slices = firing, number, slices
+        self.missing = 0
+
+    def partials(self, own: Mapping[tuple[PaneSlice, int], PartialReference] = NONE) -> list[Any]:
+        """What its slices have become, in order; what is yet to come by where it will be."""
+        return [
+            own.get((slice_, place), part)
+            for slice_ in self.slices
+            for place, part in enumerate(slice_.partials)
+        ]
+
+    def failed(self) -> FailedResult | None:
+        """The first part that could not be made."""
+        return next((part for part in self.partials() if isinstance(part, FailedResult)), None)
+
+
+PartialRequest = tuple[PaneSlice, int, list[RowRange], int]
+"""A part that is asked for: of which slice, its index there, its rows, and how many."""
+
+
+class SlicedDispatch(Dispatch):
+    """Base: windows made of slices."""
+
+    def __init__(self, run: RunningWindowFarm) -> None:
+        super().__init__(run)
+        self._ready: list[PartialRequest] = []
+        self._twice = reads_twice(self.farm.operator)
+        self._again_from: dict[int, int] = {}  # the oldest rows of windows that are read again
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def ask(self, slice_: PaneSlice) -> None:
+        """Have a slice computed, as a whole or in parts."""
+        sizes = self._sizes(slice_.hi - slice_.lo)
+        slice_.left, slice_.partials = len(sizes), [None] * len(sizes)
+        at = 0
+        for place, size in enumerate(sizes):
+            self._ready.append((slice_, place, _between(slice_.runs, at, at + size), size))
+            at += size
+
+    def _sizes(self, size: int) -> list[int]:
+        """How many tuples the parts of a slice have."""
+        return [size]
+
+    def flush_full(self) -> None:
+        """Give away the parts that were asked for: a few tasks for each worker."""
+        ready, self._ready = self._ready, []
+        size = max(self.farm.batch or 1, -(-len(ready) // (2 * self.run.workers)))
+        for at in range(0, len(ready), size):
+            self._give(ready[at : at + size])
+
+    def _give(self, ready: Sequence[PartialRequest]) -> None:
+        runs = [run for _, _, own, _ in ready for run in own]
+        given, at = [], 0
+        for slice_, _, _, size in ready:
+            given.append(BatchExtent(slice_.key, at, at + size, self.run.micros))
+            at += size
+        first = min((lo for lo, _ in runs), default=None)
+        windows = self._complete_with(ready)
+
+        def received(found: Any) -> None:
+            failed = isinstance(found, FailedResult)
+            for i, (slice_, place, _, _) in enumerate(ready):
+                self._came(slice_, place, found if failed else found[0][i])
+            for i, window in enumerate(windows):
+                items = None if failed else found[1][i]
+                self._complete(window) if items is None else self._done(window, items)
+
+        own = {
+            (slice_, place): PartialReference(i) for i, (slice_, place, _, _) in enumerate(ready)
+        }
+        closes = [(w.firing.key, w.partials(own), w.firing.now) for w in windows]
+        args = (self.run.chunk_ranges(runs), given, closes)
+        self.run.put(Task("partials", args, first=first, then=received, rows=at))
+
+    def _complete_with(self, ready: Sequence[PartialRequest]) -> list[PendingWindow]:
+        """The windows that lack nothing but these parts: their worker ends the windows, too.
+
+        That saves a second message, which is most of what a small window has to wait for.
+        """
+        made = Counter(slice_ for slice_, *_ in ready)
+        ends = [slice_ for slice_, parts in made.items() if parts == slice_.left]
+        lack = Counter(window for slice_ in ends for window in slice_.waiting)
+        found = {w for w, slices in lack.items() if slices == w.missing and not w.failed()}
+        if self._twice or not found:
+            return []
+        for slice_ in ends:
+            slice_.waiting = [window for window in slice_.waiting if window not in found]
+        for window in found:
+            window.missing = 0
+        return sorted(found, key=lambda window: window.number)
+
+    def _came(self, slice_: PaneSlice, place: int, part: Any) -> None:
+        slice_.partials[place] = (
+            FailedResult(part.exception()) if isinstance(part, WorkerException) else part
+        )
+        slice_.left -= 1
+        if not slice_.left:
+            waiting, slice_.waiting = slice_.waiting, []
+            for window in waiting:
+                window.missing -= 1
+                self._complete(window)
+
+    # -- windows ----------------------------------------------------------------------------------
+
+    def fired(self, firing: StoredFiring, number: int) -> None:
+        """A window waits for its slices; one without tuples has none, and is processed as it is."""
+        if firing.lo == firing.hi:
+            args = (self.run.chunk_ranges([]), [BatchExtent(firing.key, 0, 0, firing.now)])
+            self.run.put(Task("windows", args, then=self.run.receiver([number])))
+            return
+        window = PendingWindow(firing, number, list(self.slices(firing)))
+        if self._twice:
+            self._again_from[number] = int(firing.at[0])
+        for slice_ in window.slices:
+            if slice_.left:
+                slice_.waiting.append(window)
+                window.missing += 1
+        self._complete(window)
+
+    def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
+        """The slices of a window, all of which have been asked for."""
+        raise NotImplementedError
+
+    def _complete(self, window: PendingWindow) -> None:
+        if window.missing:
+            return
+        partials, firing = window.partials(), window.firing
+        if (failed := window.failed()) is not None:
+            self._done(window, failed)
+        elif self._twice:
+            then = _then(self._again, window)
+            self.run.put(Task("merged", (partials,), then=then))
+        else:
+            then = self.run.receiver([window.number])
+            self.run.put(Task("finish", (firing.key, partials, firing.now), then=then))
+
+    def _done(self, window: PendingWindow, items: Any) -> None:
+        self._again_from.pop(window.number, None)
+        self.run.deliver(window.number, items)
+
+    def oldest(self) -> int | None:
+        """The oldest row that is read again."""
+        return min(self._again_from.values(), default=None)
+
+    def _again(self, window: PendingWindow, whole: Any) -> None:
+        """The tuples are looked at once more, now that the result of the whole is known."""
+        if isinstance(whole, FailedResult):
+            self._done(window, whole)
+            return
+        firing, found = window.firing, {}
+
+        def received(place: int, items: Any) -> None:
+            found[place] = items
+            if len(found) == len(window.slices):
+                self._done(window, _joined([found[i] for i in sorted(found)]))
+
+        for place, slice_ in enumerate(window.slices):
+            seen = BatchExtent(firing.key, 0, slice_.hi - slice_.lo, firing.now)
+            args = (self.run.chunk_ranges(slice_.runs), seen, whole)
+            first = min(lo for lo, _ in slice_.runs)
+            self.run.put(Task("again", args, first=first, then=_then(received, place)))
+
+
+class PaneDispatch(SlicedDispatch):
+    """Windows share slices; `slicer` says where a slice ends."""
+
+    def __init__(self, run: RunningWindowFarm, slicer: Slicer) -> None:
+        super().__init__(run)
+        self._slicer = slicer
+        self.splitter = None if self.farm.policy is None else SliceSplitter(self.farm.policy())
+        self._slices: dict[Any, deque[PaneSlice]] = {}
+
+    def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
+        """Tuples go to their slices; a slice that ends is given away."""
+        for extent in stored_extents:
+            for id, lo, hi, ends in self._slicer.cut(extent, self.run):
+                at = extent.at + lo - extent.first
+                slice_ = self._slice(extent.key, id, lo)
+                slice_.hi = hi
+                add_range(slice_.runs, (at, at + hi - lo))
+                if ends:
+                    self.ask(slice_)
+
+    def adopted(self, extents: Iterable[StoredExtent], counts: Mapping[Any, int]) -> None:
+        """Cut what is stored into slices, as if it came now."""
+        self.arrived(extents)
+
+    def _slice(self, key: Any, id: Any, lo: int) -> PaneSlice:
+        """The open slice of a partition; another one begins a new slice, and ends the last."""
+        slices = self._slices.setdefault(key, deque())
+        if slices and slices[-1].id == id:
+            return slices[-1]
+        if slices and slices[-1].left == -1:
+            self.ask(slices[-1])
+        slices.append(PaneSlice(key, id, lo, lo, []))
+        return slices[-1]
+
+    def _sizes(self, size: int) -> list[int]:
+        """About equal ones, or as large as the policy says."""
+        if self.splitter is not None:
+            self.splitter.look(self.run.pool.now)
+            return self.splitter.cut(size)
+        parts = self.farm.parts
+        return [b - a for a, b in pairwise(size * i // parts for i in range(parts + 1)) if a < b]
+
+    def worked(self, worker: int, task: Task, seconds: float) -> None:
+        """Tell the policy that decides how large parts are."""
+        if self.splitter is not None:
+            self.splitter.worked(worker, task.rows, seconds)
+
+    def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
+        """Whole slices, and parts of those that are not whole in the window."""
+        known = self._slices.get(firing.key, deque())
+        while known and known[0].hi <= firing.lo:
+            known.popleft()  # no later window goes back
+        for slice_ in known:
+            lo, hi = max(slice_.lo, firing.lo), min(slice_.hi, firing.hi)
+            if lo >= hi:
+                break
+            ends = slice_.left != -1 or self._slicer.ended(slice_.id, self.run)
+            if not ends or (lo, hi) != (slice_.lo, slice_.hi):
+                slice_ = PaneSlice(firing.key, None, lo, hi, firing.runs(lo, hi))
+            if slice_.left == -1:
+                self.ask(slice_)
+            yield slice_
+
+    def oldest(self) -> int | None:
+        """The oldest row that is read again, or of a slice that has not been asked for."""
+        rows = [
+            slices[-1].runs[0][0]
+            for slices in self._slices.values()
+            if slices and slices[-1].left == -1
+        ]
+        again = super().oldest()
+        return min(rows if again is None else [*rows, again], default=None)
+
+    def saved(self) -> Any:
+        """The slices with their parts."""
+        return [
+            (key, [(s.id, s.lo, s.hi, s.runs, s.partials, s.left) for s in slices])
+            for key, slices in self._slices.items()
+            if slices
+        ]
+
+    def load(self, state: Any) -> None:
+        """Take back what `saved` gave."""
+        self._slices = {}
+        for key, slices in state:
+            found = self._slices[one_key(key)] = deque()
+            for id, lo, hi, runs, partials, left in slices:
+                found.append(slice_ := PaneSlice(key, id, lo, hi, [tuple(run) for run in runs]))
+                slice_.partials, slice_.left = partials, left
+
+
+class PartitionDispatch(SlicedDispatch):
+    """Each window is cut into `parts` parts of about the same size."""
+
+    def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
+        """The parts of a window, one by one."""
+        size = firing.hi - firing.lo
+        parts = min(self.farm.parts, size)
+        for i in range(parts):
+            lo, hi = firing.lo + size * i // parts, firing.lo + size * (i + 1) // parts
+            slice_ = PaneSlice(firing.key, None, lo, hi, firing.runs(lo, hi))
+            self.ask(slice_)
+            yield slice_
+
+
+# -- helpers --------------------------------------------------------------------------------------
+
+
+def _between(runs: Sequence[RowRange], a: int, b: int) -> list[RowRange]:
+    """The rows from the a-th to the b-th of runs.
+
+    >>> _between([(0, 3), (10, 14)], 1, 5)
+    [(1, 3), (10, 12)]
+    """
+    found, before = [], 0
+    for lo, hi in runs:
+        start, end = max(lo, lo + a - before), min(hi, lo + b - before)
+        if start < end:
+            found.append((start, end))
+        before += hi - lo
+    return found
+
+
+def _then(call: Callable[..., None], *args: Any) -> Callable[[Any], None]:
+    return lambda found: call(*args, found)
+
+
+def _joined(results: Sequence[Any]) -> Any:
+    """What the parts of a window send, one after the other; or the first failure."""
+    failed = next((each for each in results if isinstance(each, FailedResult)), None)
+    return failed or [item for ((*items,),) in results for item in items]
+
+
+# -- how a policy cuts slices into parts ----------------------------------------------------------
+#
+# The policies of `windowlib.control` say of each tuple which worker gets it. A farm gives away
+# whole slices, and their parts go to a free worker; so it takes from a policy how large a part may
+# be, and tells it how large parts became and how busy workers were.
+
+INTERVAL = 0.25
+"""Seconds between two looks at the workers, at least."""
+SLICES = 5
+"""So many slices have to have ended in between, too."""
+
+
+class SliceSplitter:
+    """The parts of slices: each has up to `policy.threshold` tuples next to each other.
+
+    What is left of a slice is a part of its own. If that were more parts than there are workers,
+    all of them have equal ones.
+
+    >>> splitter = SliceSplitter(Adaptive(2, warmup=1))
+    >>> splitter.cut(100), splitter.cut(130), splitter.cut(500)
+    ([100], [100, 30], [250, 250])
+    """
+
+    def __init__(self, policy: Adaptive) -> None:
+        self.policy = policy
+        self.slices = 0
+        """How many slices have been cut."""
+        self._since: float | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._given, self._first = 0, self.slices
+        self._done = [0] * self.policy.workers
+        self._busy = [0.0] * self.policy.workers
+
+    def cut(self, size: int) -> list[int]:
+        """How large the parts of a slice are; the policy learns from it."""
+        found = self._cut(size)
+        self.policy.closed(self.slices, found)
+        self.slices += 1
+        self._given += size
+        return found
+
+    def _cut(self, size: int) -> list[int]:
+        threshold, workers = self.policy.threshold, self.policy.workers
+        if size <= threshold:
+            return [size]
+        most = int(threshold)
+        if size > most * workers:
+            return [size // workers + (i < size % workers) for i in range(min(size, workers))]
+        whole, rest = divmod(size, most)
+        return [most] * whole + [rest] * bool(rest)
+
+    def worked(self, worker: int, rows: int, seconds: float) -> None:
+        """A worker has done a task."""
+        self._done[worker] += rows
+        self._busy[worker] += seconds
+
+    def look(self, now: float) -> None:
+        """Tell the policy how busy workers were, if it is time to."""
+        if self._since is None:
+            self._since = now
+        interval = now - self._since
+        if interval < INTERVAL or self.slices - self._first < SLICES:
+            return
+        self.policy.sample(now, self._stats(), interval)
+        self._since = now
+        self._begin()
+
+    def _stats(self) -> list[WorkerStats]:
+        """What workers did. A task has no worker until one is free, so each is said to have
+        been given as much of what came as it had of what was done."""
+        done = sum(self._done)
+        return [
+            WorkerStats(self._given * (own / done if done else 1 / len(self._done)), own, busy)
+            for own, busy in zip(self._done, self._busy, strict=True)
+        ]
+
+
+# -- where the slices of a partition end, as its tuples come --------------------------------------
+
+SliceExtent = tuple[int, int, int, bool]
+"""Which slice, its tuples `[lo, hi)` among those that came, and whether it ends with them."""
+
+
+class Slicer(Protocol):
+    """Says which slices tuples belong to."""
+
+    def cut(self, extent: StoredExtent, run: RunningWindowFarm) -> Iterator[SliceExtent]:
+        """The slices of some tuples."""
+        ...
+
+    def ended(self, slice_: Any, run: RunningWindowFarm) -> bool:
+        """Whether no tuple can come to a slice any more."""
+        ...
+
+
+class CountSlicer:
+    """Slices of the numbers of tuples: each ends with its last one."""
+
+    def __init__(self, slices: Slicing) -> None:
+        self.slices = slices
+
+    def cut(self, extent: StoredExtent, run: RunningWindowFarm) -> Iterator[SliceExtent]:
+        """One slice after the other."""
+        at, end = extent.first, extent.first + extent.size
+        number = self.slices.of(at)
+        while at < end:
+            _, last = self.slices.extent(number)
+            stop = min(end, int(last))
+            yield number, at, stop, stop == last
+            at, number = stop, number + 1
+
+    def ended(self, slice_: Any, run: RunningWindowFarm) -> bool:
+        """One that has not come to its end goes on."""
+        return False
+
+
+class TimeSlicer:
+    """Slices of the clock: each ends when its time is over."""
+
+    def __init__(self, slices: Slicing) -> None:
+        self.slices = slices
+
+    def cut(self, extent: StoredExtent, run: RunningWindowFarm) -> Iterator[SliceExtent]:
+        """By when they came."""
+        at, end = extent.first, extent.first + extent.size
+        if run.stamps is None:  # they came when the emitter was last told the time
+            yield int(self.slices.of(run._told - run.start)), at, end, False
+            return
+        begin = extent.at - run.base
+        stamps = run.stamps[begin : begin + extent.size] - run.start
+        numbers = self.slices.of(stamps)
+        cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        for lo, hi in pairwise(cuts):
+            if lo < hi:
+                yield int(numbers[lo]), at + lo, at + hi, False
+
+    def ended(self, slice_: Any, run: RunningWindowFarm) -> bool:
+        """Whether its time is over."""
+        return slice_ is not None and bool(self.slices.extent(slice_)[1] <= run.micros - run.start)

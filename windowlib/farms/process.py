@@ -1,0 +1,98 @@
+"""A worker process of a farm: `python -m windowlib.farms.process FD`."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import signal
+import sys
+import threading
+import time
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from typing import Any
+
+import pyarrow as pa
+
+from windowlib.farms.pool import READY
+from windowlib.farms.worker import WorkerException
+
+SMALL = 1 << 11
+"""Bytes of a message of which several fit into a connection that is not read, on any system."""
+
+
+def main(connection: Connection) -> None:
+    """Do the tasks that come, until none can come any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent ends it
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    try:
+        setup = pickle.loads(connection.recv_bytes())
+        worker = setup.worker(setup)
+        gc.freeze()  # what is there now stays, and need not be looked at again and again
+        connection.send_bytes(READY)
+    except (EOFError, BrokenPipeError):  # its parent has no need of it any more
+        return
+    tasks = TaskQueue(connection)
+    while (message := tasks.next()) is not None:
+        work, args, oldest = pickle.loads(message)
+        answer = _answer(worker, work, args, oldest)
+        if work in worker.silent:
+            tasks.ahead()  # which come without end
+            continue
+        if max(len(answer), len(message)) > SMALL:
+            tasks.ahead()
+        try:
+            connection.send_bytes(answer)
+        except OSError:
+            return
+
+
+class TaskQueue:
+    """What a worker is to do: read when it has time for it, or ahead.
+
+    A worker has few tasks at once. While these and their answers are small, they fit into the
+    connection, and neither side waits for the other. With others, tasks are read all the time, so
+    that no parent waits for a worker that waits for it. That takes a thread, which costs something
+    at every task.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._queue: SimpleQueue[bytes | None] | None = None
+
+    def next(self) -> bytes | None:
+        """The next task; None: no more can come."""
+        return self._read() if self._queue is None else self._queue.get()
+
+    def ahead(self) -> None:
+        """Read tasks all the time from now on."""
+        if self._queue is None:
+            self._queue = SimpleQueue()
+            threading.Thread(target=self._read_all, args=(self._queue,), daemon=True).start()
+
+    def _read(self) -> bytes | None:
+        try:
+            return self._connection.recv_bytes()
+        except (EOFError, OSError):
+            return None
+
+    def _read_all(self, queue: SimpleQueue[bytes | None]) -> None:
+        while (message := self._read()) is not None:
+            queue.put(message)
+        queue.put(None)
+
+
+def _answer(worker: Any, work: str, args: Any, oldest: int) -> bytes:
+    start = time.perf_counter()
+    try:
+        found = worker.do(work, args, oldest)
+        return pickle.dumps((False, found, time.perf_counter() - start), protocol=5)
+    except Exception as error:
+        return pickle.dumps(
+            (True, WorkerException.of(error), time.perf_counter() - start), protocol=5
+        )
+
+
+if __name__ == "__main__":
+    main(Connection(int(sys.argv[1])))

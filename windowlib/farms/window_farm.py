@@ -1,0 +1,535 @@
+"""Farms that give away windows, or parts of them: the emitter is here, the work elsewhere.
+
+In window farming whole windows go to workers, which apply the operator's function to each.
+Agnostic workers are given a window when it fires and they are free. Active workers have windows of
+their own, one in n of each partition, and are given the tuples as they come: what folds tuples one
+by one has done most of the work when the window fires. That is for windows by count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
+from windowlib.columnar.arrays.stamps import Stamps
+from windowlib.farms.chunks import ChunkReader, RowChunk, RowRange, add_range, row_ranges
+from windowlib.farms.emitter import TIME, Emitter, RowNumbering, StoredExtent, StoredFiring
+from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
+from windowlib.farms.models import CountWindows, model_of
+from windowlib.farms.round_robin import RoundRobin, key_shift
+from windowlib.farms.running_farm import FailedResult, RunningFarm
+from windowlib.farms.scheduler import Task
+from windowlib.farms.transfer import stored_window, tuple_window
+from windowlib.farms.worker import TaskRows, WindowWorker
+from windowlib.runtime.running import kept
+from windowlib.window.failure import raise_first
+
+if TYPE_CHECKING:
+    from windowlib.farms.farm import Farm
+
+TASK = 5e-3
+"""Seconds of work that make a task."""
+LEARN = 0.3
+"""How much the last task counts for how long the next will take."""
+MOST = 1024
+"""Windows in a task at most."""
+ROOM = 1 << 16
+"""So many rows may be held beyond twice what is needed."""
+
+
+class RunningWindowFarm(RunningFarm):
+    """A farm whose emitter keeps the window, and gives away what fires."""
+
+    worker = WindowWorker
+
+    def __init__(self, farm: Farm, *args: Any, **options: Any) -> None:
+        super().__init__(farm, *args, **options)
+        (spec,) = farm.operator.windows
+        assert spec is not None
+        spec = replace(spec, order_by=None)  # batches come in that order
+        self.local = WindowEvaluator(farm.operator)
+        partial = self.local.window.state.consumer.partial
+        at_end = getattr(farm.operator, "flush_at_end", False)
+        self.emitter = Emitter(spec, partial, at_end).open(self._now / 1e6)
+        self.numbering = RowNumbering(spec)
+        self.schema: pa.Schema | None = None  # of the rows that have come
+        self.base = 0  # the first row of the last batch
+        self.stamps: Stamps | None = None  # when its rows came, as they are stored; None: now
+        self.dispatch = farm.dispatch(self)
+        self._limit, self._seen = ROOM, 0
+
+    @property
+    def _emitter(self) -> Emitter:
+        operator = self.emitter.operator
+        assert isinstance(operator, Emitter)
+        return operator
+
+    @property
+    def _window(self) -> Any:
+        """The emitter's window."""
+        (window,) = self._emitter.containers
+        return window
+
+    @property
+    def start(self) -> int:
+        """When the clock started, in microseconds; a restored one started long before."""
+        start: int = self._window.state.start
+        return start
+
+    @property
+    def timed(self) -> bool:
+        """Whether its window runs on the clock."""
+        return self.emitter.timed
+
+    def due(self) -> int | None:
+        """When its window acts next."""
+        return self.emitter.due()
+
+    def _wakes(self) -> int | None:
+        return self.emitter._wakes()
+
+    def _ticks(self) -> int | None:
+        tick: int | None = self._window.state.tick
+        return tick
+
+    def _batch(self, batch: Any, port: int, stamps: Stamps | None) -> None:
+        """Store rows, let the emitter see them, and give away what fires."""
+        layout = self.numbering.take(batch, self.chunks.end, stamps)
+        self.schema = batch.schema.remove_metadata()
+        failures: list[Exception] = []
+        with kept(failures):  # up to a row that it refuses, all have been taken
+            self.emitter.insert_batch(layout.marks, times=None if stamps is None else TIME)
+        taken = self._taken() if failures else batch.num_rows
+        self._seen += taken
+        base = self.base = self.chunks.append(layout.batch).base
+        stored = stamps is not None and layout.order is not None
+        self.stamps = stamps[layout.order] if stored else stamps  # type: ignore[index]
+        self.dispatch.arrived(self.numbering.extents(layout, base, taken))
+        self._fired()
+        self.dispatch.behind()
+        self.throttle()
+        self._release()
+        raise_first(failures)
+
+    def _taken(self) -> int:
+        """How many rows of a batch the emitter has taken that has refused one."""
+        return int(self._window.seen) - self._seen
+
+    def _punctuate(self, port: int) -> None:
+        self.emitter.punctuate()
+        self._fired()
+        marks = [
+            (number,)
+            for number, output in enumerate(self.model.outputs)
+            if output.preserves == port
+        ]
+        if marks:
+            self._end_batch()
+            self.deliver(self.collector.next(), list(marks))
+        self.throttle()
+
+    def _advance(self, now: int) -> None:
+        self.emitter.advance_micros(now)
+        self._fired()
+        self.throttle()
+
+    def _finish(self) -> None:
+        self.emitter.finish()
+        self._fired()
+
+    def _end_batch(self) -> None:
+        self.dispatch.flush()
+
+    def _worked(self, worker: int, task: Task, seconds: float) -> None:
+        self.dispatch.worked(worker, task, seconds)
+
+    def _fired(self) -> None:
+        """Give away what has fired."""
+        emitter = self._emitter
+        firings, emitter.fired = emitter.fired, []
+        for firing in firings:
+            number = self.collector.next()
+            if firing.empty:
+                self.put(Task("empty", (firing.now,), then=self.receiver([number])))
+            else:
+                self.dispatch.fired(firing, number)
+        self.dispatch.flush_full()
+
+    # -- for patterns -----------------------------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        """Whether there are fewer tasks than workers."""
+        return len(self.scheduler) < self.workers
+
+    def receiver(self, numbers: list[int]) -> Any:
+        """What takes the results of windows: a list for each."""
+
+        def receive(found: Any) -> None:
+            if isinstance(found, FailedResult):
+                for number in numbers:
+                    self.deliver(number, found if number == numbers[0] else [])
+                return
+            for number, items in zip(numbers, found, strict=True):
+                self.deliver(number, items)
+
+        return receive
+
+    def chunk_ranges(self, runs: list[RowRange]) -> TaskRows:
+        """Where the rows of runs are; without any, what columns they would have."""
+        return self.chunks.chunk_ranges(runs) or self.schema or []
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def _release(self) -> None:
+        """Give up chunks behind the oldest row that a window holds, or a task under way reads."""
+        if self.chunks.rows <= self._limit:
+            return
+        emitter = self._emitter
+        needed = emitter.needed()
+        oldest = [task.first for task in self.scheduler if task.first is not None]
+        oldest += [int(needed[0])] if len(needed) else [self.chunks.end]
+        held = self.dispatch.oldest()
+        self.chunks.release(min(oldest if held is None else [*oldest, held]))
+        if self.chunks.rows > 2 * len(needed) + self._limit:
+            self.drain()
+            self.chunks.compact(needed)
+        self._limit = max(ROOM, 2 * self.chunks.rows)
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def _saved(self) -> Any:
+        emitter = self._emitter
+        needed = emitter.needed()
+        rows = None
+        if len(needed):
+            rows = stream_bytes(
+                ChunkReader(self.chunks.folder).read(self.chunks.chunk_ranges(row_ranges(needed)))
+            )
+        keys = self.numbering.keys
+        known = None if keys is None else keys.values(np.arange(len(keys)))
+        return {
+            "emitter": self.emitter.snapshot(),
+            "rows": rows,
+            "numbers": needed.tolist(),
+            "end": self.chunks.end,
+            "schema": self.schema,
+            "keys": known,
+            "counts": self.numbering.counts.tolist(),
+            "seen": self._seen,
+            "dispatch": self.dispatch.saved(),
+        }
+
+    def use(self, pool: Any, workers: int) -> None:
+        """Go on with other workers: these hold nothing that is not in chunks as well."""
+        super().use(pool, workers)
+        self.dispatch.resized()
+
+    def adopt(self, state: Mapping[str, Any], schema: Any) -> None:
+        """Go on from the snapshot of the operator alone, whose batches had these columns."""
+        empty, columns = self.emitter.snapshot(), self.numbering.columns
+        (window,) = state["windows"]
+        stored = stored_window(
+            window, empty["windows"][0], lambda row: {name: row[name] for name in columns}
+        )
+        rows = self._table(stored.rows, schema) if stored.rows else None
+        emitter = {**empty, "windows": [stored.window], "now": state["now"]}
+        keys = list(stored.counts) if self.numbering.keys is not None and rows is not None else []
+        self._put(
+            {
+                "now": state["now"],
+                "ended": state["ended"],
+                "state": {
+                    "emitter": emitter,
+                    "rows": None if rows is None else stream_bytes(rows),
+                    "numbers": list(range(len(stored.rows))),
+                    "end": len(stored.rows),
+                    "schema": schema if rows is None else rows.schema,
+                    "keys": keys,
+                    "counts": [stored.counts[key] for key in keys]
+                    or [*stored.counts.values(), 0][:1],
+                    "seen": 0,
+                    "dispatch": None,
+                },
+            }
+        )
+        self._seen = int(self._window.seen)
+        self.base, self.stamps = 0, stored.stamps
+        self.dispatch.adopted(stored.extents, stored.counts)
+        self.dispatch.flush_full()
+
+    def released(self) -> dict[str, Any]:
+        """The state as a snapshot of the operator alone, after waiting for what is under way."""
+        self.drain()
+        state, numbers = self.emitter.snapshot(), self._emitter.needed()
+        rows: dict[int, Any] = {}
+        if len(numbers):
+            batch = ChunkReader(self.chunks.folder).read(
+                self.chunks.chunk_ranges(row_ranges(numbers))
+            )
+            rows = dict(zip(numbers.tolist(), batch.to_pylist(), strict=True))
+        alone = self.farm.operator.open().snapshot()
+        window = tuple_window(state["windows"][0], alone["windows"][0], rows)
+        ended = sorted(self._ended)
+        return {**alone, "windows": [window], "now": self._now, "ended": ended}
+
+    def _load(self, state: Any) -> None:
+        self.chunks.release(self.chunks.end)
+        self.emitter.restore(state["emitter"])
+        if state["rows"] is not None:
+            (batch,) = stream_table(state["rows"]).to_batches()
+            number, size = self.chunks.write(batch)
+            numbers = np.array(state["numbers"], np.int64)
+            base = int(numbers[0])
+            self.chunks.add(RowChunk(number, base, state["end"] - base, size, numbers))
+        self.schema, self.chunks.end = state["schema"], state["end"]
+        if self.numbering.keys is not None and state["keys"]:
+            types = [self.schema.field(name).type for name in self.numbering.keys.names]
+            self.numbering.keys.load(state["keys"], types)
+        self._seen = state["seen"]
+        self.numbering.counts = np.array(state["counts"], np.int64)
+        if state["dispatch"] is not None:
+            self.dispatch.load(state["dispatch"])
+
+
+class Dispatch:
+    """How windows become tasks."""
+
+    def __init__(self, run: RunningWindowFarm) -> None:
+        self.run, self.farm = run, run.farm
+
+    def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
+        """Tuples are stored, and what they fire has not been told."""
+
+    def fired(self, firing: StoredFiring, number: int) -> None:
+        """A window fires; its results have a number."""
+        raise NotImplementedError
+
+    def behind(self) -> None:
+        """What the tuples fired has fired."""
+
+    def flush_full(self) -> None:
+        """All that has fired at once has been told."""
+
+    def flush(self) -> None:
+        """Nothing may be held back."""
+
+    def worked(self, worker: int, task: Task, seconds: float) -> None:
+        """A worker has done a task."""
+
+    def oldest(self) -> int | None:
+        """The oldest row that is needed beside those of the window and of tasks."""
+        return None
+
+    def adopted(self, extents: Iterable[StoredExtent], counts: Mapping[Any, int]) -> None:
+        """Tuples are stored that came before the farm; how many each partition has had."""
+
+    def resized(self) -> None:
+        """There are other workers, which have taken nothing yet."""
+
+    def saved(self) -> Any:
+        """State between two calls, when nothing is under way."""
+        return None
+
+    def load(self, state: Any) -> None:
+        """Take back what `saved` gave."""
+
+
+def batch_extents(
+    firings: Iterable[StoredFiring],
+) -> tuple[list[RowRange], list[BatchExtent], int | None]:
+    """Windows over the rows of all of them: runs, where each is, and the oldest row.
+
+    Neighbours of one partition share what they have in common.
+    """
+    runs: list[RowRange] = []
+    found: list[BatchExtent] = []
+    size, before, begin = 0, None, 0
+    for firing in firings:
+        if before is not None and before.key == firing.key and before.lo <= firing.lo <= before.hi:
+            lo = begin + firing.lo - before.lo
+            new = firing.runs(before.hi) if firing.hi > before.hi else []
+        else:
+            lo, new = size, firing.runs()
+        for each in new:
+            add_range(runs, each)
+            size += each[1] - each[0]
+        found.append(BatchExtent(firing.key, lo, lo + firing.hi - firing.lo, firing.now))
+        before, begin = firing, lo
+    return runs, found, min((lo for lo, _ in runs), default=None)
+
+
+# -- window farming -------------------------------------------------------------------------------
+
+
+class AgnosticDispatch(Dispatch):
+    """Any worker may have any window; `batch` neighbours of a partition go together.
+
+    Without a `batch`, windows of all partitions go together, as many as are `TASK` seconds of work
+    by what the last ones took. If workers have nothing to do, they get what there is.
+    """
+
+    def __init__(self, run: RunningWindowFarm) -> None:
+        super().__init__(run)
+        self._held: dict[Any, list[tuple[StoredFiring, int]]] = {}
+        self._count = 0
+        self._seconds: float | None = None  # that a window takes
+        self.size = 1
+        """How many windows make a task, where nothing else is said."""
+
+    def fired(self, firing: StoredFiring, number: int) -> None:
+        """Hold it until there are enough of its partition, or of all."""
+        held = self._held.setdefault(firing.key, [])
+        held.append((firing, number))
+        self._count += 1
+        if self.farm.batch is None:
+            if self._count >= self.size:
+                self._give_all()
+        elif len(held) >= self.farm.batch:
+            self._give(self._held.pop(firing.key))
+
+    def worked(self, worker: int, task: Task, seconds: float) -> None:
+        """Learn how long windows take: the last tasks count most."""
+        if task.windows:
+            each = seconds / task.windows
+            before = each if self._seconds is None else self._seconds
+            self._seconds = before + LEARN * (each - before)
+            self.size = min(MOST, max(1, int(TASK / max(self._seconds, 1e-9))))
+
+    def flush_full(self) -> None:
+        """Give away what is held if a worker has nothing to do."""
+        if self._count and self.farm.batch is None and self.run.idle:
+            self._give_all()
+
+    def _give_all(self) -> None:
+        """One task of all that is held, neighbours next to each other."""
+        held, self._held = self._held, {}
+        self._give([each for some in held.values() for each in some])
+
+    def _give(self, held: list[tuple[StoredFiring, int]]) -> None:
+        runs, windows, first = batch_extents(firing for firing, _ in held)
+        self._count -= len(held)
+        then = self.run.receiver([number for _, number in held])
+        self.run.put(
+            Task(
+                "windows",
+                (self.run.chunk_ranges(runs), windows),
+                first=first,
+                then=then,
+                windows=len(held),
+            )
+        )
+
+    def flush(self) -> None:
+        """Give away what is held."""
+        if self.farm.batch is None and self._held:
+            self._give_all()
+        for key in list(self._held):
+            self._give(self._held.pop(key))
+
+    def oldest(self) -> int | None:
+        """The oldest row of what is held."""
+        rows = [
+            firing.at[0] for held in self._held.values() for firing, _ in held if len(firing.at)
+        ]
+        return int(min(rows)) if rows else None
+
+
+class ActiveDispatch(Dispatch):
+    """A window goes to its owner, `batch` neighbours of a partition to the same one."""
+
+    def __init__(self, run: RunningWindowFarm) -> None:
+        super().__init__(run)
+        self.turns = RoundRobin(self.run.workers, self.farm.batch or 1)
+        (spec,) = self.farm.operator.windows
+        assert spec is not None
+        self.model = model_of(spec)
+        self._fired: dict[Any, int] = {}
+        self._new: list[StoredExtent] = []
+        self._taken: dict[tuple[Any, int], int] = {}
+
+    def _owner(self, key: Any, number: int) -> int:
+        found: int = self.turns.owner(number, key_shift(key, self.run.workers))
+        return found
+
+    def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
+        """Remember what came: which of it is in open windows is known when the others fired."""
+        if self._early():
+            self._new += stored_extents
+
+    def _early(self) -> bool:
+        """Whether tuples go to the owners of their windows as they come.
+
+        Not where all tuples of a window are read at once, nor where windows go by time. Then an
+        owner has nothing that others have not, and a window is for a free worker.
+        """
+        schema = self.run.schema
+        counted = isinstance(self.model, CountWindows)
+        return counted and schema is not None and self.run.local.fills(schema)
+
+    def fired(self, firing: StoredFiring, number: int) -> None:
+        """Its owner gets what it does not have, and the word."""
+        which = (firing.key, firing.number)
+        self._fired[firing.key] = firing.number + 1
+        pieces, taken = self.run.chunk_ranges(firing.runs()), self._taken.pop(which, 0)
+        args = (which, taken, pieces, BatchExtent(firing.key, 0, firing.hi - firing.lo, firing.now))
+        owner = self._owner(*which) if self._early() else None
+        first = int(firing.at[0]) if len(firing.at) else None
+        then = self.run.receiver([number])
+        self.run.put(Task("close", args, owner=owner, first=first, then=then))
+
+    def behind(self) -> None:
+        """Send tuples on to the owners of their open windows."""
+        stored_extents, self._new = self._new, []
+        for extent in stored_extents:
+            for number, begin, lo, hi in self._open(extent):
+                which = (extent.key, number)
+                # A window of which a worker has not had the beginning comes to it as a whole.
+                if begin + self._taken.get(which, 0) == lo:
+                    at = extent.at + lo - extent.first
+                    self._take(which, [(at, at + hi - lo)])
+
+    def _take(self, which: tuple[Any, int], runs: list[RowRange]) -> None:
+        self._taken[which] = self._taken.get(which, 0) + sum(hi - lo for lo, hi in runs)
+        oldest = self.run.chunks.oldest
+        self.run.pool.send(
+            self._owner(*which), "take", (which, self.run.chunk_ranges(runs)), oldest
+        )
+
+    def _open(self, extent: StoredExtent) -> Iterable[tuple[int, int, int, int]]:
+        """The windows that are still open: number, first tuple, and those of an extent in it."""
+        begin, end = extent.first, extent.first + extent.size
+        fired = self._fired.get(extent.key, 0)
+        model = self.model
+        assert isinstance(model, CountWindows)
+        lowest = model.lowest or 0
+        for w in range(max(model.first(begin), fired + lowest), model.last(end - 1) + 1):
+            lo, hi = model.extent(w)
+            if max(lo, begin) < min(hi, end):
+                yield w - lowest, max(lo, 0), max(lo, begin), min(hi, end)
+
+    def adopted(self, extents: Iterable[StoredExtent], counts: Mapping[Any, int]) -> None:
+        """The windows before those that are open have fired."""
+        if isinstance(self.model, CountWindows):
+            lowest = self.model.lowest or 0
+            ends = {key: int(self.model.complete(count)) for key, count in counts.items()}
+            self._fired = {key: max(0, end + 1 - lowest) for key, end in ends.items()}
+
+    def resized(self) -> None:
+        """Windows have other owners, which get them as a whole."""
+        self.turns = RoundRobin(self.run.workers, self.farm.batch or 1)
+        self._taken.clear()
+
+    def saved(self) -> Any:
+        """How many windows have fired; what workers have taken is given to them again."""
+        self._taken.clear()
+        return list(self._fired.items())
+
+    def load(self, state: Any) -> None:
+        """Take back what `saved` gave."""
+        self._fired = dict(state)

@@ -1,0 +1,1 @@
+"""Operators at work: models, running operators, graphs, replay."""

@@ -1,0 +1,136 @@
+"""The order that windows ask of the rows of one batch, wherever in a graph they stand.
+
+Rows are put in order where they come in. A window behind other operators gets them in that order if
+all of these send rows on as they come, with the columns that say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from windowlib.errors import ModelError
+from windowlib.runtime.splitting import names_in
+
+if TYPE_CHECKING:
+    from windowlib.runtime.graph import Graph, Stream
+    from windowlib.runtime.operator import Operator
+
+
+def said(order: Any) -> Any:
+    """An order as columns; None if it is not said, or irrelevant.
+
+    >>> said("ts"), said(None), said(...)
+    ('ts', None, None)
+    """
+    return None if order is ... else order
+
+
+def check_orders(graph: Graph) -> None:
+    """Refuse windows whose order no order of the inputs can give."""
+    asked: dict[int, tuple[Any, str]] = {}
+    for node, order, streams in _asking(graph):
+        if said(order) is None:
+            continue
+        for stream in streams:
+            blame = _in_the_way(graph, stream, order)
+            if blame:
+                _refuse(graph, node, order, blame)
+            for port in _inputs(graph, stream):
+                before, other = asked.setdefault(port, (order, node))
+                if before != order:
+                    name = graph.inputs[port]
+                    msg = (
+                        f"Graph(inputs={name!r}): {other!r} asks for its rows in order_by="
+                        f"{before!r}, and {node!r} for order_by={order!r}. Give them one order, or "
+                        f"an input each."
+                    )
+                    raise ModelError(msg)
+
+
+def _refuse(graph: Graph, node: str, order: Any, blame: str) -> None:
+    spec = next(s for s in graph.operators[node].windows if s is None or s.order_by == order)
+    kind = type(graph.operators[node]).__name__
+    first = order[0] if isinstance(order, tuple) else order
+    msg = (
+        f"{kind}({spec!r}): {blame}, so rows do not come in order_by={order!r}. Put Reorder("
+        f"{first!r}, slack=...) or Sort before it, or say order_by=None if it is irrelevant there."
+    )
+    raise ModelError(msg)
+
+
+def order_at(graph: Graph, port: int, *, natural: bool = False) -> Any:
+    """What the windows that get the rows of an input as they come ask for; `...`: nothing said.
+
+    Args:
+        graph: the graph.
+        port: the input.
+        natural: whether operators on event time are asked, too; what a window says goes first.
+    """
+    found: list[Any] = []
+    hints: list[Any] = []
+    for node in graph.names:
+        operator = graph.operators[node]
+        for number, streams in enumerate(graph.feeds[node]):
+            if any(_comes_as_is(graph, stream, port) for stream in streams):
+                found.append(operator.order_of(number))
+                hint = operator.natural_order(number)
+                blamed = any(_in_the_way(graph, stream, hint) for stream in streams)
+                hints.append(... if said(hint) is not None and blamed else hint)
+    orders = [order for order in found if said(order) is not None]
+    if orders or not natural:
+        return orders[0] if orders else (... if ... in found else None)
+    wanted = {order for order in hints if order is not None}
+    return wanted.pop() if len(wanted) == 1 else (... if wanted else None)
+
+
+def keeps_order(graph: Graph, port: int) -> bool:
+    """Whether rows of an output come in the order of the input rows that they are made of."""
+    return _kept(graph, list(graph.sinks.values())[port])
+
+
+def _asking(graph: Graph) -> Iterator[tuple[str, Any, list[Stream]]]:
+    """The nodes, with the order that each of their ports asks for, and what it reads."""
+    for node in graph.names:
+        for port, streams in enumerate(graph.feeds[node]):
+            yield node, graph.operators[node].order_of(port), streams
+
+
+def _inputs(graph: Graph, stream: Stream) -> Iterator[int]:
+    """The inputs of the graph that a stream is made of."""
+    if stream.node is None:
+        yield stream.port
+        return
+    for feeds in graph.feeds[stream.node]:
+        for each in feeds:
+            yield from _inputs(graph, each)
+
+
+def _kept(graph: Graph, stream: Stream) -> bool:
+    if stream.node is None:
+        return True
+    before = (each for feeds in graph.feeds[stream.node] for each in feeds)
+    kept = graph.operators[stream.node].keeps_order(stream.port)
+    return kept and all(_kept(graph, each) for each in before)
+
+
+def _comes_as_is(graph: Graph, stream: Stream, port: int) -> bool:
+    return port in _inputs(graph, stream) and _kept(graph, stream)
+
+
+def _in_the_way(graph: Graph, stream: Stream, order: Any) -> str:
+    """What keeps a stream from being in order; nothing if it is, once the inputs are."""
+    if stream.node is None:
+        return ""
+    operator: Operator = graph.operators[stream.node]
+    if not operator.keeps_order(stream.port):
+        return f"{stream.node!r} before it sends rows in an order of its own"
+    columns = names_in(order)
+    missing = (
+        None if columns is None else [c for c in columns if not operator.passes(c, stream.port)]
+    )
+    if missing is None or missing:
+        which = repr(missing[0]) if missing else "what it is read from"
+        return f"{stream.node!r} before it does not pass {which} as it comes"
+    streams = (each for feeds in graph.feeds[stream.node] for each in feeds)
+    return next((why for each in streams if (why := _in_the_way(graph, each, order))), "")

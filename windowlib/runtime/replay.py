@@ -1,0 +1,626 @@
+"""The in-process host: rows in, rows out, and nothing to start.
+
+>>> from windowlib import Count, Tumbling
+>>> from windowlib.operators import Aggregate, agg
+>>> mean = Aggregate(Tumbling(Count(2)), mean=agg.mean("x"))
+>>> list(replay(mean, [{"x": 1}, {"x": 2}, {"x": 5}, {"x": 6}]))
+[{'mean': 1.5}, {'mean': 5.5}]
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any
+
+from windowlib.attributes import Getter, column_names, key_getter
+from windowlib.durations import Duration, Instant
+from windowlib.errors import OperatorError, SchemaError, WindowlibWarning
+from windowlib.event_time.slack import Slack
+from windowlib.event_time.watermark import Watermark
+from windowlib.extensions import extension
+from windowlib.runtime.arrival_order import said
+from windowlib.runtime.marks import Mark, Restart, Tagged, punct
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.running import Running
+from windowlib.spec.policies import Attribute
+from windowlib.window.arrow import (
+    Times,
+    WatermarkTimes,
+    fitting_row,
+    in_order,
+    ranks,
+    record_batches,
+)
+
+CHUNK = 4096
+ROWS = 10
+"""How many rows a table shows."""
+MARKS = (Mark, Restart, Tagged)
+END = object()
+Item = tuple[str, Any]
+
+
+def replay(
+    operator: Operator,
+    *inputs: Iterable[Any],
+    merge: Attribute | None = None,
+    times: Attribute | None = None,
+    start: Instant | None = None,
+    watermark: Watermark | Slack | Duration | None = None,
+) -> Replay:
+    """Run rows through an operator or a graph, in this process.
+
+    Rows are dicts, dataclasses, named tuples or other objects; Arrow tables and batches count as
+    their rows. Among them may stand `punct()`, `advance(to)` and `restart()`. The result is
+    lazy: iterate over it for the rows of the first output.
+
+    Args:
+        operator: an operator, or a `Graph`.
+        inputs: the rows; for several input ports either one iterable of `to(port, row)`, or one
+            iterable per port, with `merge`.
+        merge: the column by which several inputs are merged; each must be in its order. At equal
+            values the earlier port comes first. Joins in time do without: they wait for both.
+        times: the column that says when a row arrives, which moves the clock.
+        start: where the clock starts; at the first arrival if `times` is given, else at 0.
+        watermark: with `times`, how far the clock stays behind the greatest time so far, as "5s" or
+            a `Watermark`: the clock of event time, for rows that come out of order.
+    """
+    if not isinstance(operator, Operator):
+        raise OperatorError(f"replay({operator!r}, ...): not an operator. Pass an Operator object.")
+    if watermark is not None and times is None:
+        msg = (
+            f"replay(watermark={watermark!r}): nothing says which column it follows. Name it, as "
+            f'times="ts".'
+        )
+        raise OperatorError(msg)
+    bounded = all(isinstance(each, Sequence) or is_batch(each) for each in inputs)
+    return Replay(operator, _joined(operator, inputs, merge), times, start, bounded, watermark)
+
+
+class Ahead(Iterator[Any]):
+    """The items of lists, one by one; it can be looked into without taking anything from it.
+
+    >>> numbers = Ahead(iter([[1], [2, 3]]))
+    >>> numbers.look(), next(numbers), list(numbers)
+    (True, 1, [2, 3])
+    """
+
+    def __init__(self, source: Iterator[Sequence[Any]]) -> None:
+        self._source = source
+        self.waiting: deque[Any] = deque()
+        """What has been looked at and not been taken."""
+        self.failure: Exception | None = None
+        """What the source raised when it was looked into; taken after all that waits."""
+
+    def __next__(self) -> Any:
+        if not self.waiting and not self.look():
+            self.end()
+            raise StopIteration
+        return self.waiting.popleft()
+
+    def look(self) -> bool:
+        """Wait for one item more, or several; whether there was one."""
+        if self.failure is not None:
+            return False
+        try:
+            for items in self._source:
+                if items:
+                    self.waiting.extend(items)
+                    return True
+        except Exception as error:  # the caller who iterates gets it
+            self.failure = error
+        return False
+
+    def end(self) -> None:
+        """Nothing is left; raise what the source raised, once."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
+
+class Replay(Iterator[Any]):
+    """The outcome of a replay, computed as it is read.
+
+    Iterate over it for the rows of the first output, or over `items()` for everything in order.
+    `port(name)` runs to the end and gives all rows of one output; `table()` shows the next rows.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        rows: Iterable[Any],
+        times: Attribute | None,
+        start: Instant | None,
+        bounded: bool = False,
+        watermark: Any = None,
+    ) -> None:
+        self.operator = operator
+        self._bounded = bounded  # whether all input is at hand
+        self._times = None if times is None else Times(times)
+        if times is not None and watermark is not None:
+            self._times = WatermarkTimes(times, watermark, "replay")
+        self._start = start
+        self._moved = False
+        self._out: list[Item] = []
+        self._names = [port.name for port in operator.model.outputs]
+        self._kept: dict[str, list[Any]] = {name: [] for name in self._names}
+        self._checked: set[int] = set()
+        self._running: Running | None = None
+        self._next: list[Any] = []  # what was read from a source, and is not like the rows before
+        self._items = Ahead(self._run(rows))
+        self._rows = self._main()
+
+    def __next__(self) -> Any:
+        return next(self._rows)
+
+    def items(self) -> Iterator[Item]:
+        """All that comes out, in order: pairs of port name and row, or `punct()`."""
+        return self._items
+
+    def port(self, name: int | str = 0) -> list[Any]:
+        """The rows of one output that have not been iterated over, after running to the end."""
+        number = self.operator.model.output(name, self.operator.name)
+        for port, item in self._items:
+            if not isinstance(item, Mark):
+                self._kept[port].append(item)
+        return self._kept[self._names[number]]
+
+    def table(self, n: int = ROWS) -> Any:
+        """The next `n` rows of the first output as a table, to print or to show in a notebook.
+
+        It computes as many rows as it shows. They stay there to be iterated over.
+
+        >>> from windowlib import Count, Tumbling, replay
+        >>> from windowlib.operators import Aggregate, agg
+        >>> totals = Aggregate(Tumbling(Count(2)), n=agg.count(), total=agg.sum("x"))
+        >>> found = replay(totals, [{"x": 1}, {"x": 2.5}, {"x": 30}, {"x": 4}])
+        >>> print(found.table())
+        n  total
+        -  -----
+        2    3.5
+        2     34
+        2 rows
+        >>> list(found)
+        [{'n': 2, 'total': 3.5}, {'n': 2, 'total': 34}]
+        """
+        rows = self._coming()
+        while len(rows) < n and self._items.look():
+            rows = self._coming()
+        return extension("listing")(rows[:n], more=len(rows) >= n, failure=self._items.failure)
+
+    def _coming(self) -> list[Any]:
+        """The rows of the first output that are there."""
+        if not self._names:
+            return []
+        main = self._names[0]
+        ahead = [i for port, i in self._items.waiting if port == main and not isinstance(i, Mark)]
+        return [*self._kept[main], *ahead]
+
+    def _repr_html_(self) -> str:
+        """A table if the input is at hand; a source that may have to wait is not asked."""
+        if not self._bounded:
+            return str(extension("waiting_html")(self.operator))
+        return str(self.table().to_html())
+
+    def _main(self) -> Iterator[Any]:
+        ahead, waiting = self._items, self._items.waiting
+        first = self._names[0] if self._names else None
+        while waiting or ahead.look():
+            port, item = waiting.popleft()
+            if isinstance(item, Mark):
+                continue
+            if port == first:
+                yield item
+            else:
+                self._kept[port].append(item)  # so that it is there to be asked for
+        ahead.end()
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def _run(self, rows: Iterable[Any]) -> Iterator[list[Item]]:
+        failure: Exception | None = None
+        try:
+            for _ in self._streamed(iter(rows)) if self._waits(rows) else self._chunked(rows):
+                yield self._drained()
+            running = self._running or self._opened([])
+            self._warn(running)
+            running.finish()
+        except Exception as error:  # what came out before it is the caller's
+            failure = error
+        yield self._drained()
+        if failure is not None:
+            raise failure
+
+    def _waits(self, rows: Iterable[Any]) -> bool:
+        """Whether rows come from a source that may have to wait for the next one."""
+        known = isinstance(rows, Sequence | Mapping | str | bytes) or not isinstance(rows, Iterable)
+        return self._times is None and not known and not hasattr(rows, "to_dict")
+
+    def _chunked(self, rows: Iterable[Any]) -> Iterator[None]:
+        """Take many rows at once; what they made is there at each step."""
+        for chunk in self._chunks(rows):
+            running = self._running or self._opened(chunk)
+            self._running = self._take(running, chunk)
+            yield
+
+    def _streamed(self, source: Iterator[Any]) -> Iterator[None]:
+        """Take each row before the next is asked for, and stop where one has made something."""
+        known: type[Any] | None = None
+        port = 0
+        while (item := self._next.pop() if self._next else next(source, END)) is not END:
+            running = self._running = self._running or self._opened([item])
+            if type(item) is not known:
+                known = None
+                if not running.streams or is_batch(item) or isinstance(item, MARKS):
+                    for chunk in _flat([[item]], open_batches=False):
+                        self._running = self._take(running, chunk)
+                    yield
+                    continue
+                known, port = type(item), self._port(running, item)
+                self._check(item, port)
+            running.insert_many(self._alike(item, source), port)
+            yield
+
+    def _alike(self, item: Any, source: Iterator[Any]) -> Iterator[Any]:
+        """A row and those of its type that follow, until one has made something."""
+        kind, out = type(item), self._out
+        yield item
+        if out:
+            return
+        for item in source:
+            if type(item) is not kind:
+                self._next.append(item)
+                return
+            yield item
+            if out:
+                return
+
+    def _chunks(self, rows: Iterable[Any]) -> Iterator[list[Any]]:
+        """The input in pieces; the first has a row if it takes one to say when to start."""
+        waiting: list[Any] = []
+        known = self._times is None or self._start is not None
+        for chunk in _chunks(rows, open_batches=False):
+            waiting += chunk
+            known = known or any(map(_is_row, chunk))
+            if known:
+                yield waiting
+                waiting = []
+        if waiting:
+            yield waiting
+
+    def _drained(self) -> list[Item]:
+        done = self._out.copy()
+        self._out.clear()
+        return done
+
+    def _opened(self, chunk: Sequence[Any]) -> Running:
+        start = self._start
+        if start is None and self._times is not None:
+            first = next((_row(item) for item in chunk if _is_row(item)), None)
+            if first is not None and is_batch(first):
+                (first,) = first.slice(0, 1).to_pylist()
+            start = None if first is None else timedelta(microseconds=self._times(first))
+        return self._connected(self._open(0 if start is None else start))
+
+    def _open(self, start: Instant) -> Running:
+        return self.operator.open(start)
+
+    def _connected(self, running: Running) -> Running:
+        for number, name in enumerate(self._names):
+            row, mark = _writers(self._out, name)
+            declared = self.operator.declared_columns(number)
+            if declared is not None:
+                row = _checked(row, declared, f"{self.operator.name}.emit(...)")
+            running.connect(name, row, mark)
+        return running
+
+    def _take(self, running: Running, chunk: list[Any]) -> Running:
+        kinds = set(map(type, chunk))
+        if self._times is None and not any(issubclass(kind, MARKS) for kind in kinds):
+            if is_batch(chunk[0]):
+                return self._take_batch(running, chunk[0])
+            port = self._port(running, chunk[0])
+            self._check(chunk[0], port)
+            running.insert_many(chunk, port)
+            return running
+        for item in chunk:
+            if is_batch(_row(item)):
+                running = self._take_batch(running, item)
+            elif isinstance(_row(item), Restart):
+                running = self._restarted(running)
+            elif _moves(item):
+                self._moved = True
+                running.advance_micros(_row(item).moment(running.micros))
+            else:
+                self._take_one(running, item)
+        return running
+
+    def _take_batch(self, running: Running, item: Any) -> Running:
+        batch, tagged = _row(item), isinstance(item, Tagged)
+        times = None if self._times is None else self._times.column
+        several = len(running.model.inputs) > 1 and not tagged
+        moves = isinstance(self._times, WatermarkTimes)  # row by row, as it passes them
+        if several or moves or times not in (None, *batch.schema.names):
+            rows = batch.to_pylist()
+            return self._take(running, [Tagged(item.port, row) for row in rows] if tagged else rows)
+        assert times is None or isinstance(times, str)
+        port = self._port(running, item)
+        if port not in self._checked:
+            self._checked.add(port)
+            self.operator.check_columns(batch.schema.names, port)
+        self._moved = self._moved or times is not None
+        running.insert_batch(batch, port, times=times)
+        return running
+
+    def _take_one(self, running: Running, item: Any) -> None:
+        port, row = self._port(running, item), _row(item)
+        if isinstance(row, Mark):
+            running.punctuate(port)
+            return
+        self._check(row, port)
+        if self._times is not None:
+            self._moved = True
+            at = self._times(row)
+            if isinstance(self._times, WatermarkTimes):  # which may be before the start
+                at = max(at, running.micros)
+            running.advance_micros(at)
+        running.insert(row, port)
+
+    def _port(self, running: Running, item: Any) -> int:
+        if isinstance(item, Tagged):
+            return running.model.input(item.port, self.operator.name)
+        if len(running.model.inputs) > 1:
+            names = [port.name for port in running.model.inputs]
+            msg = (
+                f"replay({self.operator.name}, rows): it has {len(names)} inputs, and "
+                f"{item!r} does not say which it is for. Write to({names[0]!r}, row), or give one "
+                f'iterable per input and merge="ts".'
+            )
+            raise OperatorError(msg)
+        return 0
+
+    def _check(self, row: Any, port: int) -> None:
+        """Column names are checked with the first row of a port, before it goes in."""
+        if port in self._checked:
+            return
+        self._checked.add(port)
+        if names := column_names(row):
+            if not isinstance(row, Mapping):  # an object may have more: properties, say
+                read = [name for name, _ in self.operator.reads(port) if isinstance(name, str)]
+                names += [each for each in read if each not in names and hasattr(row, each)]
+            self.operator.check_columns(names, port)
+
+    def _restarted(self, running: Running) -> Running:
+        state = pickle.loads(pickle.dumps(running.snapshot()))
+        fresh = self._connected(self._open(running.now))
+        fresh.restore(state)
+        return fresh
+
+    def _warn(self, running: Running) -> None:
+        if running.timed and self._checked and not self._moved:
+            msg = (
+                f"replay({self.operator.name}, ...): it has a time policy, and nothing moved the "
+                f'clock. Pass times="ts", or put advance(...) among the rows.'
+            )
+            warnings.warn(msg, WindowlibWarning, stacklevel=2)
+
+
+def _writers(out: list[Item], name: str) -> tuple[Callable[[Any], None], Callable[[], None]]:
+    """Functions that put a row, and a punctuation, of one port into `out`."""
+    mark = (name, punct())
+    return (lambda row: out.append((name, row))), (lambda: out.append(mark))
+
+
+def _checked(
+    write: Callable[[Any], None], names: frozenset[str], call: str
+) -> Callable[[Any], None]:
+    """The same for an output that declares its columns: refuses a row that has another."""
+
+    def checked(row: Any) -> None:
+        if isinstance(row, Mapping):
+            fitting_row(row, names, call)
+        write(row)
+
+    return checked
+
+
+def _is_row(item: Any) -> bool:
+    return not isinstance(_row(item), Mark | Restart)
+
+
+def _moves(item: Any) -> bool:
+    mark = _row(item)  # the clock is everybody's, so a tag is irrelevant
+    return isinstance(mark, Mark) and mark.at is not None
+
+
+def _row(item: Any) -> Any:
+    return item.row if isinstance(item, Tagged) else item
+
+
+# -- input --------------------------------------------------------------------------------------
+
+
+def _joined(
+    operator: Operator, inputs: tuple[Iterable[Any], ...], merge: Attribute | None
+) -> Iterable[Any]:
+    """One iterable of rows, tagged with their ports if there are several inputs."""
+    ports = operator.model.inputs
+    if len(inputs) == 1:
+        return _ordered(operator.order_by, inputs[0])
+    if len(inputs) != len(ports):
+        names = ", ".join(port.name for port in ports)
+        msg = (
+            f"replay({operator.name}, ...): {len(inputs)} inputs given, and it has {len(ports)} "
+            f"({names}). Give one iterable per input, or one of to(port, row)."
+        )
+        raise OperatorError(msg)
+    if merge is None and operator.waits:
+        return _alternating([port.name for port in ports], inputs)
+    if merge is None:
+        msg = (
+            f"replay({operator.name}, ...): nothing says how the {len(inputs)} inputs interleave. "
+            f'Name the column they are ordered by, merge="ts", or tag the rows: to(port, row).'
+        )
+        raise OperatorError(msg)
+    get = Getter(merge, f"merge={merge!r}")
+    orders = [said(operator.order_of(port)) for port in range(len(ports))]
+    ordered = [_ordered(order, rows) for order, rows in zip(orders, inputs, strict=True)]
+    each = [(item for chunk in _chunks(rows) for item in chunk) for rows in ordered]
+    return merged({port.name: items for port, items in zip(ports, each, strict=True)}, get)
+
+
+def _alternating(ports: Sequence[str], inputs: Sequence[Iterable[Any]]) -> Iterator[Any]:
+    """The rows of all inputs, a piece of each in turn."""
+    left = {
+        port: _chunks(rows, open_batches=False) for port, rows in zip(ports, inputs, strict=True)
+    }
+    while left:
+        for port, chunks in list(left.items()):
+            chunk = next(chunks, None)
+            if chunk is None:
+                del left[port]
+                continue
+            for item in chunk:
+                yield item if isinstance(item, Restart) else Tagged(port, item)
+
+
+def _ordered(by: Any, rows: Iterable[Any]) -> Iterable[Any]:
+    """A list or a table in the order that the window asks for; marks stay where they are."""
+    bounded = isinstance(rows, Sequence) or hasattr(rows, "to_pylist")
+    if by is None or not bounded:
+        return rows
+    if is_batch(rows):
+        table: Iterable[Any] = in_order(rows, by)
+        return table
+    get = key_getter(by if isinstance(by, tuple) else (by,), f"order_by={by!r}")
+    return list(sorted_runs(rows, get, f"order_by={by!r}"))
+
+
+def sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> Iterator[Any]:
+    """Rows in the order of what `get` reads; marks stay where they are among them."""
+    items = (item for chunk in _chunks(rows) for item in chunk)
+    for is_row, group in groupby(items, key=_is_row):
+        run = list(group)
+        try:
+            yield from sorted(run, key=lambda row: ranks(get(_row(row)))) if is_row else run
+        except TypeError as error:
+            msg = f"{owner}: the values cannot be compared ({error}). Use columns of one type each."
+            raise SchemaError(msg) from None
+
+
+def _chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[Any]]:
+    """Lists of rows, as large as can be had without waiting for the next; or single batches."""
+    kind = type(rows).__name__
+    if hasattr(rows, "to_pylist"):
+        rows = [rows]
+    elif hasattr(rows, "to_dict"):
+        msg = f"replay(op, {kind}): a {kind} is no list of rows. Pass pa.Table.from_pandas(df)."
+        raise SchemaError(msg)
+    elif isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
+        msg = f"replay(op, {rows!r}): a {kind} is no list of rows. Pass a list, as [row]."
+        raise SchemaError(msg)
+    elif isinstance(rows, Sequence):
+        source = iter(rows)
+        yield from _flat(iter(lambda: list(islice(source, CHUNK)), []), open_batches)
+        return
+    yield from _flat(([row] for row in rows), open_batches)
+
+
+def _flat(chunks: Iterable[Sequence[Any]], open_batches: bool) -> Iterator[list[Any]]:
+    """The same with Arrow batches opened up, or each a chunk of its own; no chunk is empty."""
+    for chunk in chunks:
+        if not any(hasattr(kind, "to_pylist") for kind in set(map(type, chunk))):
+            if chunk:
+                yield list(chunk)
+            continue
+        for item in chunk:
+            if hasattr(item, "to_pylist"):
+                for part in _slices(item) if open_batches else record_batches(item, "replay"):
+                    yield part.to_pylist() if open_batches else [part]
+            else:
+                yield [item]
+
+
+def is_batch(item: Any) -> bool:
+    """Whether it is an Arrow batch."""
+    return hasattr(item, "to_pylist")
+
+
+def _slices(table: Any) -> Iterator[Any]:
+    """An Arrow table or batch in pieces that are worth turning into Python objects at once."""
+    return (table.slice(i, CHUNK) for i in range(0, len(table), CHUNK))
+
+
+# -------------------------------------------------------------------------------------------------
+# Several inputs as one, in the order of a column.
+
+
+def merged(inputs: Mapping[str, Iterable[Any]], get: Getter) -> Iterator[Any]:
+    """The rows and marks of all inputs, tagged with their ports, in the order of what `get` reads.
+
+    >>> rows = merged({"left": [1, 5], "right": [2]}, Getter(lambda row: row, "merge=row"))
+    >>> [row.row for row in rows]
+    [1, 2, 5]
+    """
+    firsts: list[Any] = []
+    keyed = [_keyed(port, items, get, firsts) for port, items in inputs.items()]
+    return (item for _, item in heapq.merge(*keyed, key=itemgetter(0)))
+
+
+def _keyed(
+    port: str, items: Iterable[Any], get: Getter, firsts: list[Any]
+) -> Iterator[tuple[Any, Any]]:
+    """The rows for a port with what they are merged by; a mark stays behind the row before it."""
+    last: Any = _First()
+    for item in items:
+        if isinstance(item, Restart):
+            yield last, item
+            continue
+        if not isinstance(item, Mark):
+            key = get(item)
+            if key is None or key != key:
+                msg = (
+                    f"replay(..., {get.owner}): the row {item!r} for {port!r} has no place in "
+                    f"that order. Drop or fill such rows first."
+                )
+                raise SchemaError(msg)
+            if isinstance(last, _First):  # the first of each input stands for its type
+                for other in firsts:
+                    _before(key, other, get)
+                firsts.append(key)
+            elif _before(key, last, get):
+                msg = (
+                    f"replay(..., {get.owner}): the rows for {port!r} are not in order, {key!r} "
+                    f"comes after {last!r}. Sort them first."
+                )
+                raise SchemaError(msg)
+            last = key
+        yield last, Tagged(port, item)
+
+
+def _before(key: Any, other: Any, get: Getter) -> bool:
+    try:
+        return bool(key < other)
+    except TypeError:
+        msg = (
+            f"replay(..., {get.owner}): the values {other!r} and {key!r} do not compare. Use one "
+            f"type in all inputs."
+        )
+        raise SchemaError(msg) from None
+
+
+class _First:
+    """Comes before every value."""
+
+    def __lt__(self, other: object) -> bool:
+        return not isinstance(other, _First)
+
+    def __gt__(self, other: object) -> bool:
+        return False

@@ -1,0 +1,506 @@
+"""A running operator: what every host drives, in process or inside Spark.
+
+Rows and punctuations go in, and come out where `connect` sends them, before the call returns.
+Between two calls nothing is under way, so a snapshot may be taken there.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from windowlib.durations import Instant, as_instant, instant_text
+from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
+from windowlib.runtime.arrival_order import said
+from windowlib.spec.specification import Spec
+from windowlib.window.arrow import Made, Times, chunks_of, columns_of, in_order, rows_of
+from windowlib.window.container import Window
+from windowlib.window.event_time import EventTimeWindow
+from windowlib.window.failure import raise_first
+from windowlib.window.snapshot import ARRAYS, check_format, first_change
+
+if TYPE_CHECKING:
+    from windowlib.runtime.operator import Operator
+    from windowlib.window.container import Window
+
+Row = Callable[[Any], None]
+Punct = Callable[[], None]
+
+
+def nowhere(*_: Any) -> None:
+    """An output that nobody listens to."""
+
+
+class Running:
+    """One operator at work.
+
+    >>> from windowlib import Count, Tumbling
+    >>> from windowlib.operators import Aggregate, agg
+    >>> running = Aggregate(Tumbling(Count(2)), total=agg.sum("x")).open()
+    >>> rows = []
+    >>> running.connect(0, rows.append)
+    >>> running.insert({"x": 1})
+    >>> running.insert({"x": 2})
+    >>> rows
+    [{'total': 3}]
+    """
+
+    streams: ClassVar[bool] = True
+    """Whether `insert_many` takes each row before it asks for the next, and fails at once."""
+
+    def __init__(self, operator: Operator, start: Instant = 0) -> None:
+        self.definition = operator
+        self.operator = op = operator.rebuilt()
+        self._now = as_instant(start, argument="start")
+        self.model = op.model
+        self._ended: set[int] = set()
+        ports = len(self.model.outputs)
+        self._rows: list[Row] = [nowhere] * ports
+        self._marks: list[Punct] = [nowhere] * ports
+        self._finals: list[Punct] = [nowhere] * ports
+        self._made = Made()
+        self._schemas: list[Any] = [None] * len(self.model.inputs)  # of batches that held rows
+        self._wire()
+        op.containers = tuple(
+            None if spec is None else self._container(spec, port, start)
+            for port, spec in enumerate(op.windows)
+        )
+        self._live = [container for container in op.containers if container is not None]
+        # Where rows go straight into the windows, they do so without asking the operator.
+        self._direct = op.containers if op.inserts_directly else (None,) * len(self.model.inputs)
+        op.on_open()
+
+    def _container(self, spec: Spec, port: int, start: Instant) -> Window[Any, Any]:
+        op = self.operator
+        make, consumer = op.container(port), op.consumer(port)
+        told = {} if consumer is None else {"consumer": consumer}
+        return make(spec, events=op, summarizer=op.summarizer(port), start=start, **told)
+
+    def connect(
+        self, port: int | str, row: Row, punct: Punct = nowhere, final: Punct = nowhere
+    ) -> None:
+        """Send what an output port gives to functions: of a row, at a punctuation, at the end."""
+        number = self.model.output(port, self.operator.name)
+        self._rows[number], self._marks[number], self._finals[number] = row, punct, final
+        self._wire()
+
+    def _wire(self) -> None:
+        self.operator._outputs, self.operator._puncts = tuple(self._rows), tuple(self._marks)
+
+    # -- input ------------------------------------------------------------------------------------
+
+    def insert(self, row: Any, port: int = 0) -> None:
+        """Take one row."""
+        if port not in self._taking:
+            self._refuse("insert(row)", port)
+        window = self._direct[port]
+        try:
+            if window is not None:
+                window.insert(row)
+            else:
+                self.operator.on_tuple(row, port)
+        except Exception as error:
+            self._note(error, f"row {row!r}")
+            raise
+
+    def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
+        """Take rows in order: the same as `insert` for each, only faster."""
+        if port not in self._taking:
+            self._refuse("insert_many(rows)", port)
+        window = self._direct[port]
+        if window is not None:
+            window.insert_many(rows)
+        else:
+            for row in rows:
+                self.insert(row, port)
+
+    def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
+        """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
+
+        Args:
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; its rows are taken in the order that
+                the window's `order_by` says, if it says any.
+            port: the input port.
+            times: the column that says when a row arrives, as seconds or timestamps: `advance` to
+                that time comes before its `insert`. Without it all rows arrive now.
+        """
+        self._offered(batch, "insert_batch", port, times)
+        self._take_batch(batch, port, times, self._orders[port])
+
+    def insert_ordered(self, batch: Any, port: int = 0, times: str | None = None) -> None:
+        """`insert_batch` of rows that are in order, whatever the window's `order_by` says."""
+        self._offered(batch, "insert_batch", port, times)
+        self._take_batch(batch, port, times, None)
+
+    def begin(self, now: int, schemas: Sequence[Any]) -> None:
+        """For hosts, before the first row: the time in microseconds, and the columns of inputs."""
+        self._tell(now)
+        self._schemas = list(schemas)
+
+    def collect(self, outputs: Sequence[Made]) -> None:
+        """For hosts: rows of each output go there, those of the first as columns where it can."""
+        for port, made in enumerate(outputs):
+            self.connect(port, made.add)
+        if outputs:
+            self._collect_columns(0, outputs[0])
+
+    def _collect_columns(self, port: int, made: Made) -> None:
+        self.operator._many = made.add_columns
+
+    def _take_batch(self, batch: Any, port: int, times: str | None, order: Any) -> None:
+        """Take a batch that `_offered` has checked, in an order; None: it is in order."""
+        if order is not None and batch.num_rows:
+            batch = in_order(batch, order)
+        window = self._direct[port]
+        for part in chunks_of(batch):
+            if times is not None:
+                self._insert_timed(part, port, times)
+            elif window is not None:
+                window.state.handover().insert(part)
+            else:
+                left = self.operator._take(part, port, self.insert)
+                self.insert_many(rows_of(left), port)
+
+    def _offered(self, batch: Any, call: str, port: int, times: str | None) -> list[Any]:
+        """Refuse a batch that cannot be taken, before any of its rows is; the schemas of ports."""
+        if port not in self._taking:
+            self._refuse(f"{call}(batch)", port)
+        schemas = [*self._schemas]
+        schemas[port] = columns_of(batch, call, times)
+        self._note_schema(batch, port)
+        return schemas
+
+    @cached_property
+    def _orders(self) -> list[Any]:
+        """The columns that order the rows of a batch at each port, the same for all batches."""
+        return [said(self.operator.order_of(port)) for port in range(len(self.model.inputs))]
+
+    def _note_schema(self, batch: Any, port: int) -> None:
+        """Remember which columns come to a port."""
+        if batch.num_rows:
+            self._schemas[port] = batch.schema
+
+    def _insert_timed(self, batch: Any, port: int, times: str) -> None:
+        """Advance to the time of each row, and insert it."""
+        window, when = self._direct[port], Times(times)
+        if window is not None and self._one_clock and not window.event_time:
+            try:
+                rows = window.state.handover().insert_timed(batch, times)
+            finally:
+                self._now = window.state.now
+        else:
+            rows = batch.to_pylist()
+        for row in rows:  # of several windows, or with a time that is none
+            self.advance_micros(when(row))
+            self.insert(row, port)
+
+    @property
+    def _one_clock(self) -> bool:
+        """Whether time moves one window and nothing else."""
+        return len(self._live) == 1 and not self.operator._watches_clock
+
+    def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
+        """Take an Arrow batch and give the rows of the first output that it made as another.
+
+        The rows are those that `insert` of each row would send, in the same order. If a row is
+        refused, the exception comes out, the rows before it have been taken, and what they made
+        comes with the next call. The arguments are those of `insert_batch`.
+
+        >>> import pyarrow as pa
+        >>> from windowlib import Count, Tumbling
+        >>> from windowlib.operators import Aggregate, agg
+        >>> running = Aggregate(Tumbling(Count(2)), total=agg.sum("x")).open()
+        >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
+        [{'total': 3}, {'total': 7}]
+        """
+        schemas = self._offered(batch, "process_batch", port, times)
+        made, schema = self._made, self.operator.schema(*schemas)
+        row, self._rows[0] = self._rows[0], made.add
+        self._wire()
+        self.operator._many = made.add_columns
+        try:
+            self._take_batch(batch, port, times, self._orders[port])
+        finally:
+            self._rows[0], self.operator._many = row, None
+            self._wire()
+        return made.taken(schema)
+
+    def punctuate(self, port: int = 0) -> None:
+        """Take a window punctuation; outputs that preserve this port's pass it on."""
+        if port not in self._taking:
+            self._refuse("punctuate()", port)
+        try:
+            self.operator.on_punctuation(port)
+            self.operator.forward(port)
+        except Exception as error:
+            self._note(error, "at a punctuation")
+            raise
+
+    def finish(self, port: int | None = None) -> None:
+        """The input of a port ends, or of all; when the last has ended, so does the output."""
+        failures: list[Exception] = []
+        ending = self._end(port)
+        for each in ending:
+            self._told_end(failures, partial(self.operator.on_input_end, each))
+        if ending and not self._taking:
+            for window in self._live:
+                if isinstance(window, EventTimeWindow):
+                    self._told_end(failures, window.finish)
+            self._told_end(failures, self.operator.on_finish)
+            for final in self._finals:
+                with kept(failures):  # whatever fails, those who read the output learn of its end
+                    final()
+        raise_first(failures)
+
+    def _told_end(self, failures: list[Exception], tell: Callable[[], None]) -> None:
+        with kept(failures):
+            try:
+                tell()
+            except Exception as error:
+                self._note(error, "at the end of its input")
+                raise
+
+    def _end(self, port: int | None) -> list[int]:
+        """Take no more input at a port, or at all; which ports that changes."""
+        ports = range(len(self.model.inputs))
+        if port is not None and port not in ports:
+            self._refuse("finish()", port)
+        ending = [each for each in ports if port in (None, each) and each in self._taking]
+        self._ended |= set(ending)
+        return ending
+
+    @property
+    def _ended(self) -> set[int]:
+        return set(range(len(self.model.inputs))) - self._taking
+
+    @_ended.setter
+    def _ended(self, ports: Iterable[int]) -> None:
+        self._taking = set(range(len(self.model.inputs))) - set(ports)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.operator.name}>"
+
+    def _refuse(self, call: str, port: int) -> NoReturn:
+        """Input at a port that takes none: there is no such port, or its input is over."""
+        number = self.model.input(port, self.operator.name)
+        if number in self._taking:
+            msg = f"{self.operator.name}.{call}: port={port!r} is a name. Pass port={number}."
+            raise OperatorError(msg)
+        name = self.model.inputs[number].name
+        of = f" of {name!r}" if len(self.model.inputs) > 1 else ""
+        msg = f"{self.operator.name}.{call}: its input{of} has ended. Open the operator anew."
+        raise OperatorError(msg)
+
+    def _note(self, error: Exception, where: str) -> None:
+        """Windows say where a handler failed; anything else is said here."""
+        told = any(note.startswith("in ") for note in getattr(error, "__notes__", ()))
+        if not told and not isinstance(error, WindowlibError):
+            error.add_note(f"in {self.operator.name}, {where}")
+
+    # -- time -------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """Where the clock is, in seconds."""
+        return self._now / 1e6
+
+    @property
+    def micros(self) -> int:
+        """Where the clock is, in microseconds."""
+        return self._now
+
+    @property
+    def windows(self) -> Sequence[Window[Any, Any]]:
+        """The live windows of the operator."""
+        return self._live
+
+    @property
+    def timed(self) -> bool:
+        """Whether something in it runs on the clock."""
+        return any(window.spec.timed for window in self._live)
+
+    @property
+    def _event_time(self) -> list[EventTimeWindow[Any, Any]]:
+        return [window for window in self._live if isinstance(window, EventTimeWindow)]
+
+    def follow(self) -> None:
+        """Let the host tell the watermark by `reach`; rows do not move it. Before the first row."""
+        for window in self._event_time:
+            window.follow()
+
+    def reach(self, watermark: Any) -> None:
+        """The stream is complete up to a point of event time: what that closes fires.
+
+        Args:
+            watermark: a number, or microseconds for datetimes.
+        """
+        for window in self._event_time:
+            window.reach(watermark)
+
+    def closes(self) -> Any:
+        """The least watermark that may close or forget a window; None: there is none with rows."""
+        found = [at for window in self._event_time if (at := window.closes()) is not None]
+        return min(found, default=None)
+
+    def due(self) -> int | None:
+        """When it next has to act by itself, in microseconds, or None."""
+        times = [due for window in self._awake if (due := window.state.due()) is not None]
+        return min(times, default=None)
+
+    def _wakes(self) -> int | None:
+        """When next something happens that can be seen."""
+        if self.operator._watches_clock:
+            return self.due()
+        times = [at for window in self._awake if (at := window.state.wakes()) is not None]
+        return min(times, default=None)
+
+    @property
+    def _awake(self) -> list[Window[Any, Any]]:
+        """The windows that still act: after the end of the input, none does."""
+        return self._live if self._taking else []
+
+    def advance(self, now: Instant) -> None:
+        """Move the clock; whatever is due in any window happens at its own time, in order."""
+        self.advance_micros(as_instant(now))
+
+    def advance_micros(self, now: int) -> None:
+        """`advance`, in microseconds."""
+        self._check_time(now)
+        failures: list[Exception] = []
+        while (due := self._wakes()) is not None and due <= now:
+            self._tell(max(due, self._now))
+            self._act(failures)
+        self._tell(now)
+        self._act(failures)
+        raise_first(failures)
+
+    def _check_time(self, now: int) -> None:
+        if now < self._now:
+            msg = (
+                f"advance({now / 1e6:g}): time went back from {self.now:g}. An operator's clock "
+                f"only moves forward; open it anew, or restore a snapshot."
+            )
+            raise ClockError(msg)
+
+    def _tell(self, now: int) -> None:
+        """Set all clocks, before anything happens: what is sent at a time arrives at that time."""
+        self._now = now
+        for window in self._live:
+            window.state.now = now
+
+    def _act(self, failures: list[Exception]) -> None:
+        """Do what is due now, if anything is."""
+        for window in self._awake:
+            with kept(failures), window.locked():
+                window.state.advance(self._now)
+        with kept(failures):
+            try:
+                self.operator.on_advance()
+            except Exception as error:
+                self._note(error, f"at time {instant_text(self._now)}")
+                raise
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def snapshot(self, *, arrays: bool = False) -> dict[str, Any]:
+        """Everything it holds, as plain data; going on after `restore` gives the same output.
+
+        Args:
+            arrays: whether what batches have left in arrays comes out as numpy and Arrow arrays,
+                as it is. That is much faster and smaller where there are many partitions.
+        """
+        op = self.operator
+        windows = []
+        for window in self._live:
+            state = window.snapshot(arrays=True) if arrays else window.snapshot()
+            del state["events"]  # the operator's own state is kept once, not once a window
+            windows.append(state)
+        return {
+            "v": VERSION,
+            **(form_of(self._schemas, self._live) if arrays else {}),
+            "operator": self.definition.describe(),
+            "now": self._now,
+            "ended": sorted(self._ended),
+            "windows": windows,
+            "state": copy.deepcopy(op.snapshot()),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take back the state of a running operator that was built the same way.
+
+        Nothing changes if the state does not fit.
+        """
+        check_state(state, self.definition.describe())
+        before = self.snapshot(arrays=True)
+        try:
+            self._put(state)
+        except Exception as error:
+            self._put(before)
+            if isinstance(error, WindowlibError):
+                raise
+            msg = (
+                f"restore(state): {self.operator.name} cannot read the snapshot ({error!r}). Take "
+                f"it from snapshot() whole."
+            )
+            raise StateVersionError(msg) from error
+
+    def _put(self, state: Mapping[str, Any]) -> None:
+        for window, saved in zip(self._live, state["windows"], strict=True):
+            window.restore(saved)
+        self._now, self._ended = state["now"], set(state["ended"])
+        if "arrays" in state:
+            self._schemas = put_form(state, self._live)
+        self.operator.restore(copy.deepcopy(state["state"]))
+
+
+@contextmanager
+def kept(failures: list[Exception]) -> Iterator[None]:
+    """Keep an exception for later, so that one failure does not cost the others their turn."""
+    try:
+        yield
+    except Exception as error:
+        failures.append(error)
+
+
+# -------------------------------------------------------------------------------------------------
+# What the snapshots of running operators have in common: their format, and what wrote them.
+
+
+VERSION = 1
+NO_SNAPSHOT = "restore(state): this is not a snapshot of an operator. Pass what snapshot() gave."
+
+
+def form_of(schemas: Sequence[Any], windows: Sequence[Window[Any, Any]]) -> dict[str, Any]:
+    """What a snapshot with arrays has beside the others: its format, and how batches are taken."""
+    hosts = [window.state.batches for window in windows]
+    batches = [None if host is None else host.manner() for host in hosts]
+    return {"arrays": ARRAYS, "schemas": list(schemas), "batches": batches}
+
+
+def put_form(state: Mapping[str, Any], windows: Sequence[Window[Any, Any]]) -> list[Any]:
+    """Let windows take batches as they did in a snapshot with arrays; the schemas of the ports."""
+    for window, manner in zip(windows, state["batches"], strict=True):
+        if manner is not None or window.state.batches is not None:
+            window.state.handover().put_manner(manner)
+    return list(state["schemas"])
+
+
+def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
+    """Refuse a snapshot of another format or of another operator, and say what changed."""
+    if not isinstance(state, Mapping) or not {"v", "operator", "state"} <= set(state):
+        raise StateVersionError(NO_SNAPSHOT)
+    check_format("the snapshot has", state["v"], VERSION)
+    if "arrays" in state:
+        check_format("the arrays of the snapshot have", state["arrays"], ARRAYS)
+    was = state["operator"]
+    if not isinstance(was, Mapping):
+        raise StateVersionError(NO_SNAPSHOT)
+    if (name := first_change(was, now)) is not None:
+        msg = (
+            f"restore(state): the snapshot was written with {name}={was.get(name)}; this "
+            f"operator says {name}={now.get(name)}. Build it as it was, or start afresh."
+        )
+        raise StateVersionError(msg)

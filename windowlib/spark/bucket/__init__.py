@@ -1,0 +1,1 @@
+"""One bucket inside Spark's stateful processing: its operator, its state, its cache."""

@@ -1,0 +1,290 @@
+"""One bucket at work: a running operator, what a micro-batch does to it, and its state as bytes."""
+
+from __future__ import annotations
+
+import pickle
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
+from windowlib.columnar.engines.event_time import SlicePartials
+from windowlib.errors import StateVersionError
+from windowlib.runtime.counters import Counters
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.running import Running
+from windowlib.spark.plan.input_merge import merged_inputs
+from windowlib.spark.plan.shuffle import ENDED, FOLDED, HELLO, PackedRows
+from windowlib.spark.plan.types import fitted
+from windowlib.window.arrow import Made
+from windowlib.window.event_time import EventTimeWindow
+from windowlib.window.snapshot import first_change
+
+COUNTS = ("rows_in", "rows_out", "fired", "evicted", "late", "partitions_evicted", "loads")
+"""What a micro-batch did, which adds up over buckets and batches."""
+GAUGES = ("partitions", "state_bytes")
+"""What there is, of which a bucket reports the change."""
+
+ENTRY = 128
+"""Bytes of a log entry without rows."""
+
+
+@dataclass(frozen=True)
+class BucketSpec:
+    """What every bucket of a query runs: the operator, its columns, and its fingerprint."""
+
+    operator: Operator
+    inputs: tuple[pa.Schema, ...]
+    outputs: tuple[pa.Schema | None, ...]
+    """The columns that Spark gets of each output; None if it does not want it."""
+    made: tuple[pa.Schema | None, ...]
+    orders: tuple[Any, ...]
+    fingerprint: Mapping[str, str]
+    """What must not change as long as a checkpoint lives."""
+    nonce: str
+    timed: bool = False
+    aged: bool = False
+    times: str | None = None
+    clock: Callable[[], float] | None = None
+    follows: int = 0
+    """How much a millisecond of Spark's watermark is on the axis of its windows; 0: they have their
+    own."""
+    code: bytes = b""
+    """The operator as bytes, so that its state can be inspected without the program."""
+
+    def now(self, processing_time: int) -> int | None:
+        """The time of a micro-batch in microseconds; None if it is irrelevant."""
+        if not (self.timed or self.aged):
+            return None
+        if self.clock is not None:
+            return round(self.clock() * 1e6)
+        return processing_time * 1000 if self.timed else time.time_ns() // 1000
+
+    def reached(self, watermark: int) -> int | None:
+        """Spark's watermark on the axis of the windows; None if it is not there yet."""
+        return watermark * self.follows or None
+
+    def timer(self, due: int, watermark: int) -> int:
+        """The timer for a window that a watermark may close; both in milliseconds.
+
+        Spark tells of timers that are less than its watermark. One that is due already is of a
+        session, which closes only when the watermark is past its end.
+        """
+        return max(-(-due // self.follows) - 1, watermark, 1)
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """What a micro-batch brings to a bucket."""
+
+    query: str
+    """The nonce of the query."""
+    chunks: tuple[PackedRows, ...]
+    now: int | None
+    """The time, or the watermark that windows of event time follow."""
+    saved: int
+    logged: int
+    fresh: bool
+    """Whether this run of the query has not heard of the bucket before."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes an entry of the log takes."""
+        return ENTRY + sum(len(chunk.data) for chunk in self.chunks)
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything can happen: rows, or time."""
+        return self.now is not None or any(chunk.side != HELLO for chunk in self.chunks)
+
+    def entry(self, orders: Sequence[Any]) -> bytes:
+        """The entry of the log: plain tuples, which no change of class names makes unreadable."""
+        return dumped((self.now, tuple(orders), [tuple(chunk) for chunk in self.chunks]))
+
+
+@dataclass(frozen=True)
+class MicroBatchResult:
+    """What a micro-batch made of a bucket: rows, counts, and what to write into the state store."""
+
+    nonce: str
+    rows: tuple[tuple[int, bytes], ...]
+    counts: dict[str, int]
+    due: int | None
+    snapshot: bytes | None
+    entry: bytes | None
+
+
+class Bucket:
+    """The running operator of one bucket, its outputs and its counts.
+
+    The state is written as a snapshot, or as a log of what came in since the last one. A log entry
+    costs what the micro-batch costs; so a snapshot is due when the log has become larger than
+    the last one was.
+    """
+
+    def __init__(self, spec: BucketSpec, start: int) -> None:
+        self.spec, self.nonce = spec, ""
+        self.running = running = spec.operator.open(start / 1e6)
+        running.begin(start, spec.inputs)
+        if spec.follows:
+            running.follow()
+        self.made = [Made() for _ in running.model.outputs]
+        running.collect(self.made)
+        self.names = [port.name for port in running.model.outputs]
+        self.counted: dict[str, int] | None = None  # after the last micro-batch
+        self.end: int | None = None  # when the clock stops, if that is known
+        self.ended = False  # whether a stream has said so
+
+    @cached_property
+    def counters(self) -> Counters:
+        """Counts from the first micro-batch on; those of static DataFrames are never read."""
+        return Counters(self.running)
+
+    def step(self, batch: MicroBatch) -> MicroBatchResult:
+        """Take what a micro-batch brings: first the time that has passed, then its rows."""
+        before = self.counted or self.counters.read()
+        taken = self._take(batch.chunks, batch.now, self.spec.orders)
+        rows = [(port, made) for port, made in self._drained() if made.num_rows]
+        entry = snapshot = None
+        old = size = batch.saved + batch.logged
+        if batch.changes:
+            if batch.logged + batch.size > batch.saved:
+                snapshot = self.snapshot()
+            else:
+                entry = batch.entry(self.spec.orders)
+            size = len(snapshot) if snapshot is not None else old + len(entry or b"")
+            self.nonce = uuid.uuid4().hex
+        self.counted = after = self.counters.read()
+        counts = self._changes(before, after, rows)
+        counts |= {"rows_in": taken, "state_bytes": size - old}
+        if batch.fresh:  # then what there is counts whole, not what has changed
+            counts |= {"partitions": after["partitions"], "state_bytes": size}
+        blobs = tuple((port, stream_bytes(made)) for port, made in rows)
+        running = self.running
+        due = None if self.ended else running.closes() if self.spec.follows else running.due()
+        return MicroBatchResult(self.nonce, blobs, counts, due, snapshot, entry)
+
+    def _take(self, chunks: Sequence[PackedRows], now: int | None, orders: Sequence[Any]) -> int:
+        running = self.running
+        if now is not None and self.spec.follows:
+            running.reach(now)
+        elif now is not None:
+            running.advance_micros(max(now, running.micros))
+        taken = 0
+        merge = not self.spec.operator.waits
+        for port, table in merged_inputs(self._tables(chunks), orders, merge=merge):
+            self._insert(table, port)
+            taken += table.num_rows
+        for chunk in sorted(chunk for chunk in chunks if chunk.side == FOLDED):
+            taken += absorb(running, chunk.data, self.spec.inputs[0])
+        if any(chunk.side == ENDED for chunk in chunks):
+            self.ended = True
+            running.finish()
+        return taken
+
+    def _tables(self, chunks: Sequence[PackedRows]) -> list[pa.Table | None]:
+        """What came for each input, in the order of tasks and within them."""
+        found: list[pa.Table | None] = []
+        for side in range(len(self.spec.inputs)):
+            mine = sorted(c for c in chunks if c.side == side)
+            tables = [stream_table(chunk.data) for chunk in mine]
+            found.append(pa.concat_tables(tables) if tables else None)
+        return found
+
+    def fed(self, rows: pa.RecordBatch, port: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Take rows that are in order, and give what they made, by output."""
+        self._insert(rows, port)
+        return self._drained()
+
+    def _insert(self, rows: Any, port: int) -> None:
+        """Take rows that are in the order of the query, which may not be that of the window."""
+        self.running.insert_ordered(rows, port, self.spec.times)
+
+    def finished(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The input has ended; what that makes."""
+        if self.end is not None:
+            self.running.advance_micros(self.end)
+        self.running.finish()
+        return self._drained()
+
+    def _drained(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows since the last time of each output that the query uses."""
+        for port, made in enumerate(self.made):
+            schema = self.spec.outputs[port]
+            if schema is None:
+                made.clear()
+            else:
+                yield port, fitted(made.taken(self.spec.made[port]), schema)
+
+    def _changes(
+        self,
+        before: dict[str, int],
+        after: dict[str, int],
+        rows: Sequence[tuple[int, pa.RecordBatch]],
+    ) -> dict[str, int]:
+        """What has happened in between, and the change in what there is."""
+        found = dict.fromkeys((*COUNTS, *GAUGES), 0)
+        found |= {name: max(after[name] - before[name], 0) for name in after}
+        found["partitions"] = after["partitions"] - before["partitions"]
+        found["rows_out"] = sum(made.num_rows for _, made in rows)
+        aside = sum(made.num_rows for port, made in rows if self.names[port] == "late")
+        found["late"] = max(found["late"], aside)  # dropped ones are counted where they come
+        return found
+
+    def snapshot(self) -> bytes:
+        """Everything it holds."""
+        return dumped(self.running.snapshot(arrays=True))
+
+    @classmethod
+    def restored(
+        cls, spec: BucketSpec, nonce: str, snapshot: bytes, log: Sequence[bytes]
+    ) -> Bucket:
+        """A bucket as it was: its last snapshot, and what came in after that once more."""
+        bucket = cls(spec, 0)
+        bucket.running.restore(cloudpickle.loads(snapshot))
+        for entry in log:
+            now, orders, chunks = cloudpickle.loads(entry)
+            bucket._take([PackedRows(*chunk) for chunk in chunks], now, orders)
+        for made in bucket.made:
+            made.clear()  # Spark has these rows already
+        bucket.nonce = nonce
+        return bucket
+
+
+def dumped(value: Any) -> bytes:
+    """A value as bytes, also if its class lives in the user's script."""
+    data: bytes = cloudpickle.dumps(value, protocol=5)  # type: ignore[no-untyped-call]
+    return data
+
+
+def absorb(running: Running, data: bytes, schema: pa.Schema) -> int:
+    """Let the window of event time take rows that were folded before the shuffle; how many."""
+    partials = SlicePartials(*pickle.loads(data))
+    (window,) = running.windows
+    assert isinstance(window, EventTimeWindow)
+    window.absorb(partials, schema)
+    return int(partials.n.sum())
+
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def check_fingerprint(was: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Refuse state of another operator, other columns or other buckets, and say what changed."""
+    if (name := first_change(was, now)) is not None:
+        old = was.get(name)
+        fix = {
+            "buckets": f"say attach(op, buckets={old}): state does not move between buckets",
+            PARTITIONS: f'set spark.conf.set("{PARTITIONS}", {old}) before it starts',
+        }.get(name, "build the query as it was")
+        msg = (
+            f"the checkpoint was written with {name}={old}; this query says "
+            f"{name}={now.get(name)}. Use a new checkpoint, or {fix}."
+        )
+        raise StateVersionError(msg)

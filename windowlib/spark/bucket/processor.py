@@ -1,0 +1,114 @@
+"""The bucketed operator inside Spark's stateful processing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from windowlib.spark.bucket.bucket import (
+    COUNTS,
+    GAUGES,
+    Bucket,
+    BucketSpec,
+    MicroBatch,
+    MicroBatchResult,
+)
+from windowlib.spark.bucket.state_cache import STATE_CACHE, run_micro_batch
+from windowlib.spark.bucket.state_store import StateStore
+from windowlib.spark.plan.shuffle import HELLO, REGISTER, PackedRows, run_of
+
+METRICS = (*COUNTS, *GAUGES)
+OUTPUT_DDL = ", ".join(["port int", "data binary", *(f"{name} long" for name in METRICS)])
+NO_COUNTS = dict.fromkeys(METRICS)
+
+
+class Processor(StatefulProcessor):
+    """Runs one operator per bucket: one call a micro-batch, whatever the number of keys."""
+
+    def __init__(self, spec: BucketSpec) -> None:
+        self.spec = spec
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name the state; this also runs on the driver."""
+        self.handle, self.store = handle, StateStore(handle)
+
+    # Spark's names, not ours: it calls some of them by keyword.
+    # ruff: noqa: N802, N803
+    def handleInputRows(
+        self, key: Any, rows: Iterator[Any], timerValues: TimerValues
+    ) -> Iterator[Row]:
+        """Rows have come for a bucket, or a greeting."""
+        chunks = tuple(PackedRows(int(row.side), int(row.place), bytes(row.data)) for row in rows)
+        if key[0] == REGISTER:
+            return self._register()
+        return self._serve(chunks, timerValues, None)
+
+    def handleExpiredTimer(
+        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Iterator[Row]:
+        """Something is due in a bucket."""
+        return self._serve((), timerValues, expiredTimerInfo.getExpiryTimeInMs())
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _register(self) -> Iterator[Row]:
+        """Check the state of the bucket without rows, or make it."""
+        head = self.store.read()
+        if head is not None:
+            head.check(self.spec)
+            return iter(())
+        bucket = Bucket(self.spec, 0)
+        result = MicroBatchResult(bucket.nonce, (), {}, None, bucket.snapshot(), None)
+        self.store.write(None, self.spec, result, run_of(self.spec.nonce), STATE_CACHE.address, 0)
+        return iter(())
+
+    def _serve(
+        self, chunks: tuple[PackedRows, ...], timers: TimerValues, expired: int | None
+    ) -> Iterator[Row]:
+        spec, head = self.spec, self.store.read()
+        if spec.follows:
+            now = spec.reached(timers.getCurrentWatermarkInMs())
+        else:
+            now = spec.now(timers.getCurrentProcessingTimeInMs())
+        if head is not None:
+            head.check(spec)
+        elif all(chunk.side == HELLO for chunk in chunks):
+            return
+        saved, logged = (0, 0) if head is None else (head.saved, head.logged)
+        run = run_of(spec.nonce)
+        fresh = head is None or head.run != run
+        batch = MicroBatch(spec.nonce, chunks, now, saved, logged, fresh)
+        result, home = run_micro_batch(spec, head, batch, self.store.load)
+        due = None if result.due is None else self._wake(result.due, timers)
+        timer = self._timer(0 if head is None else head.timer, due, expired)
+        self.store.write(head, spec, result, run, home, timer)
+        yield Row(port=None, data=None, **result.counts)
+        for port, data in result.rows:
+            yield Row(port=port, data=data, **NO_COUNTS)
+
+    def _wake(self, due: int, timers: TimerValues) -> int:
+        """When to look again, in milliseconds: if the clock is not Spark's, at once."""
+        if self.spec.follows:
+            return self.spec.timer(due, timers.getCurrentWatermarkInMs())
+        if self.spec.clock is not None:
+            return timers.getCurrentProcessingTimeInMs() + 1
+        return -(-due // 1000)
+
+    def _timer(self, before: int, due: int | None, expired: int | None) -> int:
+        """Wake up when something is due next; the timer that is set, 0 for none."""
+        timer = due or 0 if self.spec.timed or self.spec.follows else 0
+        if timer != before:
+            if before and before != expired:  # Spark itself deletes the one that is being told
+                self.handle.deleteTimer(before)
+            if timer:
+                self.handle.registerTimer(timer)
+        return timer

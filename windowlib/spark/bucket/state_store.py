@@ -1,0 +1,164 @@
+"""The state of a bucket in Spark's state store.
+
+One value holds what identifies the state, and a small snapshot; pages of a large snapshot and the
+log entries after it are values of a map. A micro-batch reads the one value, and writes it and at
+most one entry, as long as the running operator itself is still in memory somewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from windowlib.errors import StateVersionError
+from windowlib.spark.bucket.bucket import BucketSpec, MicroBatchResult, check_fingerprint
+
+FORMAT = 1
+HEAD = "window"
+PAGES = "pages"
+HEAD_DDL = (
+    "format int, version long, nonce string, run string, home string, about string, "
+    "operator binary, timer long, saved long, logged long, pages int, entries int, data binary"
+)
+PAGE = 1 << 23
+"""Bytes in a page."""
+SMALL = 1 << 20
+"""Bytes of a snapshot up to which it is kept beside what identifies it."""
+TINY = 1 << 14
+"""The same once there is a log: then it would be written again with every entry."""
+
+
+@dataclass(frozen=True)
+class StateHead:
+    """What identifies the state of a bucket, and where it is."""
+
+    format: int
+    version: int
+    nonce: str
+    run: str
+    home: str
+    about: str
+    operator: bytes
+    timer: int
+    saved: int
+    logged: int
+    pages: int
+    entries: int
+    data: bytes | None
+
+    def check(self, spec: BucketSpec) -> None:
+        """Refuse state that this query cannot go on with."""
+        check_format(self.format)
+        check_fingerprint(json.loads(self.about), spec.fingerprint)
+
+
+def check_format(found: int) -> None:
+    """Refuse state in another form than this version's."""
+    if found != FORMAT:
+        msg = (
+            f"the checkpoint has state of format {found}, this version of windowlib reads "
+            f"{FORMAT}. Use the version that wrote it, or a new checkpoint."
+        )
+        raise StateVersionError(msg)
+
+
+def as_tuple(head: StateHead) -> tuple[Any, ...]:
+    """A head as Spark stores it."""
+    return tuple(vars(head).values())
+
+
+def first_key(number: int, *, entry: bool) -> tuple[int]:
+    """The key of a page of the snapshot, or of an entry of the log."""
+    return (-1 - number if entry else number,)
+
+
+def assembled(
+    head: StateHead, page: Callable[[tuple[int]], bytes | None]
+) -> tuple[bytes, list[bytes]]:  # fmt: skip
+    """The last snapshot and the log since then, from a function that gives pages by their key."""
+
+    def there(key: tuple[int]) -> bytes:
+        found = page(key)
+        if found is None:
+            msg = (
+                f"the state in the checkpoint lacks page {key[0]}. Restore the checkpoint from a "
+                f"copy, or use a new one."
+            )
+            raise StateVersionError(msg)
+        return found
+
+    pages = [there(first_key(n, entry=False)) for n in range(head.pages)]
+    log = [there(first_key(n, entry=True)) for n in range(head.entries)]
+    return head.data if head.data is not None else b"".join(pages), log
+
+
+class StateStore:
+    """Reads and writes the state of the bucket that Spark has made current."""
+
+    def __init__(self, handle: Any) -> None:
+        self._head = handle.getValueState(HEAD, HEAD_DDL)
+        self._pages = handle.getMapState(PAGES, "number int", "data binary")
+
+    def read(self) -> StateHead | None:
+        """The head, or None if the bucket is new."""
+        found = self._head.get()
+        return None if found is None else StateHead(*_plain(found))
+
+    def load(self, head: StateHead) -> tuple[bytes, list[bytes]]:
+        """The last snapshot, and the log since then."""
+        return assembled(head, self._page)
+
+    def _page(self, key: tuple[int]) -> bytes | None:
+        found = self._pages.getValue(key)
+        return None if found is None else bytes(found[0])
+
+    def write(
+        self,
+        before: StateHead | None,
+        spec: BucketSpec,
+        result: MicroBatchResult,
+        run: str,
+        home: str,
+        timer: int,
+    ) -> None:
+        """Write what a micro-batch made of the bucket, and who has it now."""
+        version = 0 if before is None else before.version + 1
+        saved, logged = (before.saved, before.logged) if before is not None else (0, 0)
+        pages, entries, data = 0, 0, None
+        if result.snapshot is not None:
+            pages, data = self._replace(before, result.snapshot)
+            saved, logged = len(result.snapshot), 0
+        elif before is not None:
+            pages, entries, data = before.pages, before.entries, before.data
+            if result.entry is not None:
+                if data is not None and len(data) > TINY:
+                    pages, data = self._paged(data), None
+                self._pages.updateValue(first_key(entries, entry=True), (result.entry,))
+                entries, logged = entries + 1, logged + len(result.entry)
+        about = json.dumps(dict(spec.fingerprint))
+        head = StateHead(
+            FORMAT, version, result.nonce, run, home, about, spec.code, timer, saved, logged,
+            pages, entries, data,
+        )  # fmt: skip
+        self._head.update(as_tuple(head))
+
+    def _replace(self, before: StateHead | None, snapshot: bytes) -> tuple[int, bytes | None]:
+        """Put a snapshot in the place of an older one and its log."""
+        if before is not None and (before.pages or before.entries):
+            self._pages.clear()
+        if len(snapshot) <= SMALL:
+            return 0, snapshot
+        return self._paged(snapshot), None
+
+    def _paged(self, snapshot: bytes) -> int:
+        """Write a snapshot as pages; how many."""
+        starts = range(0, len(snapshot), PAGE)
+        for number, at in enumerate(starts):
+            self._pages.updateValue(first_key(number, entry=False), (snapshot[at : at + PAGE],))
+        return len(starts)
+
+
+def _plain(values: Any) -> list[Any]:
+    return [bytes(value) if isinstance(value, bytearray) else value for value in values]

@@ -1,0 +1,1 @@
+"""Farms on Spark: the tasks of the cluster are the workers."""

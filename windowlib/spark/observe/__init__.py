@@ -1,0 +1,1 @@
+"""What a query does and holds: metrics, progress, state, plans as text."""

@@ -1,0 +1,300 @@
+"""What the windows of a query hold, read from its checkpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as fn
+
+from windowlib.errors import AccessError, HostError
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.running import Running
+from windowlib.spark.bucket.bucket import Bucket, BucketSpec, check_fingerprint
+from windowlib.spark.bucket.state_store import HEAD, PAGES, StateHead, assembled, check_format
+from windowlib.spark.deployment import ship
+from windowlib.spark.plan.shuffle import BUCKET
+from windowlib.window.container import Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SUBWINDOW = pa.schema(
+    {
+        "id": pa.int32(),
+        "operator": pa.string(),
+        "bucket": pa.int32(),
+        "input": pa.string(),
+        "window": pa.string(),
+        "key": pa.string(),
+        "size": pa.int64(),
+        "inserted": pa.int64(),
+        "oldest": pa.string(),
+        "newest": pa.string(),
+        "content": pa.string(),
+        "bucket_bytes": pa.int64(),
+    }
+)
+SUBWINDOW_DDL = (
+    "id int, operator string, bucket int, input string, window string, key string, size long, "
+    "inserted long, oldest string, newest string, content string, bucket_bytes long"
+)
+LIMIT = 100
+ROWS = 1000
+"""Subwindows that go to Spark at once."""
+
+
+def inspect_state(
+    checkpoint: str | PathLike[str],
+    spark: SparkSession | None = None,
+    operator: Operator | None = None,
+    *,
+    batch_id: int | None = None,
+    limit: int = LIMIT,
+) -> DataFrame:
+    """The subwindows in the checkpoint of a query, one a row; nothing is changed there.
+
+    The columns: `id`, the number that Spark gives the operator in the query; `operator`, its
+    name, in a graph that of the node; `bucket`; `input` and its `window`; `key`; `size`, the tuples
+    in it; `inserted`, the tuples that ever came in; `oldest` and `newest` tuple; `content`, the
+    newest tuples up to `limit`, or the value of the summary or the slices that stand for them;
+    `bucket_bytes`, the state of the whole bucket. Keys and contents are JSON texts.
+
+    An operator without windows that keeps something, or one of your own that has a `snapshot`, has
+    one row more per bucket, without an `input`, whose content is that.
+
+    Args:
+        checkpoint: the checkpointLocation of the query, which may be running.
+        spark: the session; the active one unless given.
+        operator: the operator, if the one in the checkpoint cannot be loaded because its class is
+            no longer where it was.
+        batch_id: after which batch; the last that was committed unless given.
+        limit: how many tuples of a subwindow `content` has at most.
+    """
+    checkpoint = str(checkpoint)
+    if spark is None:
+        from windowlib.spark.session import session
+
+        spark = session()
+    ship(spark)
+    batch = _batch(spark, checkpoint, batch_id)
+    found: DataFrame | None = None
+    for number in _ours(spark, checkpoint):
+        heads, pages = (_state(spark, checkpoint, number, batch, name) for name in (HEAD, PAGES))
+        fits = _given(heads, checkpoint, operator)
+        parts = _together(heads, pages)
+        rows = parts.mapInArrow(
+            StateReader(number, operator if fits else None, limit), SUBWINDOW_DDL
+        )
+        found = rows if found is None else found.union(rows)
+    if found is None:
+        msg = (
+            f"inspect_state({checkpoint!r}): no operator of windowlib has state in it. Pass the "
+            f"checkpointLocation of a query with one."
+        )
+        raise HostError(msg)
+    return found
+
+
+def _batch(spark: SparkSession, checkpoint: str, wanted: int | None) -> int:
+    """A batch that was committed, so that all that is read belongs together."""
+    try:
+        log = spark.read.format("binaryFile").load(f"{checkpoint.rstrip('/')}/commits")
+        paths = [row.path for row in log.select("path").collect()]
+    except AnalysisException:
+        paths = []
+    names = [path.rsplit("/", 1)[-1] for path in paths]
+    batches = sorted(int(name) for name in names if name.isdigit())
+    if not batches:
+        msg = (
+            f"inspect_state({checkpoint!r}): there is no checkpoint with a committed batch. Pass "
+            f"the checkpointLocation of a query that has run."
+        )
+        raise HostError(msg)
+    if wanted is not None and wanted not in batches:
+        msg = (
+            f"inspect_state(batch_id={wanted}): no such batch was committed, or it is no longer "
+            f"kept. Batches: {batches[0]} to {batches[-1]}."
+        )
+        raise HostError(msg)
+    return batches[-1] if wanted is None else wanted
+
+
+def _ours(spark: SparkSession, checkpoint: str) -> list[int]:
+    """The numbers of our operators among those of a query that have state."""
+    metadata = spark.read.format("state-metadata").load(checkpoint)
+    rows = metadata.select("operatorId", "operatorProperties").distinct().collect()
+    found = []
+    for row in rows:
+        variables = json.loads(row.operatorProperties or "{}").get("stateVariables", [])
+        if {HEAD, PAGES} <= {each["stateName"] for each in variables}:
+            found.append(int(row.operatorId))
+    return sorted(found)
+
+
+def _state(
+    spark: SparkSession, checkpoint: str, operator: int, batch: int, variable: str
+) -> DataFrame:
+    reader = spark.read.format("statestore").option("operatorId", operator)
+    reader = reader.option("batchId", batch).option("stateVarName", variable)
+    return reader.load(checkpoint)
+
+
+def _given(heads: DataFrame, checkpoint: str, operator: Operator | None) -> bool:
+    """Whether to use the operator that the user passed; refuse if there is none to use."""
+    found = heads.select("value.format", "value.about", "value.operator").first()
+    if found is None:  # no bucket has anything yet
+        return False
+    check_format(found.format)
+    if operator is not None:
+        about, now = json.loads(found.about), operator.describe()
+        now = {name: said for name, said in now.items() if name not in ("key", "buckets")}
+        check_fingerprint({name: about[name] for name in now if name in about}, now)
+        return True
+    try:
+        cloudpickle.loads(bytes(found.operator))
+    except Exception as error:
+        name = json.loads(found.about).get("operator", "?")
+        msg = (
+            f"inspect_state({checkpoint!r}): its operator {name} cannot be loaded ({error}). Make "
+            f"its module importable, or pass operator=... built as it was."
+        )
+        raise HostError(msg) from error
+    return False
+
+
+def _together(heads: DataFrame, pages: DataFrame) -> DataFrame:
+    """The parts of each bucket's state in a row, what identifies it first."""
+    kind = heads.schema["value"].dataType
+    first = heads.select(
+        fn.col(f"key.{BUCKET}").alias("bucket"),
+        fn.lit(0).alias("part"),
+        fn.lit(0).alias("number"),
+        fn.lit(None).cast("binary").alias("data"),
+        fn.col("value").alias("head"),
+    )
+    others = pages.select(
+        fn.col(f"key.{BUCKET}"),
+        fn.lit(1),
+        fn.col("user_map_key.number"),
+        fn.col("user_map_value.data"),
+        fn.lit(None).cast(kind),
+    )
+    return first.union(others).repartition("bucket").sortWithinPartitions("bucket", "part")
+
+
+class StateReader:
+    """Restores the buckets of one task, one after the other, and lists what is in them."""
+
+    def __init__(self, number: int, operator: Operator | None, limit: int) -> None:
+        self.number, self.operator, self.limit = number, operator, limit
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Subwindows, as rows."""
+        head: dict[str, Any] | None = None
+        bucket, pages = 0, dict[int, bytes]()
+        for batch in batches:
+            for at in range(batch.num_rows):
+                (part,) = batch.slice(at, 1).to_pylist()  # a page may be large: one at a time
+                if part["head"] is None:
+                    pages[part["number"]] = part["data"]
+                    continue
+                if head is not None:
+                    yield from self._batches(bucket, head, pages)
+                bucket, head, pages = part["bucket"], part["head"], {}
+        if head is not None:
+            yield from self._batches(bucket, head, pages)
+
+    def _batches(
+        self, bucket: int, values: dict[str, Any], pages: dict[int, bytes]
+    ) -> Iterator[pa.RecordBatch]:
+        head = StateHead(**values)
+        snapshot, log = assembled(head, lambda key: pages.get(key[0]))
+        operator = self.operator or cloudpickle.loads(head.operator)
+        restored = Bucket.restored(reading_spec(operator), head.nonce, snapshot, log)
+        same = {"id": self.number, "bucket": bucket, "bucket_bytes": head.saved + head.logged}
+        rows: list[dict[str, Any]] = []
+        for row in subwindows(restored.running, self.limit):
+            rows.append(row | same)
+            if len(rows) == ROWS:
+                yield pa.RecordBatch.from_pylist(rows, schema=SUBWINDOW)
+                rows = []
+        yield pa.RecordBatch.from_pylist(rows, schema=SUBWINDOW)
+
+
+def reading_spec(operator: Operator) -> BucketSpec:
+    """What it takes to restore a bucket, if nothing is to come in or out any more."""
+    return BucketSpec(
+        operator=operator,
+        inputs=(None,) * len(operator.model.inputs),
+        outputs=(None,) * len(operator.model.outputs),
+        made=(None,) * len(operator.model.outputs),
+        orders=(),
+        fingerprint={},
+        nonce="",
+    )
+
+
+def subwindows(running: Running, limit: int = LIMIT) -> Iterator[dict[str, Any]]:
+    """What the windows of a running operator, or of all operators of a graph, hold.
+
+    >>> from windowlib import Count, Sliding
+    >>> from windowlib.operators import Sort
+    >>> running = Sort("x", window=Sliding(Count(3))).open()
+    >>> running.insert_many([{"x": 2}, {"x": 1}])
+    >>> [(row["operator"], row["size"], row["content"]) for row in subwindows(running)]
+    [('Sort', 2, '[{"x": 2}, {"x": 1}]')]
+    """
+    nodes: dict[str, Running] = getattr(running, "nodes", {})
+    for name, node in nodes.items():
+        for row in subwindows(node, limit):
+            yield {**row, "operator": name}
+    if nodes:
+        return
+    op = running.operator
+    own = running.snapshot()["state"]  # which also brings the windows up to date
+    for port, window in zip(op.model.inputs, op.containers, strict=True):
+        if window is not None:
+            for key in window.keys():  # noqa: SIM118 - the same, and says that they are keys
+                about = {"operator": op.name, "input": port.name, "window": str(window.spec)}
+                yield about | _subwindow(window, key, limit)
+    theirs = not type(op).snapshot.__module__.startswith("windowlib.operators.")
+    if own is not None and (theirs or all(window is None for window in op.containers)):
+        yield {"operator": op.name, "content": json_text(own)}
+
+
+def _subwindow(window: Window[Any, Any], key: Any, limit: int) -> dict[str, Any]:
+    row = {"key": json_text(key), "size": window.size(key), "inserted": window.insertions(key)}
+    try:
+        tuples = window[key]
+    except AccessError:  # a summary stands for them
+        return row | {"content": json_text(_summary(window, key))}
+    if not tuples:
+        return row
+    row |= {"oldest": json_text(tuples[0]), "newest": json_text(tuples[-1])}
+    return row | {"content": json_text(tuples[max(len(tuples) - limit, 0) :])}
+
+
+def _summary(window: Window[Any, Any], key: Any) -> Any:
+    """The value of a summary; slices have none until a trigger puts them together."""
+    try:
+        return window.summary(key).value()
+    except AccessError:
+        return window.state.save_summary(window.state.subwindows[key])
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON; what JSON has no form for is a text.
+
+    >>> json_text({"k": ("a", 1)}), json_text(b"x"), json_text({("a", 1): None})
+    ('{"k": ["a", 1]}', '"b\\'x\\'"', '"{(\\'a\\', 1): None}"')
+    """
+    try:
+        return json.dumps(value, default=str, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return json.dumps(repr(value), ensure_ascii=False)

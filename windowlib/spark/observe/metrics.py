@@ -1,0 +1,227 @@
+"""What queries have done so far: the observed metrics of their progress events, added up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from windowlib.spark.bucket.bucket import COUNTS, GAUGES
+from windowlib.spark.versions import observed_values
+
+PREFIX = "windowlib "
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the operators of a query have done, and what they hold."""
+
+    batches: int = 0
+    """Micro-batches that were added up."""
+    rows_in: int = 0
+    rows_out: int = 0
+    fired: int = 0
+    """Triggers and flushes."""
+    evicted: int = 0
+    """Tuples that have left windows."""
+    late: int = 0
+    """Rows that went to an output called "late", or that an operator counted as late."""
+    partitions_evicted: int = 0
+    loads: int = 0
+    """How often the state of a bucket was read from the state store."""
+    partitions: int = 0
+    """Partitions that there are now."""
+    state_bytes: int = 0
+    """Snapshots and logs in the state store, now."""
+    missed: int = 0
+    """Micro-batches of which nothing is known, because they were not read in time."""
+    operators: Mapping[str, Totals] = field(default_factory=dict)
+    """The same for each operator, if there are several in the query."""
+
+    def lines(self) -> list[str]:
+        """The figures as text, to fit a terminal.
+
+        >>> print(*Totals(batches=2, rows_in=1000, rows_out=30).lines(), sep="\\n")
+        batches               2  rows in           1,000  rows out             30
+        fired                 0  evicted               0  late                  0
+        partitions            0  evicted               0  state               0 B
+        """
+        found = _lines(self)
+        if self.missed:
+            found.append(f"{self.missed:,} batches are missing: nobody looked in time")
+        for name, totals in self.operators.items():
+            found += [name, *(f"  {line}" for line in _lines(totals))]
+        return found
+
+    def line(self) -> str:
+        """The figures on one line.
+
+        >>> Totals(batches=2, rows_in=1000, rows_out=30, partitions=4).line()
+        'batch 2: 1,000 in, 30 out, 0 fired, 0 late, 4 partitions, 0 B'
+        """
+        late = f"{self.fired:,} fired, {self.late:,} late, {self.partitions:,} partitions"
+        rows = f"{self.rows_in:,} in, {self.rows_out:,} out"
+        return f"batch {self.batches:,}: {rows}, {late}, {size_text(self.state_bytes)}"
+
+    def _repr_html_(self) -> str:
+        """A table, for notebooks."""
+        several = [("all", self), *self.operators.items()] if self.operators else [("", self)]
+        names = [f.name for f in fields(self) if f.name != "operators"]
+        head = "".join(f"<th>{name.replace('_', ' ')}</th>" for name in ("", *names))
+        rows = [
+            f"<tr><th>{_escaped(who)}</th>"
+            + "".join(f"<td>{getattr(totals, name):,}</td>" for name in names)
+            + "</tr>"
+            for who, totals in several
+        ]
+        return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _lines(totals: Totals) -> list[str]:
+    cells = [
+        [("batches", totals.batches), ("rows in", totals.rows_in), ("rows out", totals.rows_out)],
+        [("fired", totals.fired), ("evicted", totals.evicted), ("late", totals.late)],
+        [("partitions", totals.partitions), ("evicted", totals.partitions_evicted)],
+    ]
+    lines = ["  ".join(f"{name:<10}{n:>13,}" for name, n in row) for row in cells]
+    return [*lines[:2], f"{lines[2]}  {'state':<10}{size_text(totals.state_bytes):>13}"]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def size_text(size: int) -> str:
+    """A number of bytes, to read.
+
+    >>> size_text(999), size_text(12_345_678)
+    ('999 B', '11.8 MiB')
+    """
+    value, unit = float(size), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1024 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+class Sums:
+    """Adds up the progress of one query, each micro-batch once.
+
+    Counts add up over all runs. What there is comes as changes, and a query that is built anew
+    starts them from nothing under a new name: so the names of the last batch alone tell it.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[str, dict[str, int]] = {}
+        self._batches: dict[str, int] = {}
+        self._current: list[str] = []
+        self._last: dict[str, int] = {}  # the last batch of each run
+        self._empty: set[tuple[str, int]] = set()  # batches that had nothing for us, until now
+        self._count = self._missed = 0
+
+    def add(self, progress: Any) -> bool:
+        """Take a progress event, as an object or as a dict; whether it was news."""
+        run, batch = str(_part(progress, "runId")), int(_part(progress, "batchId"))
+        found = _part(progress, "observedMetrics") or {}
+        ours = {name: row for name, row in found.items() if name.startswith(PREFIX)}
+        last = self._last.get(run)
+        if not ours:
+            self._empty.add((run, batch))
+        if not ours or (last is not None and batch <= last):
+            return False
+        between = range(batch if last is None else last + 1, batch)
+        self._missed += sum((run, each) not in self._empty for each in between)
+        self._empty.clear()
+        self._last[run] = batch
+        self._count += 1
+        self._current = list(ours)
+        for name, row in ours.items():
+            values = observed_values(row, (*COUNTS, *GAUGES))
+            sums = self._sums.setdefault(name, dict.fromkeys((*COUNTS, *GAUGES), 0))
+            self._batches[name] = self._batches.get(name, 0) + 1
+            for metric in sums:
+                sums[metric] += int(values.get(metric) or 0)  # null: no bucket had anything to do
+        return True
+
+    def totals(self) -> Totals:
+        """All of it until now."""
+        by_name: dict[str, Totals] = {}
+        if len(self._current) > 1:
+            for name in self._current:
+                sums: dict[str, Any] = {"batches": self._batches[name], **self._sums[name]}
+                by_name[name.removeprefix(PREFIX)] = Totals(**sums)
+        return Totals(
+            batches=self._count,
+            missed=self._missed,
+            operators=by_name,
+            **{name: sum(sums[name] for sums in self._sums.values()) for name in COUNTS},
+            **{name: sum(self._sums[each][name] for each in self._current) for name in GAUGES},
+        )
+
+
+def _part(progress: Any, name: str) -> Any:
+    return progress[name] if isinstance(progress, Mapping) else getattr(progress, name)
+
+
+class Listener(StreamingQueryListener):
+    """Adds up what the operators of all queries do: `spark.streams.addListener(listener)`.
+
+    It costs a few additions a micro-batch, and never fails a query. Spark tells it of a batch
+    shortly after the batch, from a thread of its own.
+
+    Args:
+        told: a function that is called with the id of a query and its totals after every batch,
+            such as one that sends them to a monitor. What it raises is ignored.
+    """
+
+    def __init__(self, told: Callable[[str, Totals], None] | None = None) -> None:
+        self._told = told
+        self._lock = threading.Lock()
+        self._queries: dict[str, Sums] = {}
+        self._names: dict[str, str] = {}
+
+    def totals(self, query: Any) -> Totals:
+        """The totals of a query, by its id or name, or the query itself; of an unknown one, none.
+
+        Of queries that had the same name, the last.
+        """
+        who = str(getattr(query, "id", query))
+        with self._lock:
+            found = self._queries.get(self._names.get(who, who))
+            return Totals() if found is None else found.totals()
+
+    @property
+    def queries(self) -> dict[str, Totals]:
+        """The totals of all queries, by their ids."""
+        with self._lock:
+            return {query: sums.totals() for query, sums in self._queries.items()}
+
+    # Spark's names, not ours.
+    # ruff: noqa: N802
+    def onQueryStarted(self, event: Any) -> None:
+        """A query starts."""
+        if event.name is not None:
+            with self._lock:
+                self._names[event.name] = str(event.id)
+
+    def onQueryProgress(self, event: Any) -> None:
+        """A micro-batch has been committed, or there was nothing to do."""
+        try:
+            query = str(event.progress.id)
+            with self._lock:
+                sums = self._queries.setdefault(query, Sums())
+                totals = sums.totals() if sums.add(event.progress) else None
+            if self._told is not None and totals is not None:
+                self._told(query, totals)
+        except Exception:  # watching must not harm what is watched
+            return
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing to add."""
+
+    def onQueryTerminated(self, event: Any) -> None:
+        """The totals stay, to be asked for."""

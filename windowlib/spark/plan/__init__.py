@@ -1,0 +1,1 @@
+"""From DataFrames and an operator to a query of Spark."""

@@ -1,0 +1,108 @@
+"""`attach`: from an operator and some options to what can be called on DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from windowlib.errors import SchemaError
+from windowlib.runtime.operator import Operator
+from windowlib.spark.bucket.bucket import PARTITIONS
+from windowlib.spark.plan import validation
+from windowlib.spark.plan.attached import Attached
+from windowlib.spark.plan.query_plan import TIMEZONE, AttachOptions
+from windowlib.spec.specification import Order
+
+DEFAULTS = {TIMEZONE: "UTC", PARTITIONS: "200"}
+"""What Spark does unless told otherwise, for when there is no session."""
+
+
+def attach(
+    operator: Operator,
+    *,
+    key: str | Sequence[str] | None = None,
+    buckets: int | None = None,
+    port: str | None = None,
+    order_by: Order | Sequence[str] = ...,
+    schema: str | StructType | None = None,
+    times: str | None = None,
+    clock: Callable[[], float] | None = None,
+    numbered: bool = False,
+) -> Attached:
+    """An operator with what there is to say about its place on Spark.
+
+    `df.transform(op)` is the same as `df.transform(attach(op))`.
+
+    Args:
+        operator: any operator, graph or farm.
+        key: the columns whose values decide which rows go to the same bucket; what the operator
+            itself says unless given. Each bucket then has windows of its own.
+        buckets: into how many parts the keys are split; as many as Spark has shuffle partitions
+            unless given. It must stay as it is for the life of a checkpoint.
+        port: the one output that is wanted, of an operator with several. Otherwise all of them
+            come, with a column `_port` that tells them apart.
+        order_by: the columns that order the rows of a micro-batch, in all inputs; what the windows
+            say unless given. None if their order is irrelevant.
+        schema: the columns of the output, as "symbol string, peak double", if the operator does
+            not say them.
+        times: the column that says when a row arrives, for static DataFrames; on a stream, that is
+            when Spark takes it.
+        clock: a function that gives the time in seconds, instead of Spark's clock; for tests.
+        numbered: for farms that give windows away: whether rows get a column `_window`, which
+            counts the windows of their key from 0, because tasks end in any order.
+    """
+    from windowlib.farms.farm import Farm
+
+    validation.is_operator(operator)
+    one = operator.operator if isinstance(operator, Farm) else operator
+    order: Any = tuple(order_by) if isinstance(order_by, list) else order_by
+    options = AttachOptions(
+        key=(key,) if isinstance(key, str) else None if key is None else tuple(key),
+        buckets=validation.buckets(buckets),
+        port=None if port is None else one.model.output(port, one.name),
+        order_by=order,
+        schema=schema,
+        times=times,
+        clock=clock,
+    )
+    if numbered or isinstance(operator, Farm):
+        from windowlib.spark.farms.farm_plan import AttachedFarm
+
+        return AttachedFarm(operator, options, numbered=numbered)
+    return Attached(operator, options)
+
+
+def explain_on(operator: Operator, given: Sequence[Any]) -> str:
+    """How an operator runs on DataFrames, or on streams with these schemas."""
+    if all(hasattr(frame, "isStreaming") for frame in given):
+        return attach(operator).explain(*given)
+    return attach(operator).explain(*(FutureStream(_struct(each)) for each in given))  # type: ignore[arg-type]
+
+
+def _struct(given: Any) -> StructType:
+    found = getattr(given, "schema", given)
+    if not isinstance(found, StructType):
+        msg = (
+            f"explain({type(given).__name__}): not columns of Spark's. Pass a DataFrame or its "
+            f"schema for each input."
+        )
+        raise SchemaError(msg)
+    return found
+
+
+class FutureStream:
+    """The columns of a stream that is not there yet; what a plan asks of a DataFrame."""
+
+    isStreaming = True  # noqa: N815 - Spark's name
+
+    def __init__(self, schema: StructType) -> None:
+        self.schema, self.columns = schema, schema.names
+        self.sparkSession: Any = SparkSession.getActiveSession() or self
+        self.conf = DEFAULTS
+
+    def select(self, names: Sequence[str]) -> FutureStream:
+        """Some of the columns, by their names in backticks."""
+        return FutureStream(StructType([self.schema[name.strip("`")] for name in names]))

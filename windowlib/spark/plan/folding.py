@@ -1,0 +1,85 @@
+"""Rows of event time are folded before the shuffle: partials of keys and slices move, not rows.
+
+Each task folds its rows as the windows themselves would, and sends what it has at its end. That is
+what Spark does for its own aggregations. It takes functions for which the order of rows is
+irrelevant, and a watermark that rows do not move.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.engines.event_time import EventTimeEngine
+from windowlib.runtime.operator import Operator
+from windowlib.spark.bucket.bucket import BucketSpec
+from windowlib.spark.plan.shuffle import FOLDED, Pack, gathered
+from windowlib.window.consumer import Decline
+from windowlib.window.event_time import EventTimeWindow
+
+
+def kept_rows(spec: BucketSpec) -> str:
+    """Why rows have to cross the shuffle; empty if their partials will do."""
+    if not spec.follows:
+        return "the windows have a watermark of their own"
+    (window,) = spec.operator.windows
+    if window is None or window.late not in (None, "drop"):
+        return "late rows are looked at one by one"
+    if not spec.operator.inserts_directly:
+        return "the operator looks at each row"
+    try:
+        folding(spec.operator, spec.inputs[0])
+    except Decline as reason:
+        return str(reason)
+    return ""
+
+
+def folding(operator: Operator, schema: pa.Schema) -> EventTimeEngine:
+    """What folds rows with these columns as the windows of an operator do."""
+    (window,) = operator.open().windows
+    assert isinstance(window, EventTimeWindow)
+    window.follow()
+    return EventTimeEngine(window, schema.remove_metadata())
+
+
+class Fold:
+    """Folds the rows of a task, which carry their bucket in the first column.
+
+    Args:
+        operator: one with a window of event time.
+        pack: what sends rows that cannot be folded, and chunks.
+    """
+
+    def __init__(self, operator: Operator, pack: Pack) -> None:
+        self.operator, self.pack = operator, pack
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Chunks of partials, and of rows where there are some that cannot be folded."""
+        yield from self.pack.greetings()
+        engine: EventTimeEngine | None = None
+        buckets: list[np.ndarray] = []
+        for part in gathered(batches):
+            rows = part.select(range(1, part.num_columns))
+            engine = engine or folding(self.operator, rows.schema)
+            try:
+                engine.insert(rows)
+            except Decline:
+                yield self.pack.chunks(part)
+                continue
+            engine.commit()
+            buckets.append(part.column(0).to_numpy())
+        if engine is not None and buckets:
+            yield self.pack.rows(list(self._chunks(engine, np.concatenate(buckets))))
+
+    def _chunks(
+        self, engine: EventTimeEngine, buckets: np.ndarray
+    ) -> Iterator[tuple[int, int, bytes]]:
+        """The partials for each bucket; that of a key is where its first row was for."""
+        partials = engine.partials()
+        owners = buckets[partials.born]
+        for bucket in np.unique(owners).tolist():
+            own = partials.at(np.flatnonzero(owners == bucket))
+            yield bucket, FOLDED, pickle.dumps(tuple(own), protocol=5)

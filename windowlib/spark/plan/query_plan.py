@@ -1,0 +1,313 @@
+"""The plan of a query: one operator on some DataFrames, decided before anything runs.
+
+A plan is a value. `plan_query` makes it from DataFrames and the options of `attach`; the stages of
+a farm and a stream that ends are other plans, made of it by `with_output`, `numbered`,
+`over_partials` and `ending_with`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.types import LongType, StructField, StructType
+
+from windowlib.runtime.operator import Operator
+from windowlib.spark.bucket.bucket import PARTITIONS, BucketSpec
+from windowlib.spark.plan import types, validation
+from windowlib.spark.plan.input_merge import order_columns
+from windowlib.spark.plan.shuffle import BUCKET, Unpack, bucket_column, common_types, spread
+from windowlib.spark.plan.watermark import StreamWatermark, stream_watermark
+from windowlib.spark.versions import arrow_schema
+from windowlib.spec.specification import Order
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TIMEZONE = "spark.sql.session.timeZone"
+WINDOW = "_window"
+"""The column that says which window of its key a row comes from, counted from 0."""
+
+
+@dataclass(frozen=True)
+class AttachOptions:
+    """What `attach` was told about the place of an operator on Spark."""
+
+    key: tuple[str, ...] | None = None
+    buckets: int | None = None
+    port: int | None = None
+    """The index of the one output that is wanted; None: all of them."""
+    order_by: Order = ...
+    schema: str | StructType | None = None
+    times: str | None = None
+    clock: Callable[[], float] | None = None
+
+
+@dataclass(frozen=True)
+class QueryOutput:
+    """The columns of each output, as the operator makes them and as Spark gets them."""
+
+    struct: StructType
+    """The columns of the DataFrame."""
+    arrow: pa.Schema
+    """The same for Arrow."""
+    ports: tuple[str | None, ...]
+    """What rows of each output are called in `_port`; None if they are not told apart."""
+    made: tuple[pa.Schema | None, ...]
+    """What the operator makes at each output."""
+    sent: tuple[pa.Schema | None, ...]
+    """What Spark gets of each output; None if the query does not use it."""
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """One operator on some DataFrames."""
+
+    operator: Operator
+    options: AttachOptions
+    spark: Any
+    streaming: bool
+    timezone: str
+    partitions: int
+    """The shuffle partitions of the session."""
+    frames: tuple[DataFrame, ...]
+    """For each input, only the columns that the operator reads."""
+    inputs: tuple[pa.Schema, ...]
+    key: validation.Keys | None
+    orders: tuple[Any, ...]
+    times: str | None
+    """The column that says when a row of a static DataFrame arrives."""
+    buckets: tuple[int, ...]
+    """The numbers of the buckets."""
+    output: QueryOutput
+    fingerprint: Mapping[str, str]
+    """What must not change as long as a checkpoint lives."""
+    nonce: str
+    """Tells the plan from all others, also from equal ones."""
+    watermark: StreamWatermark | None = None
+    """Spark's watermark, if the windows of a stream follow it."""
+    bounded: bool = False
+    """Whether rows carry the times of the first and the last row of all."""
+    ends: Path | None = None
+    """The folder whose file says that the stream has ended."""
+
+    @property
+    def name(self) -> str:
+        """What Spark calls the metrics of the query."""
+        return f"windowlib {self.operator.name} {self.nonce[:8]}"
+
+    def bucket_spec(self, code: bytes = b"") -> BucketSpec:
+        """What every bucket runs."""
+        return BucketSpec(
+            operator=self.operator,
+            inputs=self.inputs,
+            outputs=self.output.sent,
+            made=self.output.made,
+            orders=self.orders,
+            fingerprint=self.fingerprint,
+            nonce=self.nonce,
+            timed=validation.timed(self.operator),
+            aged=validation.aged(self.operator),
+            times=self.times,
+            clock=self.options.clock,
+            follows=0 if self.watermark is None else self.watermark.unit,
+            code=code,
+        )
+
+    def bucketed(self) -> list[DataFrame]:
+        """The inputs, each row with its bucket in front."""
+        keys = self.key or [()] * len(self.frames)
+        pairs = list(zip(self.frames, keys, strict=True))
+        columns = [[f"`{name}`" for name in frame.columns] for frame in self.frames]
+        hashed = common_types([[frame.schema[n].dataType for n in key] for frame, key in pairs])
+        marked = self.watermark
+        if marked is not None:
+            pairs = [(marked.added(frame), key) for frame, key in pairs]
+        return [
+            frame.select(bucket_column(key, hashed, self.buckets).alias(BUCKET), *own)
+            for (frame, key), own in zip(pairs, columns, strict=True)
+        ]
+
+    def unpack(self) -> Unpack:
+        """What turns the outputs of buckets into rows."""
+        return Unpack(self.output.ports, self.output.arrow)
+
+
+def plan_query(
+    operator: Operator, options: AttachOptions, frames: Sequence[DataFrame]
+) -> QueryPlan:
+    """The plan of an operator on DataFrames; what does not fit is refused."""
+    validation.frames(operator, frames)
+    spark: Any = frames[0].sparkSession
+    streaming, timezone = frames[0].isStreaming, str(spark.conf.get(TIMEZONE))
+    for number, frame in enumerate(frames):
+        operator.check_columns(frame.columns, number)
+    validation.times(options.times, frames, streaming)
+    watermark = stream_watermark(operator, frames[0]) if streaming else None
+    orders = validation.orders(operator, options.order_by, frames)
+    by_event_time = validation.event_order(operator, orders, options.times, streaming)
+    orders = orders if by_event_time is None else (by_event_time,)
+    led = watermark is not None or by_event_time is not None
+    key = validation.key(operator, options.key, frames, led)
+    read = tuple(
+        _projected(operator, frame, port, (*order_columns(orders[port]), options.times), key)
+        for port, frame in enumerate(frames)
+    )
+    partitions = shuffle_partitions(spark)
+    buckets = spread((options.buckets or partitions) if key else 1, partitions)
+    inputs = tuple(arrow_schema(frame.schema, timezone) for frame in read)
+    for number, schema in enumerate(inputs):
+        operator.check_types(schema, number)
+    return QueryPlan(
+        operator=operator,
+        options=options,
+        spark=spark,
+        streaming=streaming,
+        timezone=timezone,
+        partitions=partitions,
+        frames=read,
+        inputs=inputs,
+        key=key,
+        orders=orders,
+        times=options.times,
+        buckets=tuple(buckets),
+        output=_output_columns(operator, options, inputs, timezone),
+        fingerprint=_fingerprint(operator, read, key, len(buckets), partitions)
+        | ({} if watermark is None else {"watermark": "Spark's"}),
+        nonce=uuid.uuid4().hex,
+        watermark=watermark,
+    )
+
+
+def shuffle_partitions(spark: Any) -> int:
+    """Into how many partitions a session shuffles rows."""
+    return int(str(spark.conf.get(PARTITIONS)))
+
+
+def _projected(
+    operator: Operator,
+    frame: DataFrame,
+    port: int,
+    columns: Sequence[Any],
+    key: validation.Keys | None,
+) -> DataFrame:
+    """Only the columns that the operator and these arguments read, in the order of the input."""
+    needed = operator.needs(port)
+    if needed is None:
+        return frame
+    wanted: set[Any] = {*needed, *columns, *(key[port] if key else ())}
+    names = [name for name in frame.columns if name in wanted] or frame.columns[:1]
+    return frame.select([f"`{name}`" for name in names])
+
+
+def _output_columns(
+    operator: Operator, options: AttachOptions, inputs: Sequence[pa.Schema], timezone: str
+) -> QueryOutput:
+    owner = type(operator).__name__
+    made = list(operator.schemas(*inputs))
+    if options.schema is not None:
+        made[options.port or 0] = types.declared_schema(options.schema, "attach(op, schema=...)")
+    wanted = range(len(made)) if options.port is None else [options.port]
+    names = [port.name for port in operator.model.outputs]
+    structs = {port: validation.output(owner, names[port], made[port]) for port in wanted}
+    several = len(structs) > 1
+    struct = next(iter(structs.values()))
+    if several:
+        outputs = {names[port]: own for port, own in structs.items()}
+        struct = types.combined_outputs(outputs, owner)
+    return QueryOutput(
+        struct=struct,
+        arrow=arrow_schema(struct, timezone),
+        ports=tuple(name if several and n in structs else None for n, name in enumerate(names)),
+        made=tuple(made),
+        sent=tuple(
+            arrow_schema(structs[port], timezone) if port in structs else None
+            for port in range(len(made))
+        ),
+    )
+
+
+def _fingerprint(
+    operator: Operator,
+    frames: Sequence[DataFrame],
+    key: validation.Keys | None,
+    buckets: int,
+    partitions: int,
+) -> dict[str, str]:
+    found = operator.describe()
+    for port, frame in zip(operator.model.inputs, frames, strict=True):
+        columns = [f"{field.name} {field.dataType.simpleString()}" for field in frame.schema]
+        found[f"columns of {port.name}"] = ", ".join(columns)
+    found["key"] = "; ".join(", ".join(columns) for columns in key or ())
+    found["buckets"] = str(buckets)
+    found[PARTITIONS] = str(partitions)  # they decide the numbers of the buckets
+    return found
+
+
+def ending_with(plan: QueryPlan, folder: Path) -> QueryPlan:
+    """The plan of a stream that ends when `end_stream` is called on it.
+
+    Args:
+        plan: the plan of the stream.
+        folder: an empty folder that all workers can read.
+    """
+    return replace(plan, ends=folder)
+
+
+def numbered(plan: QueryPlan) -> QueryPlan:
+    """A plan whose rows have the number of their window."""
+    field, output = pa.field(WINDOW, pa.int64()), plan.output
+    struct = StructType([*output.struct.fields, StructField(WINDOW, LongType(), True)])
+    columns = QueryOutput(
+        struct=struct,
+        arrow=arrow_schema(struct, plan.timezone),
+        ports=output.ports,
+        made=tuple(None if each is None else each.append(field) for each in output.made),
+        sent=tuple(None if each is None else each.append(field) for each in output.sent),
+    )
+    return replace(plan, output=columns)
+
+
+def with_output(plan: QueryPlan, operator: Operator, struct: StructType, farm: str) -> QueryPlan:
+    """The stage of a farm that takes the rows of a plan, and makes other ones of them.
+
+    Args:
+        plan: the plan of the farm's operator.
+        operator: what the stage runs.
+        struct: the columns of its one output.
+        farm: which farm it is: a checkpoint of another farm has other state.
+    """
+    arrow = arrow_schema(struct, plan.timezone)
+    columns = QueryOutput(struct, arrow, (None,), (arrow,), (arrow,))
+    return replace(_stage(plan, operator, plan.frames[0], farm), output=columns)
+
+
+def over_partials(
+    plan: QueryPlan, operator: Operator, partials: DataFrame, farm: str, times: str | None
+) -> QueryPlan:
+    """The stage of a farm that takes partials of slices, and makes the rows of a plan of them.
+
+    Args:
+        plan: the plan of the farm's operator.
+        operator: what the stage runs.
+        partials: a row for each key and slice, in any order.
+        farm: which farm it is: a checkpoint of another farm has other state.
+        times: the column that says when a slice begins; rows then carry their bounds.
+    """
+    stage = _stage(plan, operator, partials, farm)
+    return replace(stage, orders=(None,), times=times, bounded=times is not None)
+
+
+def _stage(plan: QueryPlan, operator: Operator, frame: DataFrame, farm: str) -> QueryPlan:
+    return replace(
+        plan,
+        operator=operator,
+        frames=(frame,),
+        inputs=(arrow_schema(frame.schema, plan.timezone),),
+        fingerprint={**plan.fingerprint, "farm": farm},
+        nonce=uuid.uuid4().hex,
+    )

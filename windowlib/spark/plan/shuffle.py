@@ -1,0 +1,233 @@
+"""What crosses Spark's shuffle: rows packed by bucket, one row of Spark's for thousands of ours.
+
+A chunk is an Arrow stream in one binary value, with the bucket it is for, the input it belongs to,
+and a number that says where it came in its task. Rows of one task so keep their order.
+
+Spark computes the bucket of a row from its key, and sends a bucket to the shuffle partition
+`murmur3(bucket) mod partitions`. With the numbers 0, 1, 2... some partitions would get several
+buckets and others none, so the buckets have other numbers, which spread evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import functions as fn
+from pyspark.sql.types import DataType, NumericType
+
+from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
+from windowlib.spark.plan.types import PORT, fitted
+
+BUCKET = "_bucket"
+CHUNK = pa.schema(
+    {BUCKET: pa.int32(), "side": pa.int32(), "place": pa.int64(), "data": pa.binary()}
+)
+CHUNK_DDL = f"{BUCKET} int, side int, place long, data binary"
+ROWS = 1 << 18
+"""Rows that are packed at once."""
+BYTES = 1 << 25
+"""Bytes that are packed at once, where rows are large."""
+HELLO = -1
+"""The side of a chunk without rows: it only asks a bucket to show itself."""
+ENDED = -2
+"""The side of a chunk without rows: the input has ended."""
+FOLDED = -3
+"""The side of a chunk that holds partials of rows instead of the rows."""
+REGISTER = -1
+"""The bucket that never gets rows. It has state from the first micro-batch on, so a query that has
+other buckets than before, none of which has state, still meets what the checkpoint was for."""
+OUT_ROWS = 1 << 16
+"""Rows that go back to Spark at once."""
+SEED = 42
+"""That of Spark's hash partitioning."""
+LOW = 0xFFFFFFFF
+
+_greeted: set[str] = set()
+
+
+def run_of(nonce: str) -> str:
+    """Which run of which query the task at hand belongs to."""
+    context = TaskContext.get()
+    group = None if context is None else context.getLocalProperty("spark.jobGroup.id")
+    return f"{nonce} {group or ''}"
+
+
+class PackedRows(NamedTuple):
+    """Rows of one input for one bucket, as an Arrow stream."""
+
+    side: int
+    place: int
+    data: bytes
+
+
+class Pack:
+    """Packs the rows of one input, which carry their bucket in the first column.
+
+    The first time that it runs in a process it also greets every bucket: so all of them check at
+    the start of a query that their state fits it, not only those that get rows.
+    """
+
+    def __init__(self, side: int, buckets: Sequence[int], nonce: str) -> None:
+        self.side, self.buckets, self.nonce = side, tuple(buckets), nonce
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Chunks of the rows, in their order."""
+        yield from self.greetings()
+        for part in gathered(batches):
+            yield self.chunks(part)
+
+    def greetings(self) -> Iterator[pa.RecordBatch]:
+        """What comes before the rows of a task."""
+        context = TaskContext.get()
+        self.place = (context.partitionId() if context is not None else 0) << 32
+        if self._is_first():
+            everyone = (REGISTER, *self.buckets)
+            yield self.rows([(bucket, HELLO, b"") for bucket in everyone])
+
+    def chunks(self, part: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows, packed by bucket."""
+        return self.rows([(b, self.side, stream_bytes(rows)) for b, rows in self._split(part)])
+
+    def _is_first(self) -> bool:
+        run = run_of(self.nonce)
+        first = run not in _greeted
+        _greeted.add(run)
+        return first
+
+    def rows(self, found: Sequence[tuple[int, int, bytes]]) -> pa.RecordBatch:
+        """Chunks as rows of Spark's: for each its bucket, its side and its data."""
+        places = range(self.place, self.place + len(found))
+        self.place += len(found)
+        buckets, sides, data = zip(*found, strict=True) if found else ((), (), ())
+        columns = [
+            pa.array(values, field.type)
+            for values, field in zip((buckets, sides, places, data), CHUNK, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=CHUNK)
+
+    def _split(self, rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        buckets = rows.column(0).to_numpy()
+        rows = rows.select(range(1, rows.num_columns))
+        if len(self.buckets) == 1:
+            yield self.buckets[0], rows
+            return
+        names, numbers = np.unique(buckets, return_inverse=True)
+        if len(names) > 1:  # small numbers are sorted in linear time
+            small = np.min_scalar_type(len(names))
+            rows = rows.take(pa.array(np.argsort(numbers.astype(small), kind="stable")))
+        ends = np.cumsum(np.bincount(numbers, minlength=len(names)))
+        starts = ends - np.diff(ends, prepend=0)
+        for name, lo, hi in zip(names.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            yield name, rows.slice(lo, hi - lo)
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer, larger batches."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS or size >= BYTES:
+            yield pa.concat_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if rows:
+        yield pa.concat_batches(waiting)
+
+
+class Unpack:
+    """Turns the blobs of a bucket's outputs into rows."""
+
+    def __init__(self, ports: Sequence[str | None], schema: pa.Schema) -> None:
+        self.ports, self.schema = tuple(ports), schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows, in the order in which they were made."""
+        for batch in batches:
+            ports, blobs = (batch.column(name).to_pylist() for name in ("port", "data"))
+            for port, data in zip(ports, blobs, strict=True):
+                if data is not None:
+                    yield from self.rows(self.ports[port], stream_table(data))
+
+    def rows(self, port: str | None, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """The rows of one output, a few at a time, named if there are several."""
+        for part in table.to_batches(max_chunksize=OUT_ROWS):
+            if port is not None:
+                part = part.append_column(PORT, pa.array([port] * part.num_rows, pa.string()))
+            yield fitted(part, self.schema)
+
+
+def spread(buckets: int, partitions: int) -> list[int]:
+    """Numbers of buckets, the n-th of which goes to the shuffle partition n mod partitions.
+
+    >>> [partition_of(bucket, 4) for bucket in spread(6, 4)]
+    [0, 1, 2, 3, 0, 1]
+    """
+    found: list[list[int]] = [[] for _ in range(partitions)]
+    wanted = [len(range(at, buckets, partitions)) for at in range(partitions)]
+    missing = buckets
+    for number in count():
+        at = partition_of(number, partitions)
+        if len(found[at]) < wanted[at]:
+            found[at].append(number)
+            missing -= 1
+            if not missing:
+                break
+    return [found[n % partitions][n // partitions] for n in range(buckets)]
+
+
+def partition_of(bucket: int, partitions: int) -> int:
+    """The shuffle partition of a bucket.
+
+    >>> partition_of(1, 200)
+    43
+    """
+    return _signed(_murmur3(bucket)) % partitions
+
+
+def _murmur3(value: int) -> int:
+    """Spark's hash of an int: Murmur3, 32 bits."""
+    k = value & LOW
+    k = _rotated(k * 0xCC9E2D51 & LOW, 15) * 0x1B873593 & LOW
+    h = (_rotated(SEED ^ k, 13) * 5 + 0xE6546B64) & LOW
+    h ^= 4
+    h = (h ^ h >> 16) * 0x85EBCA6B & LOW
+    h = (h ^ h >> 13) * 0xC2B2AE35 & LOW
+    return h ^ h >> 16
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> 32 - bits) & LOW
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+def bucket_column(columns: Sequence[str], kinds: Sequence[DataType], buckets: Sequence[int]) -> Any:
+    """A column with the bucket of each row: equal keys, equal buckets."""
+    if len(buckets) == 1 or not columns:
+        return fn.lit(buckets[0]).cast("int")
+    keys = [fn.col(f"`{name}`").cast(kind) for name, kind in zip(columns, kinds, strict=True)]
+    at = fn.pmod(fn.xxhash64(*keys), fn.lit(len(buckets))) + 1
+    return fn.element_at(fn.array(*[fn.lit(bucket) for bucket in buckets]), at.cast("int")).cast(
+        "int"
+    )
+
+
+def common_types(sides: Sequence[Sequence[DataType]]) -> list[Any]:
+    """For each key column, the type in which all inputs are hashed.
+
+    Numbers that are equal in Python are equal as doubles; any other types never meet.
+    """
+    found: list[Any] = []
+    for kinds in zip(*sides, strict=True):
+        same = all(kind == kinds[0] for kind in kinds)
+        numbers = all(isinstance(kind, NumericType) for kind in kinds)
+        found.append(kinds[0] if same or not numbers else "double")
+    return found

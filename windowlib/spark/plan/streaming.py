@@ -1,0 +1,64 @@
+"""Streams: rows are packed by bucket, and each bucket is one call of Python a micro-batch.
+
+Spark picks the columns that the operator reads and computes a bucket from its key; rows are packed
+into one blob per bucket; after the shuffle the operator of the bucket takes whole columns, and the
+rows that it makes are unpacked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import functions as fn
+
+from windowlib.spark.bucket.bucket import dumped
+from windowlib.spark.bucket.processor import METRICS, OUTPUT_DDL, Processor
+from windowlib.spark.plan.folding import Fold, kept_rows
+from windowlib.spark.plan.query_plan import QueryPlan
+from windowlib.spark.plan.shuffle import BUCKET, CHUNK, CHUNK_DDL, ENDED, Pack
+from windowlib.spark.versions import transform_with_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def streamed_frame(plan: QueryPlan) -> DataFrame:
+    """The DataFrame of a plan for streams."""
+    spec = plan.bucket_spec(code=dumped(plan.operator))
+    mode = "ProcessingTime" if spec.timed else "EventTime" if spec.follows else "None"
+    chunks = packed(plan).groupBy(BUCKET)
+    made = transform_with_state(chunks, Processor(spec), OUTPUT_DDL, mode)
+    made = made.observe(plan.name, *[fn.sum(metric).alias(metric) for metric in METRICS])
+    return made.mapInArrow(plan.unpack(), plan.output.struct)
+
+
+def packed(plan: QueryPlan) -> DataFrame:
+    """What goes to the buckets: the rows of all inputs, packed, and the end if there is one."""
+    chunks = None
+    for side, frame in enumerate(plan.bucketed()):
+        pack: Any = Pack(side, plan.buckets, plan.nonce)
+        if not kept_rows(plan.bucket_spec()):
+            pack = Fold(plan.operator, pack)
+        rows = frame.mapInArrow(pack, CHUNK_DDL)
+        chunks = rows if chunks is None else chunks.union(rows)
+    assert chunks is not None  # every operator has an input
+    if plan.ends is None:
+        return chunks
+    ends: DataFrame = plan.spark.readStream.schema(CHUNK_DDL).parquet(str(plan.ends))
+    return chunks.union(ends)
+
+
+def end_stream(plan: QueryPlan) -> None:
+    """No more rows come than have been taken: each bucket finishes its windows.
+
+    Spark's streams have no end. A source beside the rows of a plan made by `ending_with` says that
+    there is one: a file with a chunk for every bucket.
+    """
+    assert plan.ends is not None
+    chunk = {"side": ENDED, "place": 0, "data": b""}
+    table = pa.Table.from_pylist([{BUCKET: bucket, **chunk} for bucket in plan.buckets], CHUNK)
+    hidden = plan.ends / ".end"
+    pq.write_table(table, hidden)
+    hidden.rename(plan.ends / "end.parquet")

@@ -1,0 +1,194 @@
+"""What is checked before a query starts: the session, the DataFrames, columns and order."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from windowlib.errors import (
+    HostError,
+    ModelError,
+    OperatorError,
+    OrderWarning,
+    SchemaError,
+    no_such_column,
+)
+from windowlib.runtime.graph import Graph
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.splitting import under_watermark
+from windowlib.spark.plan import types
+from windowlib.spark.plan.input_merge import order_columns
+from windowlib.spark.plan.watermark import event_column, event_window
+from windowlib.spec.policies import PartitionAge
+from windowlib.spec.specification import Spec
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+Keys = list[tuple[str, ...]]
+
+
+def is_operator(operator: object) -> None:
+    """Refuse what is no operator."""
+    if not isinstance(operator, Operator):
+        raise OperatorError(f"attach({operator!r}): not an operator. Pass an Operator object.")
+
+
+def buckets(number: int | None) -> int | None:
+    """A number of buckets, if one is given."""
+    if number is not None and (
+        isinstance(number, bool) or not isinstance(number, int) or number < 1
+    ):
+        raise ModelError(f"attach(buckets={number!r}): not a number of buckets. Use 1 or more.")
+    return number
+
+
+def frames(operator: Operator, given: Sequence[Any]) -> None:
+    """Refuse anything but one DataFrame for each input, all streams or none."""
+    inputs = [port.name for port in operator.model.inputs]
+    if len(given) != len(inputs):
+        names = ", ".join(inputs)
+        msg = (
+            f"{operator.name}(...): {len(given)} DataFrames for {len(inputs)} inputs ({names}). "
+            f"Pass one for each: op({', '.join(f'{name}_df' for name in inputs)})."
+        )
+        raise OperatorError(msg)
+    if len({frame.isStreaming for frame in given}) > 1:
+        still = next(name for name, f in zip(inputs, given, strict=True) if not f.isStreaming)
+        msg = (
+            f"{operator.name}(...): {still!r} is a static DataFrame, another input is a stream. "
+            f"Read both with readStream, or both with read."
+        )
+        raise HostError(msg)
+
+
+def store_provider(spark: Any) -> None:
+    """Refuse a state store that cannot hold window state."""
+    if spark.conf.get(PROVIDER, "") != ROCKSDB:
+        msg = (
+            f"Spark is using a state store that cannot hold window state. Before the first query, "
+            f'run\n    spark.conf.set("{PROVIDER}",\n                   "{ROCKSDB}")'
+        )
+        raise HostError(msg)
+
+
+def times(column: str | None, given: Sequence[Any], streaming: bool) -> None:
+    """Refuse an arrival column on a stream, or one that an input lacks."""
+    if column is not None and streaming:
+        msg = (
+            f"attach(times={column!r}): rows of a stream arrive when Spark takes them. Drop "
+            f'`times=`, or use Delta("{column}", ...) for windows over that column.'
+        )
+        raise HostError(msg)
+    _there("times", order_columns(column), given)
+
+
+def key(
+    operator: Operator, given: tuple[str, ...] | None, sources: Sequence[Any], led: bool = False
+) -> Keys | None:
+    """The columns by which rows are split, for each input; None if one bucket must see all.
+
+    Args:
+        operator: the operator.
+        given: what `attach` was told.
+        sources: a DataFrame for each input.
+        led: whether rows of other keys do not move the watermark of its windows of event time.
+    """
+    ports = range(len(operator.model.inputs))
+    if given is not None:
+        _there("key", given, sources)
+        return [given for _ in ports]
+    found = [under_watermark(operator, port) if led else operator.splits_by(port) for port in ports]
+    known = [columns for columns in found if columns]
+    if len(known) < len(found) or len({len(columns) for columns in known}) != 1:
+        return None
+    return known
+
+
+def _there(argument: str, names: Sequence[Any], sources: Sequence[Any]) -> None:
+    """Refuse columns of an argument that an input lacks."""
+    for frame in sources:
+        for name in names:
+            if name not in frame.columns:
+                owner = f"attach({argument}={name!r})"
+                raise SchemaError(no_such_column(owner, name, frame.columns))
+
+
+def output(owner: str, port: str, schema: Any) -> StructType:
+    """Spark's columns of one output."""
+    if schema is None:
+        msg = (
+            f"{owner}: nothing says the columns of its output {port!r}. Say them: output = "
+            f'"symbol string, peak double" in its class, or attach(op, schema="...").'
+        )
+        raise SchemaError(msg)
+    return types.spark_of(schema, owner)
+
+
+# -- what operators are made of -------------------------------------------------------------------
+
+
+def specs(operator: Operator) -> list[Spec]:
+    """All windows of an operator, or of the operators of a graph."""
+    if isinstance(operator, Graph):
+        return [spec for node in operator.operators.values() for spec in specs(node)]
+    return [spec for spec in operator.windows if spec is not None]
+
+
+def timed(operator: Operator) -> bool:
+    """Whether time alone makes something happen in it."""
+    return any(spec.timed for spec in specs(operator))
+
+
+def aged(operator: Operator) -> bool:
+    """Whether it asks what time it is."""
+    return any(isinstance(spec.forget, PartitionAge) for spec in specs(operator))
+
+
+def orders(operator: Operator, given: Any = ..., sources: Sequence[Any] = ()) -> tuple[Any, ...]:
+    """For each input, the columns that order its rows, or None."""
+    if given is ...:
+        found = [order_said(operator, port) for port in range(len(operator.model.inputs))]
+        return tuple(None if order is ... else order for order in found)
+    _there("order_by", order_columns(given), sources)
+    return tuple(given for _ in sources)
+
+
+def order_said(operator: Operator, port: int) -> Any:
+    """What an operator says about the order of rows at an input; `...` if it says nothing."""
+    return operator.natural_order(port)
+
+
+def event_order(
+    operator: Operator, orders: Sequence[Any], times: str | None, streaming: bool
+) -> str | None:
+    """The column of event time that orders a static DataFrame, if nothing else is said to."""
+    spec = event_window(operator)
+    if streaming or spec is None or times is not None:
+        return None
+    column = event_column(spec)
+    return column if orders[0] in (None, column) else None
+
+
+def warn_order(operator: Operator, given: Any, streaming: bool, led: bool = False) -> None:
+    """Warn of rows that nothing puts in order, where it matters.
+
+    Static DataFrames have an order of their own, which windows take as it is; operators without a
+    window that depend on order, such as a `Punctor`, are better told. Where Spark's watermark leads
+    windows of event time, the order in a micro-batch is irrelevant.
+    """
+    if led:
+        return
+    ports = range(len(operator.model.inputs))
+    unsaid = given is ... and any(order_said(operator, port) is ... for port in ports)
+    windows = specs(operator)
+    if not unsaid or (windows and not streaming):
+        return
+    shown = repr(windows[0]) if windows else operator.name
+    msg = (
+        f"{shown} has no order_by: rows of one batch arrive in shuffle order, so a rerun may "
+        f'group them differently. Say attach(op, order_by="ts"), or order_by=None to accept it.'
+    )
+    warnings.warn(msg, OrderWarning, stacklevel=4)

@@ -1,0 +1,161 @@
+"""The watermark of windows of event time on Spark.
+
+A stream's watermark is Spark's own: that of `df.withWatermark`, or one that the plan adds with the
+slack of the window. Spark moves it between micro-batches, for all buckets at once, so keys can be
+split; and it wakes a bucket whose windows are over, also if no rows come for it. Rows of a static
+DataFrame are sorted by event time, so that none is late in any bucket.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as fn
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DateType,
+    IntegerType,
+    LongType,
+    ShortType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from windowlib.durations import Amount, amount_text
+from windowlib.errors import HostError
+from windowlib.event_time.slack import FixedSlack
+from windowlib.runtime.graph import Graph
+from windowlib.runtime.operator import Operator
+from windowlib.spec.specification import Spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+DELAY = "spark.watermarkDelayMs"
+"""What Spark notes of a column that has a watermark."""
+COLUMN = "_watermark"
+"""The timestamp of a row as Spark's type, where the column has another one."""
+WHOLE = (ByteType, ShortType, IntegerType, LongType)
+MARKED = (TimestampType, TimestampNTZType, DateType, *WHOLE)
+"""Types that Spark can have a watermark of."""
+MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True)
+class StreamWatermark:
+    """Spark's watermark, as that of an operator's windows."""
+
+    column: str
+    delay: int | None
+    """How far it stays behind, in milliseconds; None: as the DataFrame says."""
+    unit: int
+    """How much a millisecond of Spark's is on the axis of the window."""
+    text: str
+    """What it is, in words."""
+
+    def added(self, frame: DataFrame) -> DataFrame:
+        """A DataFrame that has the watermark."""
+        if self.delay is None:
+            return frame
+        stamp = _timestamp(self.column, frame.schema[self.column].dataType)
+        return frame.withColumn(COLUMN, stamp).withWatermark(COLUMN, f"{self.delay} milliseconds")
+
+
+def event_window(operator: Operator) -> Spec | None:
+    """The only window of an operator, if it is of event time with one watermark for all keys."""
+    if isinstance(operator, Graph) or len(operator.windows) != 1:
+        return None
+    spec = operator.windows[0]
+    if spec is None or not spec.event_time:
+        return None
+    return None if spec.watermark is not None and spec.watermark.scope == "key" else spec
+
+
+def event_column(spec: Spec) -> str | None:
+    """The column with the timestamps of a window of event time; None if it is no column."""
+    attribute = None if spec.evict.event is None else spec.evict.event.attribute
+    return attribute if isinstance(attribute, str) else None
+
+
+def stream_watermark(operator: Operator, frame: Any) -> StreamWatermark | None:
+    """The watermark of an operator on a stream; None if its windows have to keep their own."""
+    spec = event_window(operator)
+    if spec is None:
+        return None
+    column = event_column(spec)
+    _check_column(operator, column, frame)
+    if own_reason(spec, frame):
+        return None
+    assert column is not None
+    kind = frame.schema[column].dataType
+    unit = 1 if isinstance(kind, WHOLE) else 1000
+    if DELAY in frame.schema[column].metadata:
+        delay = frame.schema[column].metadata[DELAY]
+        behind = amount_text(int(delay) * MILLISECOND).strip('"')
+        return StreamWatermark(column, None, unit, f"that of df.withWatermark, {behind}")
+    amount = _slack(spec)
+    assert amount is not None
+    shown = "the slack of the window, " + amount_text(amount).strip('"')
+    return StreamWatermark(column, _milliseconds(amount), unit, shown)
+
+
+def _check_column(operator: Operator, column: str | None, frame: Any) -> None:
+    """Refuse a DataFrame whose watermark is of another column."""
+    marked = [field.name for field in frame.schema if DELAY in field.metadata]
+    if marked and column not in marked:
+        msg = (
+            f"{operator.name}(df): df.withWatermark({marked[0]!r}, ...) is of another column than "
+            f"the windows, {column!r}. Use withWatermark({column!r}, ...), or leave it to the "
+            f'window, as watermark="5s".'
+        )
+        raise HostError(msg)
+
+
+def own_reason(spec: Spec, frame: Any) -> str:
+    """Why windows have to keep their own watermark on a stream; empty if Spark's will do."""
+    column = event_column(spec)
+    if column is None:
+        return "the timestamp is not a column"
+    if spec.early is not None:
+        return "early= runs on the clock"
+    field = frame.schema[column]
+    if not isinstance(field.dataType, MARKED):
+        return f"Spark has no watermark for {field.dataType.simpleString()}"
+    if DELAY in field.metadata:
+        return ""
+    said = spec.watermark
+    if said is not None and (said.sources is not None or said.max_ahead is not None):
+        return "sources= and max_ahead= look at each row"
+    return "" if _slack(spec) is not None else "its slack looks at each row"
+
+
+def _slack(spec: Spec) -> Amount | None:
+    """The fixed slack of a window; None if it has another one."""
+    if spec.watermark is None:
+        return 0
+    slack = spec.watermark.slack
+    return slack.amount if isinstance(slack, FixedSlack) else None
+
+
+def _milliseconds(amount: Amount) -> int:
+    """A slack as Spark counts it, rounded up: never less than what was said."""
+    if isinstance(amount, timedelta):
+        return -(-amount // MILLISECOND)
+    return -int(-amount // 1)
+
+
+def _timestamp(name: str, kind: DataType) -> Any:
+    """A column as timestamps of Spark's, in the same order."""
+    column = fn.col(f"`{name}`")
+    if isinstance(kind, TimestampType):
+        return column
+    if isinstance(kind, WHOLE):
+        return fn.timestamp_millis(column)
+    days = fn.unix_date(column.cast("date")).cast("long") * 86400
+    if isinstance(kind, DateType):
+        return fn.timestamp_seconds(days)
+    clock = fn.hour(column) * 3600 + fn.minute(column) * 60
+    return fn.timestamp_seconds(days + clock + fn.second(column))

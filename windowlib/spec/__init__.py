@@ -1,0 +1,1 @@
+"""What a window is, without its contents: policies, specifications, SPL text, order of events."""

@@ -1,0 +1,1 @@
+"""What a window keeps instead of its tuples: folds, summarizers, slices."""

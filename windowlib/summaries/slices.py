@@ -1,0 +1,276 @@
+"""Slices: ready-made summaries of a sliding window without its tuples (paper, section 4.1.8).
+
+For `count(n)` eviction and `count(m)` trigger, cut each period of m tuples at the places where
+some window starts or ends: n mod m tuples before its end. A window is then the last few slices.
+With n a multiple of m there is one slice a period.
+
+    n = 5, m = 2:   a | b   c | d   e | f   g | h      | cut; a period is a slice of 1 and one of 1
+    window at d:    a   b   c   d                      partial
+    window at f:        b   c   d   e   f              the last 5 slices
+
+Their rows of summary state are kept in two stacks: `front` holds, for each older slice, the merged
+row of it and all that follow it there; `recent` holds the rows of the newer ones, which are also
+merged into slots of the subwindow, the back. A window is then one merge of the top of the front and
+the back, whatever its length, and a slice that leaves is a pop: nothing is subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from typing import Any, NoReturn
+
+from windowlib.errors import AccessError, SchemaError, WindowlibError
+from windowlib.summaries.source import (
+    Row,
+    calls,
+    full,
+    function,
+    merged_texts,
+    merger,
+    quick,
+    row_text,
+    runs,
+)
+from windowlib.summaries.summarizers import Plan
+from windowlib.window.subwindow import Subwindow, place, subwindow_class
+
+
+class Slices:
+    """How one window keeps slices in its subwindows.
+
+    In a subwindow, `n` counts the tuples of the open slice; `count` is 0 while the slice after
+    the cut of a period is open, so that closed slices make up a window if `count and not n`.
+    """
+
+    def __init__(self, plan: Plan, size: int, every: int) -> None:
+        self.plan = plan
+        self.window = size
+        self.every = every
+        self.tail = size % every  # tuples between the cut and the end of a period
+        periods = size // every
+        self.kept = 2 * periods + 1 if self.tail else periods
+        fields = ("count", "front", "full", "n", "older", "recent", "stamp")
+        # Twice the places: of the open slice, and of the recent ones together.
+        self._sub = subwindow_class(fields, plan.start * 2, slice_reader(plan, size))
+        self._back = [place(plan.places + i) for i in range(plan.places)]
+        self._hot, self._whole = plan.hot, padder(plan)
+
+    def make(self, key: Any) -> Subwindow:
+        """A subwindow without a slice."""
+        s = self._sub(key)
+        s.front, s.recent = [], []
+        s.count = 1
+        return s
+
+    def limit(self, s: Subwindow) -> int:
+        """How many tuples the open slice will have."""
+        return self.every - self.tail if s.count else self.tail
+
+    def turn(self, s: Subwindow) -> bool:
+        """Go on to the next slice of a period cut in two; whether a period has just ended."""
+        s.count = 1 - s.count
+        return bool(s.count)
+
+    def arrived(self, s: Subwindow) -> int:
+        """Tuples that entered the subwindow."""
+        return s.taken + s.n
+
+    def size(self, s: Subwindow) -> int:
+        """Tuples that the subwindow would hold."""
+        return min(self.window, self.arrived(s))
+
+    def save(self, s: Subwindow) -> Any:
+        """Closed slices, and the state of the open one, as plain data."""
+        closed = [self._save(row) for row in (*s.older[len(s.older) - len(s.front) :], *s.recent)]
+        return [closed, len(s.front), self.plan.load(s).snapshot(), self.plan.odd]
+
+    def load(self, s: Subwindow, state: Any) -> None:
+        """Put back what `save` gave."""
+        closed, older, open_slice, odd = state
+        self.plan.odd = self.plan.odd or odd
+        rows = [self._load(row) for row in closed]
+        s.older, s.recent, s.front = rows[:older], rows[older:], []
+        if older:
+            flipper(self.plan)([*rows[:1], *s.older], s.front)  # which lets the first one go
+        if s.recent:
+            back = reduce(merger_of(self.plan), s.recent)
+            for name, value in zip(self._back, self._whole(back), strict=True):
+                setattr(s, name, value)
+        ready = self.plan()
+        ready.restore(open_slice)
+        self.plan.store(s, ready)
+
+    def _save(self, row: Row) -> Any:
+        if row and isinstance(row[0], Unmerged):
+            return row[0].message
+        return self.plan.encode(self._whole(row))
+
+    def _load(self, saved: Any) -> Row:
+        if isinstance(saved, str):
+            return (Unmerged(saved),) * self.plan.places
+        row = self.plan.decode(saved)
+        return tuple(row if self.plan.odd else [row[i] for i in self._hot])
+
+    def refuse(self, key: Any) -> NoReturn:
+        """The summary was asked for at another time."""
+        msg = (
+            f"summary({key!r}): this window keeps slices, which make up a window only while "
+            f"a trigger runs. Read it in on_trigger."
+        )
+        raise AccessError(msg)
+
+
+# -------------------------------------------------------------------------------------------------
+# Slices as source text: closing one, letting the oldest leave, reading the window.
+#
+# A row of a slice holds its hot places alone, as long as no tuple was odd: the others are as they
+# start. From then on rows hold all places; those that do not are padded where they are met.
+#
+# What the text cannot do, such as adding a float to a Decimal, turns the plan odd and is done again
+# the readable way, on what has been left as it was.
+
+
+class Unmerged:
+    """Fills the row of slices that do not go together, until the one that does not fit leaves."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def refuse(self) -> NoReturn:
+        """Say why there is no value."""
+        raise SchemaError(self.message)
+
+
+def close_lines(plan: Plan, kept: int, names: dict[str, Any]) -> Iterator[str]:
+    """Source that closes the open slice of `s`, which holds `n` tuples.
+
+    Its row goes on the stack of recent slices and into the slots of all of them together; the
+    oldest slice leaves if there are too many.
+    """
+    names.update(plan=plan, close=_closer(plan), flip=flipper(plan))
+    names.update((f"start{i}", start) for i, start in enumerate(plan.start))
+    yield "s.taken += n"
+    yield "s.n = 0"
+    yield "r = s.recent"
+    if joined := _joined(plan):
+        a, b = (row_text(runs(run, plan.hot)) for run in "ab")
+        opened, back = slots(plan, plan.hot)
+        yield "try:"
+        yield "    if plan.odd: close(s, r)"
+        yield "    else:"
+        yield f"        {b} = {opened}"
+        yield f"        if r: {a} = {back}; {back} = {joined}"
+        yield f"        else: {back} = {b}"
+        yield f"        {opened} = {row_text(runs('start', plan.hot))}"
+        yield f"        r.append({b})"
+        yield "except Exception: plan.odd = True; close(s, r)"
+    else:
+        yield "close(s, r)"
+    yield "a = s.front"
+    yield "if a: a.pop()"
+    yield f"elif len(r) > {kept}: s.older = r[1:]; flip(r, a)"
+
+
+def _joined(plan: Plan) -> str:
+    """Text for the hot places of two rows together, if there is any for all folds."""
+    merged = merged_texts(plan)
+    return "" if merged is None else row_text([merged[i] for i in plan.hot])
+
+
+def slots(plan: Plan, places: Iterable[int]) -> tuple[str, str]:
+    """Places of the open slice, and of the recent ones together, as slots of `s`."""
+    opened, back = ([f"s.{place(i + first)}" for i in places] for first in (0, plan.places))
+    return row_text(opened), row_text(back)
+
+
+def _closer(plan: Plan) -> Callable[[Subwindow, list[Row]], None]:
+    """Does with all places what the insert does with the hot ones."""
+    opened, back = slots(plan, range(plan.places))
+    lines = [f"b = {opened}", f"{back} = merge({back}, b) if r else b", f"{opened} = start"]
+    names = {"start": plan.start, "merge": merger_of(plan)}
+    return function("s, r", [*lines, "r.append(b)"], names)
+
+
+def flipper(plan: Plan) -> Callable[[list[Row], list[Row]], None]:
+    """All but the oldest recent slice go to the front stack, merged from the newest on."""
+    a, b = (row_text(runs(run, plan.hot)) for run in "ab")
+    lines = []
+    if joined := _joined(plan):
+        lines += [
+            "try:",
+            "    if not plan.odd:",
+            f"        {b} = r[-1]; made = [{b}]",
+            f"        for {a} in r[-2:0:-1]: {b} = {joined}; made.append({b})",
+            "except Exception: plan.odd = True",
+            "if plan.odd:",
+        ]
+    full = ["b = r[-1]; made = [b]", "for a in r[-2:0:-1]: b = merge(a, b); made.append(b)"]
+    lines += [f"    {line}" for line in full] if joined else full
+    lines += ["front += made", "r.clear()"]
+    return function("r, front", lines, {"plan": plan, "merge": merger_of(plan)})
+
+
+def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
+    """A function from a subwindow to the value of all its closed slices."""
+    names = [place(i) for i in range(plan.places)]
+    lines = ["n = s.taken", f"if n > {size}: n = {size}", "a = s.front"]
+    if (merged := merged_texts(plan)) is not None:
+        a, b = (row_text(runs(run, plan.hot)) for run in "ab")
+        back, alone = slots(plan, plan.hot)[1], quick(plan, runs("a", range(plan.places)))
+        lines += [
+            "try:",
+            "    if not plan.odd:",
+            f"        if not a: {a} = {back}; return {alone}",
+            f"        {a} = a[-1]",
+            f"        if not s.recent: return {alone}",
+            f"        {b} = {back}",
+            f"        return {quick(plan, merged)}",
+            "except Exception: plan.odd = True",
+        ]
+    lines += [
+        f"b = {slots(plan, range(plan.places))[1]}",
+        "if a: b = merge(a[-1], b) if s.recent else whole(a[-1])",
+        "if b and type(b[0]) is Unmerged: b[0].refuse()",
+        f"{row_text(names)} = b",
+        f"return {full(plan, names)}",
+    ]
+    known = {"Unmerged": Unmerged, "whole": padder(plan)}
+    return function("s", lines, calls(plan) | known | {"merge": merger_of(plan)})
+
+
+def merger_of(plan: Plan) -> Callable[[Row, Row], Row]:
+    """Merges rows of any slices; those that do not go together are `Unmerged`, not lost."""
+    whole, merge = padder(plan), merger(plan)
+
+    def merged(a: Row, b: Row) -> Row:
+        a, b = whole(a), whole(b)
+        for row in (a, b):
+            if row and type(row[0]) is Unmerged:
+                return row
+        try:
+            return merge(a, b)
+        except Exception as error:
+            message = str(error)
+            if not isinstance(error, WindowlibError):
+                message = f"values that do not mix: {error}. Use one type for the column."
+            return (Unmerged(message),) * plan.places
+
+    return merged
+
+
+def padder(plan: Plan) -> Callable[[Row], Row]:
+    """A function that gives a row of hot places the cold ones, as they start."""
+    start, hot = plan.start, plan.hot
+
+    def whole(row: Row) -> Row:
+        if len(row) == len(start):
+            return row
+        places = list(start)
+        for i, value in zip(hot, row, strict=True):
+            places[i] = value
+        return tuple(places)
+
+    return whole

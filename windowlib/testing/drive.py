@@ -1,0 +1,154 @@
+"""An operator driven step by step, with all that comes out and when: what the kit is built on."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from windowlib.durations import Instant
+from windowlib.runtime.marks import punct
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.replay import Replay, _is_row
+from windowlib.runtime.running import Running
+from windowlib.spec.policies import Attribute
+
+Opener = Callable[[Instant], Running]
+
+
+class OutputEvent(NamedTuple):
+    """Something that came out: when, at which output, and the row, or `punct()`."""
+
+    at: int
+    port: str
+    item: Any
+
+
+class Drive(Replay):
+    """A replay whose input is given a little at a time.
+
+    Args:
+        operator: an operator or a graph.
+        times: the column that says when a row arrives.
+        start: where the clock starts, as for `replay`.
+        opener: what starts it, instead of its own `open`.
+        arrays: whether a restart saves what batches left in arrays as arrays.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        *,
+        times: Attribute | None = None,
+        start: Instant | None = None,
+        opener: Opener | None = None,
+        arrays: bool = False,
+    ) -> None:
+        super().__init__(operator, (), times, start)
+        self.events: list[OutputEvent] = []
+        """All that has come out."""
+        self.running: Running | None = None
+        self._opener = operator.open if opener is None else opener
+        self._arrays = arrays
+        self._held: list[Any] = []
+
+    def take(self, items: Iterable[Any]) -> list[OutputEvent]:
+        """Rows one by one, and marks; what came out."""
+        return self._fed(list(items), self._one)
+
+    def take_many(self, items: Iterable[Any]) -> list[OutputEvent]:
+        """The same with rows taken together, as `replay` of a list does; no marks among them."""
+        return self._fed(list(items), self._many_rows)
+
+    def take_batch(self, batch: Any, port: int = 0) -> list[OutputEvent]:
+        """The rows of an Arrow batch for an input port."""
+        return self._fed([batch], lambda items: self._batches(items, port))
+
+    def finish(self, *, warn: bool = False) -> list[OutputEvent]:
+        """The input ends; what came out."""
+        seen = len(self.events)
+        self._fed([], self._one, now=True)
+        assert self.running is not None
+        if warn:
+            self._warn(self.running)
+        self.running.finish()
+        return self.events[seen:]
+
+    def close(self) -> None:
+        """Give up what it holds outside this process, if anything."""
+        close = getattr(self.running, "close", None)
+        if close is not None:
+            close()
+
+    @property
+    def now(self) -> int:
+        """Where the clock is, in microseconds."""
+        return 0 if self.running is None else self.running.micros
+
+    # -- how ----------------------------------------------------------------------------------
+
+    def _fed(
+        self, items: list[Any], take: Callable[[list[Any]], None], *, now: bool = False
+    ) -> list[OutputEvent]:
+        seen = len(self.events)
+        if self.running is None:
+            known = self._times is None or self._start is not None or any(map(_is_row, items))
+            if not known and not now:  # it takes a row to say when to start
+                self._held += items
+                return []
+            held, self._held = self._held, []
+            self.running = self._opened([*held, *items])
+            self._one(held)
+        take(items)
+        return self.events[seen:]
+
+    def _one(self, items: list[Any]) -> None:
+        for item in items:
+            assert self.running is not None
+            if _is_row(item):
+                self._take_one(self.running, item)
+            else:
+                self.running = self._take(self.running, [item])
+
+    def _many_rows(self, items: list[Any]) -> None:
+        assert self.running is not None
+        if items:
+            self.running = self._take(self.running, items)
+
+    def _batches(self, items: list[Any], port: int) -> None:
+        assert self.running is not None
+        for batch in items:
+            if len(self.running.model.inputs) == 1:
+                self.running = self._take_batch(self.running, batch)
+                continue
+            self._moved = self._moved or self._times is not None
+            column = None if self._times is None else self._times.column
+            self.running.insert_batch(batch, port, times=column)  # type: ignore[arg-type]
+
+    # -- what a replay does, and this does in its own way ---------------------------------------
+
+    def _open(self, start: Instant) -> Running:
+        return self._opener(start)
+
+    def _connected(self, running: Running) -> Running:
+        for name in self._names:
+            running.connect(name, *self._listeners(running, name))
+        return running
+
+    def _listeners(
+        self, running: Running, name: str
+    ) -> tuple[Callable[[Any], None], Callable[[], None]]:
+        mark = punct()
+
+        def row(item: Any) -> None:
+            self.events.append(OutputEvent(running.micros, name, item))
+
+        return row, lambda: row(mark)
+
+    def _restarted(self, running: Running) -> Running:
+        if not self._arrays:
+            return super()._restarted(running)
+        state = pickle.loads(pickle.dumps(running.snapshot(arrays=True)))
+        fresh = self._connected(self._open(running.now))
+        fresh.restore(state)
+        return fresh

@@ -1,0 +1,410 @@
+"""The executions of an operator: rows, batches, restarts, farms, Spark; each a function of a case.
+
+An execution gives all that comes out, in order. Where one does not apply, `LeftOut` says why.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from windowlib.durations import Instant
+from windowlib.errors import FarmError, OrderWarning
+from windowlib.runtime.graph import Graph
+from windowlib.runtime.marks import Mark, Restart, Tagged, restart
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.replay import _is_row
+from windowlib.runtime.running import Running
+from windowlib.spec.policies import Attribute
+from windowlib.spec.specification import Spec
+from windowlib.testing.drive import Drive, OutputEvent
+from windowlib.window.container import Window
+from windowlib.window.sliding import SlidingWindow
+from windowlib.window.tumbling import TumblingWindow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Sent = list[tuple[str, Any]]
+Grouped = Callable[[Sent], Sent]
+SIZES = (1, 2, 3, 7)
+"""The sizes of batches that a stream is cut into, beside whole runs of rows and random ones."""
+MOST_RESTARTS = 12
+SPARK = "Spark, a static DataFrame"
+FORGETS = "each place evicts its own partitions, so others are forgotten than in one place"
+
+
+class LeftOut(Exception):  # noqa: N818 - no error: the report says it
+    """An execution that does not apply, and why."""
+
+
+class Execution(NamedTuple):
+    """A name, and what runs it."""
+
+    name: str
+    run: Callable[[], Sent]
+
+
+class Case(NamedTuple):
+    """What goes in: rows and marks, and the column of arrival times."""
+
+    operator: Operator
+    items: Sequence[Any]
+    times: Attribute | None
+
+    def drive(self, **more: Any) -> Drive:
+        """A run of it that has not begun."""
+        return Drive(self.operator, times=self.times, **more)
+
+
+def sent(events: Iterable[OutputEvent]) -> Sent:
+    """What came out, without when: that differs where batches are taken whole."""
+    return [(port, item) for _, port, item in events]
+
+
+# -- rows -----------------------------------------------------------------------------------------
+
+
+def plain(case: Case, items: Sequence[Any] | None = None, **more: Any) -> Sent:
+    """Row by row, as it is meant."""
+    drive = case.drive(**more)
+    try:
+        drive.take(case.items if items is None else items)
+        drive.finish()
+    finally:
+        drive.close()
+    return sent(drive.events)
+
+
+def together(case: Case) -> Sent:
+    """All rows between two marks at once."""
+    drive = case.drive()
+    for is_row, group in groupby(case.items, key=_is_row):
+        (drive.take_many if is_row else drive.take)(list(group))
+    drive.finish()
+    return sent(drive.events)
+
+
+class ReferenceRunning(Running):
+    """A running operator whose windows follow the steps of the tables, one by one."""
+
+    def _container(self, spec: Spec, port: int, start: Instant) -> Window[Any, Any]:
+        op = self.operator
+        make = op.container(port)
+        if make not in (TumblingWindow, SlidingWindow):
+            raise LeftOut("it brings windows of its own")
+        summarizer = op.summarizer(port)
+        return make(spec, events=op, summarizer=summarizer, start=start, engine="reference")
+
+
+def reference(case: Case) -> Sent:
+    """With the reference engine in its windows."""
+    op = case.operator
+    if type(op).open is not Operator.open or not any(op.windows):
+        raise LeftOut("it has no windows itself")
+    return plain(case, opener=lambda start: ReferenceRunning(op, start))
+
+
+def restarted(case: Case, places: Iterable[int]) -> Sent:
+    """Saved, pickled and restored in a new copy before the items at some places."""
+    wanted = set(places)
+    items: list[Any] = []
+    for place, item in enumerate(case.items):
+        items += [restart(), item] if place in wanted else [item]
+    items += [restart()] if len(case.items) in wanted else []
+    return plain(case, items)
+
+
+def row_executions(case: Case, *, restarts: bool) -> Iterator[Execution]:
+    """Those that take rows as they are."""
+    yield Execution("rows taken together", lambda: together(case))
+    yield Execution("the reference engine", lambda: reference(case))
+    if not restarts:
+        return
+    places = range(len(case.items) + 1)
+    yield Execution("a restart before every item", lambda: restarted(case, places))
+    few = sorted(random.Random(0).sample(places, min(len(places), MOST_RESTARTS)))
+    for place in few:
+        yield Execution(f"a restart before item {place + 1}", partial(restarted, case, [place]))
+
+
+# -- batches --------------------------------------------------------------------------------------
+
+
+def as_arrow(case: Case) -> Arrowed:
+    """The rows as Arrow tables, one for each input; they may be other values then."""
+    import pyarrow as pa
+
+    ports = _ports(case)
+    tables: dict[int, Any] = {}
+    for port in sorted(set(ports.values())):
+        rows = [_row(case.items[at]) for at in ports if ports[at] == port]
+        if odd := [type(row).__name__ for row in rows if not isinstance(row, Mapping)]:
+            raise LeftOut(f"its rows are no dicts, but {odd[0]}")
+        try:
+            tables[port] = pa.Table.from_pylist(_filled(rows))
+        except (pa.ArrowException, TypeError, OverflowError) as error:
+            raise LeftOut(f"its rows are no Arrow columns ({error})") from None
+    return Arrowed(case, ports, tables)
+
+
+def _filled(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that have all columns, those of the first row first."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def _row(item: Any) -> Any:
+    return item.row if isinstance(item, Tagged) else item
+
+
+def _ports(case: Case) -> dict[int, int]:
+    """The input ports of rows, by their places."""
+    model, name = case.operator.model, case.operator.name
+    return {
+        place: model.input(item.port, name) if isinstance(item, Tagged) else 0
+        for place, item in enumerate(case.items)
+        if _is_row(item)
+    }
+
+
+class Arrowed(NamedTuple):
+    """A stream, and its rows as a table for each input."""
+
+    case: Case
+    ports: Mapping[int, int]
+    tables: Mapping[int, Any]
+
+    def rows(self) -> Case:
+        """The stream with the rows as Arrow has them: numbers of one type, nulls filled in."""
+        rest = {port: iter(table.to_pylist()) for port, table in self.tables.items()}
+        items = list(self.case.items)
+        for place, port in self.ports.items():
+            row, item = next(rest[port]), items[place]
+            items[place] = Tagged(item.port, row) if isinstance(item, Tagged) else row
+        return self.case._replace(items=items)
+
+    def pieces(self, sizes: Iterator[int]) -> Iterator[tuple[int, Any] | Mark | Restart | Tagged]:
+        """Ports and batches, and the marks between them; no batch has more rows than its size."""
+        offsets = dict.fromkeys(self.tables, 0)
+        places = range(len(self.case.items))
+        for port, group in groupby(places, key=lambda at: self.ports.get(at, -1)):
+            run = list(group)
+            if port < 0:
+                yield from (self.case.items[at] for at in run)
+                continue
+            left = len(run)
+            while left:
+                size = min(left, next(sizes))
+                yield port, self.tables[port].slice(offsets[port], size)
+                offsets[port] += size
+                left -= size
+
+
+def batched(
+    arrowed: Arrowed, sizes: Iterator[int], *, restarts: bool = False, arrays: bool = False
+) -> Sent:
+    """As Arrow batches, columns at once where it can."""
+    drive = arrowed.case.drive(arrays=arrays)
+    for piece in arrowed.pieces(sizes):
+        if type(piece) is tuple:
+            drive.take_batch(piece[1], piece[0])
+        else:
+            drive.take([piece])
+        if restarts:
+            drive.take([restart()])
+    drive.finish()
+    return sent(drive.events)
+
+
+def always(size: int) -> Iterator[int]:
+    """The same size for ever."""
+    while True:
+        yield size
+
+
+def drawn(seed: int) -> Iterator[int]:
+    """Random sizes, the same for the same seed."""
+    rng = random.Random(seed)
+    while True:
+        yield rng.choice([1, 1, 2, 3, 5, 8, 20])
+
+
+def batch_executions(arrowed: Arrowed, *, restarts: bool) -> Iterator[Execution]:
+    """Those that take Arrow batches."""
+    yield Execution("whole batches", lambda: batched(arrowed, always(10**9)))
+    for size in SIZES:
+        yield Execution(f"batches of {size}", partial(batched, arrowed, always(size)))
+    yield Execution("batches of random sizes", lambda: batched(arrowed, drawn(0)))
+    if not restarts:
+        return
+    for arrays in (False, True):
+        name = f"batches and restarts{', saved as arrays' if arrays else ''}"
+        yield Execution(name, partial(batched, arrowed, drawn(1), restarts=True, arrays=arrays))
+
+
+# -- farms ----------------------------------------------------------------------------------------
+
+
+class Bytes:
+    """A pool of virtual workers that are told and tell everything as bytes, as real ones do."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
+
+    def send(self, worker: int, work: str, args: Any, oldest: int) -> None:
+        """Give a worker something to do."""
+        self._pool.send(worker, work, pickle.loads(pickle.dumps(args)), oldest)
+
+    def wait(self, *, block: bool) -> Iterator[Any]:
+        """What is done."""
+        for answer in self._pool.wait(block=block):
+            yield pickle.loads(pickle.dumps(answer))
+
+
+def forgetful(operator: Operator) -> bool:
+    """Whether partitions are evicted, in it or in an operator of a graph.
+
+    Where keys are spread, each place counts its own partitions against the limit, as
+    `Operator.splits_by` says; so others leave than in one place.
+    """
+    nodes = operator.operators.values() if isinstance(operator, Graph) else (operator,)
+    return any(spec is not None and spec.forget is not None for op in nodes for spec in op.windows)
+
+
+def farmed(case: Case, make: Callable[..., Any], *, restarts: bool = False) -> Sent:
+    """On three workers, whose speed varies."""
+    from windowlib.farms import KeyFarm
+    from windowlib.farms.virtual import VirtualPool
+
+    try:
+        farm = make(case.operator, workers=3, chunk=5)
+    except FarmError as error:
+        raise LeftOut(str(error)) from None
+    if isinstance(farm, KeyFarm) and forgetful(case.operator):
+        raise LeftOut(FORGETS)
+    rng = random.Random(0)
+
+    def pool(workers: int, job: Any) -> Any:
+        return Bytes(VirtualPool(workers, job, cost=lambda *_: rng.random()))
+
+    items = list(case.items)
+    if restarts:
+        items.insert(len(items) // 2, restart())
+    return plain(case, items, opener=lambda start: farm.open(start, pool=pool))
+
+
+def farm_kinds() -> dict[str, Callable[..., Any]]:
+    """The farms there are."""
+    from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition
+
+    return {
+        "KeyFarm": KeyFarm,
+        "WindowFarm": WindowFarm,
+        "WindowFarm(active=True)": lambda op, **more: WindowFarm(op, active=True, **more),
+        "WindowFarm(partials=True)": lambda op, **more: WindowFarm(op, partials=True, **more),
+        "PaneFarm": PaneFarm,
+        "WindowPartition": WindowPartition,
+    }
+
+
+def farm_executions(case: Case, *, restarts: bool) -> Iterator[Execution]:
+    """Those that spread the work over workers."""
+    for name, make in farm_kinds().items():
+        yield Execution(name, partial(farmed, case, make))
+        if restarts:
+            yield Execution(f"{name}, restarted", partial(farmed, case, make, restarts=True))
+
+
+# -- rows whose order is fixed within a key only --------------------------------------------------
+
+
+def in_keys(case: Case, found: Sent) -> Sent:
+    """What came out, key by key: for hosts where time and the end come to each key on its own.
+
+    Rows of no key that came in are left out: those of empty windows, which fire in every place.
+    Without the key in the rows that come out, all of them are put in one order, by their texts.
+    """
+    columns = case.operator.splits_by(0) or ()
+    rows = [(port, item) for port, item in found if not isinstance(item, Mark)]
+    if not columns or not all(_has(item, columns) for _, item in rows):
+        return sorted(rows, key=repr)
+    came = {_key(_row(item), columns) for item in case.items if _is_row(item)}
+    kept = [each for each in rows if _key(each[1], columns) in came]
+    return sorted(kept, key=lambda each: (_key(each[1], columns), each[0]))
+
+
+def _has(item: Any, columns: tuple[str, ...]) -> bool:
+    return isinstance(item, Mapping) and all(name in item for name in columns)
+
+
+def _key(item: Any, columns: tuple[str, ...]) -> str:
+    return repr([item.get(name) if isinstance(item, Mapping) else None for name in columns])
+
+
+# -- Spark ---------------------------------------------------------------------------------------
+
+
+def spark_execution(
+    spark: SparkSession, arrowed: Arrowed, expected: Sent
+) -> tuple[Execution, Sent, Grouped]:
+    """The execution, what it should give, and how to put both in one order."""
+    columns: dict[str, list[str]] = {}
+
+    def run() -> Sent:
+        found = _run_on_spark(spark, arrowed)
+        columns.update(found[1])
+        return found[0]
+
+    def grouped(sent: Sent) -> Sent:
+        """Rows with the columns that Spark was told of, key by key."""
+        shaped = [
+            (port, {name: item.get(name) for name in columns[port]})
+            for port, item in sent
+            if not isinstance(item, Mark)
+        ]
+        return in_keys(arrowed.rows(), shaped)
+
+    return Execution(SPARK, run), expected, grouped
+
+
+def _run_on_spark(spark: SparkSession, arrowed: Arrowed) -> tuple[Sent, dict[str, list[str]]]:
+    """What comes out, and the columns of each output."""
+    from windowlib.spark import attach
+
+    case = arrowed.case
+    _check_for_spark(arrowed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OrderWarning)  # one partition, which has an order
+        times: Any = case.times
+        frame = spark.createDataFrame(arrowed.tables[0]).coalesce(1)
+        out = attach(case.operator, times=times)(frame)
+        rows = [row.asDict(recursive=True) for row in out.collect()]
+    names = [port.name for port in case.operator.model.outputs]
+    data = [name for name in out.columns if name != "_port"]
+    if "_port" not in out.columns:
+        return [(names[0], row) for row in rows], dict.fromkeys(names, data)
+    sent = [(row.pop("_port"), row) for row in rows]
+    return sent, dict.fromkeys(names, data)
+
+
+def _check_for_spark(arrowed: Arrowed) -> None:
+    case = arrowed.case
+    if len(case.operator.model.inputs) != 1:
+        raise LeftOut("with several inputs, Spark takes their rows in an order of its own")
+    if len(arrowed.ports) != len(case.items):
+        raise LeftOut("a DataFrame has no marks among its rows")
+    if forgetful(case.operator):
+        raise LeftOut(FORGETS)
+    if not arrowed.ports:
+        raise LeftOut("there are no rows")
+    if case.times is not None and not isinstance(case.times, str):
+        raise LeftOut("Spark takes times from a column, and not from a function")

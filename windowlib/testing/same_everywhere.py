@@ -1,0 +1,189 @@
+"""One operator, one case, one answer: in plain Python, in batches, restarted, farmed, on Spark.
+
+>>> from windowlib.operators import Aggregate, agg
+>>> from windowlib import Count, Sliding
+>>> high = Aggregate(Sliding(Count(3), every=Count(2)), high=agg.max("x"))
+>>> report = assert_same_everywhere(high, [{"x": x} for x in (3, 1, 4, 1, 5, 9, 2, 6)])
+>>> "batches of 3" in report.ran, "PaneFarm" in report.ran
+(True, True)
+>>> print(report.left_out["KeyFarm"].partition(".")[0])
+KeyFarm(Aggregate): no column keeps its rows apart, so one worker must see them all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from windowlib.errors import OperatorError
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.replay import _chunks, _ordered
+from windowlib.spec.policies import Attribute
+from windowlib.testing.comparison import Same, first_difference, near, shown
+from windowlib.testing.executions import (
+    Case,
+    Execution,
+    LeftOut,
+    Sent,
+    as_arrow,
+    batch_executions,
+    farm_executions,
+    in_keys,
+    plain,
+    row_executions,
+    spark_execution,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PLAIN = "plain Python, row by row"
+
+
+@dataclass
+class Report:
+    """Which ways gave the same, and which do not apply to this operator or these rows."""
+
+    ran: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    rows: int = 0
+    """How many rows, and punctuations, came out each time."""
+
+    def __str__(self) -> str:
+        lines = [f"{self.rows} rows, the same in {len(self.ran)} ways"]
+        lines += [f"  {name}" for name in self.ran]
+        lines += [f"  not: {name}: {reason}" for name, reason in self.left_out.items()]
+        return "\n".join(lines)
+
+
+def assert_same_everywhere(
+    operator: Operator,
+    rows: Iterable[Any],
+    *,
+    times: Attribute | None = None,
+    batches: bool = True,
+    restarts: bool = True,
+    farms: bool = True,
+    spark: SparkSession | None = None,
+    tolerance: float = 1e-9,
+) -> Report:
+    """Run an operator in every way that applies, and compare each with plain Python, row by row.
+
+    Values have to be the same to the type. The report says which ways were compared, and why the
+    others were not.
+
+    Args:
+        operator: an operator, or a `Graph`.
+        rows: the rows, with marks among them; where the window says `order_by`, they are put in
+            that order first.
+        times: the column that says when a row arrives.
+        batches: whether Arrow batches, cut in several ways, are among the ways.
+        restarts: whether saving and restoring is, before every item and at single ones.
+        farms: whether the farms that fit are, on workers in virtual time.
+        spark: a session; then a static DataFrame is, too.
+        tolerance: by how much floats may differ, relative to their size.
+    """
+    __tracebackhide__ = True
+    if not isinstance(operator, Operator):
+        msg = (
+            f"assert_same_everywhere({operator!r}, ...): not an operator. Pass an Operator object."
+        )
+        raise OperatorError(msg)
+    items = [item for chunk in _chunks(list(_ordered(operator.order_by, rows))) for item in chunk]
+    case = Case(operator, items, times)
+    check = Check(operator, near(tolerance), Report())
+    expected = plain(case)
+    check.report.rows = len(expected)
+    for execution in row_executions(case, restarts=restarts):
+        check(execution, expected)
+    if batches or farms or spark is not None:
+        _with_arrow(check, case, expected, batches, restarts, farms, spark)
+    return check.report
+
+
+def _with_arrow(
+    check: Check,
+    case: Case,
+    expected: Sent,
+    batches: bool,
+    restarts: bool,
+    farms: bool,
+    spark: SparkSession | None,
+) -> None:
+    """The ways that take columns, compared with rows as columns have them."""
+    try:
+        arrowed = as_arrow(case)
+    except LeftOut as reason:
+        wanted = {"batches": batches, "farms": farms, "Spark": spark is not None}
+        check.report.left_out |= {name: str(reason) for name, is_ in wanted.items() if is_}
+        return
+    rows = arrowed.rows()
+    if repr(rows.items) != repr(case.items):
+        expected = plain(rows)
+    if batches:
+        for execution in batch_executions(arrowed, restarts=restarts):
+            check(execution, expected)
+    if farms:
+        for execution in farm_executions(rows, restarts=restarts):
+            by_key = execution.name.startswith("KeyFarm")
+            check(execution, expected, (lambda found: in_keys(rows, found)) if by_key else None)
+    if spark is not None:
+        check(*spark_execution(spark, arrowed, expected))
+
+
+@dataclass
+class Check:
+    """Compares ways with what they should give."""
+
+    operator: Operator
+    same: Same
+    report: Report
+
+    def __call__(
+        self, execution: Execution, expected: Sent, grouped: Callable[[Sent], Sent] | None = None
+    ) -> None:
+        """Run one, and raise if it gives something else."""
+        __tracebackhide__ = True
+        try:
+            got = execution.run()
+        except LeftOut as reason:
+            self.report.left_out[execution.name] = str(reason)
+            return
+        except Exception as error:
+            msg = (
+                f"{self.operator!r} is not the same everywhere: {execution.name} raised "
+                f"{type(error).__name__}: {error}"
+            )
+            raise AssertionError(msg) from error
+        if grouped is not None and first_difference(expected, got, self.same) is not None:
+            expected, got = grouped(expected), grouped(got)
+        place = first_difference(expected, got, self.same)
+        if place is not None:
+            raise AssertionError(self._message(execution.name, expected, got, place))
+        self.report.ran.append(execution.name)
+
+    def _message(self, name: str, expected: Sent, got: Sent, place: int) -> str:
+        width = max(len(name), len(PLAIN))
+        port = (expected if place < len(expected) else got)[place][0]
+        ports = len(self.operator.model.outputs) > 1
+        ours, theirs = ([shown_item(item, ports) for item in items] for items in (expected, got))
+        return "\n".join(
+            [
+                f"{self.operator!r} is not the same everywhere: {name} differs at row {place + 1} "
+                f"of what comes out (output {port!r}).",
+                f"  {PLAIN:<{width}}  {_at(ours, place)}  ({len(ours)} in all)",
+                f"  {name:<{width}}  {_at(theirs, place)}  ({len(theirs)} in all)",
+                f"The same in {len(self.report.ran)} ways before: "
+                f"{', '.join(self.report.ran) or 'none'}.",
+            ]
+        )
+
+
+def shown_item(item: tuple[str, Any], ports: bool) -> str:
+    """A row that came out, with its output if there are several."""
+    return f"{item[0]} {shown(item[1])}" if ports else shown(item[1])
+
+
+def _at(texts: list[str], place: int) -> str:
+    return texts[place] if place < len(texts) else "nothing"

@@ -1,0 +1,94 @@
+"""The command line: `demo`, `run`, `check`, `trace` and `conformance`.
+
+A user's mistake is one line on stderr and exit code 2; Ctrl-C ends a command with 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from windowlib.errors import WindowlibError, WindowlibWarning
+from windowlib.tools import conformance, demo
+from windowlib.tools.commands import check, run, trace
+from windowlib.tools.commands.usage import FoundError, UsageError, one_line
+
+# A command is a module with a function `add`, which declares it; this table is how it is found.
+COMMANDS = {
+    "demo": demo,
+    "run": run,
+    "check": check,
+    "trace": trace,
+    "conformance": conformance,
+}
+
+
+class _CommandParser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}. See {self.prog} --help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    _writable()
+    who = f"windowlib {words[0]}" if words and words[0] in COMMANDS else "windowlib"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", WindowlibWarning)
+            warnings.showwarning = lambda message, *_, **__: _say(who, str(message))
+            code = _run(words)
+        sys.stdout.flush()
+    except FoundError as error:
+        _say(who, one_line(error))
+        return 1
+    except (UsageError, WindowlibError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            # Nobody reads on; and Python must not find that out again when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        _say(who, one_line(error))
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _writable() -> None:
+    """Make printing safe: where a stream is closed, and where it lacks letters."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the parent process
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _run(words: Sequence[str]) -> int:
+    parser = _parser()
+    arguments = parser.parse_args(words)
+    if arguments.command is None:
+        parser.print_help(sys.stderr)
+        return 2
+    code: int = arguments.command(arguments)
+    return code
+
+
+def _say(who: str, text: str) -> None:
+    print(f"{who}: {text}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    typed = Path(sys.argv[0]).stem == "windowlib"  # the script, which is on the PATH
+    prog = "windowlib" if typed else "python -m windowlib"
+    parser = _CommandParser(prog=prog, description="SPL-style windows for Python.")
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(metavar="COMMAND")
+    for command in COMMANDS.values():
+        command.add(commands)
+    return parser

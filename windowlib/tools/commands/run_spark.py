@@ -1,0 +1,321 @@
+"""`windowlib run --spark`: the same operator on DataFrames of a Spark in this process.
+
+Files are static DataFrames. What comes on a socket is a stream of small files, until it ends.
+Spark has a source for sockets, too, but it tells neither when the other side ends, nor in which
+order lines came. Here the rows are read as without Spark, so that a bad line is the same mistake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, TextIO
+
+from windowlib.errors import WindowlibError
+from windowlib.runtime.operator import Operator
+from windowlib.tools.commands.input_files import UNPUNCTUATED, Input, order_columns
+from windowlib.tools.commands.meter import Meter
+from windowlib.tools.commands.output_files import output_of
+from windowlib.tools.commands.usage import UsageError
+
+LOOK, LIVE_LOOK = 0.2, 0.05
+"""Seconds between two looks at what Spark does, with files and with a socket."""
+TRIGGER = "200 milliseconds"
+LONGEST = 400
+RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
+
+
+def run_on_spark(operator: Operator, inputs: list[Input], arguments: argparse.Namespace) -> int:
+    """Run it; rows of one key come in their order, those of others where Spark has them."""
+    live = any(each.live for each in inputs)
+    for each in inputs:
+        if each.live:
+            check_live(operator, each, arguments)
+        if each.punctuated:
+            raise UsageError(f"{each.name}: {UNPUNCTUATED}")
+    # Spark may still be tidying up when all is done.
+    place = tempfile.TemporaryDirectory(prefix="windowlib-", ignore_cleanup_errors=True)
+    with quiet() as err, place as folder:
+        meter = Meter(err, quiet=arguments.quiet)
+        with failures():
+            from windowlib.spark import session
+
+            spark = session()
+            spark.sparkContext.setLogLevel("OFF")
+        run = run_live if live else _run_static
+        run(spark, operator, inputs, arguments, Path(folder), meter)
+        meter.end()
+    return 0
+
+
+def _run_static(
+    spark: Any,
+    operator: Operator,
+    inputs: list[Input],
+    arguments: argparse.Namespace,
+    folder: Path,
+    meter: Meter,
+) -> None:
+    order = order_columns(arguments.order_by)
+    with failures():
+        from windowlib.spark import attach
+
+        placed = attach(
+            operator,
+            port=arguments.port,
+            times=arguments.times,
+            order_by=... if order is None else order,
+        )
+        table = _collected(spark, placed(*_frames(spark, inputs, folder)), meter)
+    meter.update(sum(each.total for each in inputs), table.num_rows)
+    out = output_of(operator, inputs, arguments, live=False)
+    try:
+        for batch in table.to_batches():
+            for row in batch.to_pylist():
+                out.add(row)
+    finally:
+        out.close()
+
+
+def _frames(spark: Any, inputs: list[Input], folder: Path) -> list[Any]:
+    """The inputs as Spark sees them, with the types that they have here."""
+    import pyarrow.parquet as pq
+
+    found = []
+    for number, each in enumerate(inputs):
+        path = str(folder / f"{number}.parquet")
+        pq.write_table(each.table(), path)
+        found.append(spark.read.parquet(path))
+    return found
+
+
+def _collected(spark: Any, frame: Any, meter: Meter) -> Any:
+    """The rows of a DataFrame, while the meter shows what Spark does."""
+    done: list[Any] = []
+
+    def collect() -> None:
+        try:
+            done.append(frame.toArrow())
+        except Exception as error:
+            done.append(error)
+
+    thread = threading.Thread(target=collect, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(LOOK)
+            meter.say(lambda: _stages(spark.sparkContext.statusTracker()))
+    except KeyboardInterrupt:
+        spark.sparkContext.cancelAllJobs()
+        raise
+    (found,) = done
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _stages(tracker: Any) -> str:
+    """What Spark is at."""
+    infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    tasks = sum(info.numTasks for info in infos if info is not None)
+    ready = sum(info.numCompletedTasks for info in infos if info is not None)
+    return f"Spark: {ready} of {tasks} tasks" if tasks else "Spark: planning"
+
+
+# -- a socket -------------------------------------------------------------------------------------
+
+
+def check_live(operator: Operator, source: Input, arguments: argparse.Namespace) -> None:
+    """Refuse what a stream on Spark cannot do."""
+    from windowlib.farms.farm import Farm
+
+    if source.rows.schema is None:
+        msg = f"{source.name}: Spark asks for the columns before the first row comes."
+        raise UsageError(f'{msg} Say them: --schema "symbol string, price double".')
+    if arguments.times is not None:
+        msg = "--times: on Spark, rows of a socket arrive when they come."
+        raise UsageError(f"{msg} Leave out --times, or --spark.")
+    if isinstance(operator, Farm):
+        msg = f"{source.name}: a farm on Spark does not end with a socket."
+        raise UsageError(f"{msg} Give its operator, or leave out --spark.")
+
+
+def run_live(
+    spark: Any,
+    operator: Operator,
+    inputs: list[Input],
+    arguments: argparse.Namespace,
+    folder: Path,
+    meter: Meter,
+) -> None:
+    """Run it until the other side ends, or Ctrl-C."""
+    (source,) = inputs
+    with failures():
+        query = LiveQuery(spark, operator, source.rows.schema, arguments.port, folder)
+    out = output_of(operator, inputs, arguments, live=True)
+
+    def write() -> None:
+        for row in query.made():
+            meter.made += 1
+            out.add(row)
+
+    try:
+        with failures():
+            try:
+                for rows in source.rows.batches():
+                    query.take(rows)
+                    write()
+                    if rows:
+                        meter.update(query.rows, meter.made)
+            except UsageError:
+                query.settle()  # what came before a bad line counts
+                raise
+            query.end()
+    finally:  # on Ctrl-C, too
+        query.stop()
+        meter.clear()
+        meter.taken = query.rows
+        try:
+            write()
+        finally:
+            out.close()
+
+
+class LiveQuery:
+    """A query over rows that it is given, some at a time, and whose output is asked for."""
+
+    def __init__(
+        self, spark: Any, operator: Operator, schema: Any, port: str | None, folder: Path
+    ) -> None:
+        from windowlib.spark.plan.attach import attach
+        from windowlib.spark.plan.attached import frame_of, prepare_session
+        from windowlib.spark.plan.query_plan import ending_with, plan_query
+        from windowlib.spark.plan.types import spark_of
+
+        self.schema, self.folder = schema, folder / "rows"
+        self.rows = self.files = 0
+        self._made: SimpleQueue[Any] = SimpleQueue()
+        for name in ("rows", "ends"):
+            (folder / name).mkdir()
+        stream = spark.readStream.schema(spark_of(schema, "--schema"))
+        stream = stream.option("maxFilesPerTrigger", 1).option("cleanSource", "delete")
+        placed = attach(operator, port=port, order_by=None)  # a file is one task, so one order
+        frames = [stream.parquet(str(self.folder))]
+        plan = plan_query(placed.operator, placed.options, frames)
+        self.plan = ending_with(plan, folder / "ends")
+        prepare_session(self.plan)
+        writer = frame_of(self.plan).writeStream.foreachBatch(self._keep)
+        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+        self.query = writer.trigger(processingTime=TRIGGER).start()
+
+    def _keep(self, frame: Any, number: int) -> None:
+        self._made.put(frame.toArrow())
+
+    def take(self, rows: Sequence[Any]) -> None:
+        """Give it rows; whether it has failed is seen here."""
+        self._check()
+        if not rows:
+            return
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.rows, self.files = self.rows + len(rows), self.files + 1
+        hidden = self.folder / f".{self.files}"
+        pq.write_table(pa.Table.from_pylist(list(rows), self.schema), hidden)
+        os.utime(hidden, (self.files, self.files))  # Spark takes the oldest first
+        hidden.rename(self.folder / f"{self.files}.parquet")
+
+    def end(self) -> None:
+        """No more rows come; wait for all that comes out."""
+        from windowlib.spark.plan.streaming import end_stream
+
+        self.settle()
+        end_stream(self.plan)
+        self.files += 1
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until all that it was given is in; not in Java, so that Ctrl-C gets through."""
+        while self._taken() < self.files:
+            self._check()
+            time.sleep(LIVE_LOOK)
+
+    def _taken(self) -> int:
+        """How many files are in, of rows and of the end."""
+        progress = self.query.lastProgress
+        sources = progress["sources"] if progress else []
+        ends = [json.loads(source["endOffset"] or "null") for source in sources]
+        return sum(end["logOffset"] + 1 for end in ends if end is not None)
+
+    def _check(self) -> None:
+        if (failure := self.query.exception()) is not None:
+            raise failure
+
+    def made(self) -> Iterator[Any]:
+        """The rows that have come out since the last time."""
+        while True:
+            try:
+                table = self._made.get_nowait()
+            except Empty:
+                return
+            for batch in table.to_batches():
+                yield from batch.to_pylist()
+
+    def stop(self) -> None:
+        """Let go of it, whatever it is at."""
+        self.query.stop()
+
+
+# -- what Spark says ------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[TextIO]:
+    """Send what Java and its children write on stderr away; our own stderr is what is yielded."""
+    sys.stderr.flush()
+    try:
+        number = sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):  # not a file, as in a notebook: nothing to send
+        yield sys.stderr
+        return
+    ours = os.dup(number)
+    with open(os.devnull, "wb") as away, os.fdopen(ours, "w", closefd=False) as err:
+        os.dup2(away.fileno(), number)
+        try:
+            yield err
+        finally:
+            err.flush()
+            os.dup2(ours, number)
+    os.close(ours)
+
+
+@contextlib.contextmanager
+def failures() -> Iterator[None]:
+    """Turn what Spark raises into one line."""
+    try:
+        yield
+    except (WindowlibError, UsageError, OSError):
+        raise
+    except Exception as error:
+        raise UsageError(f"Spark: {said(str(error))}") from None
+
+
+def said(text: str) -> str:
+    r"""The line that matters of what Spark says: the last exception, or the first line.
+
+    >>> said("Job aborted\nTraceback:\n  File x\nwindowlib.errors.SchemaError: no such column.\n")
+    'SchemaError: no such column.'
+    """
+    found = RAISED.findall(text)
+    line = ": ".join(found[-1]) if found else text.strip().partition("\n")[0]
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"

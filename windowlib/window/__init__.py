@@ -1,0 +1,1 @@
+"""The containers: tumbling and sliding windows that take tuples and fire events."""

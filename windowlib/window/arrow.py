@@ -1,0 +1,429 @@
+"""Arrow batches and rows: how one becomes the other, and who takes batches into a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from typing import Any, Protocol
+
+from windowlib.attributes import Getter, brief, column_names, key_getter, one_key
+from windowlib.durations import as_instant
+from windowlib.errors import ClockError, SchemaError, no_such_column, suggestion
+from windowlib.event_time.watermark import source_getter, watermark_of
+from windowlib.extensions import extension
+from windowlib.spec.policies import Attribute
+
+
+class Handover(Protocol):
+    """Where the state of some windows is, and how it moves; the columnar room has them.
+
+    A window has one of its own, or shares that of an operator which takes the batches itself.
+    """
+
+    reason: str
+    """Why the last batch was not taken as columns."""
+    cause: Callable[[int], None] | None
+    """Told, if it is set, which row of a batch causes what happens next."""
+
+    def engine_of(self, window: Any) -> Any:
+        """What has the state of a window as arrays, if that is where it is."""
+
+    def settle(self) -> None:
+        """Give the state back to the event engine."""
+
+    def due(self) -> int | None:
+        """When time does something by itself next, apart from ticks."""
+
+    def advance(self, now: int, failures: list[Exception]) -> bool:
+        """Move the clock; false: the event engine has the state."""
+
+    def rehandle(self) -> None:
+        """The windows call other handlers from now on."""
+
+    def plain_schema(self, window: Any) -> Any:
+        """The schema of the rows that have come to a window, without encodings; None: none have."""
+
+    def text(self, window: Any) -> str:
+        """How the batches of a window are taken, in words."""
+
+    def dump(self) -> dict[str, Any] | None:
+        """The arrays and what batches look like; None: the state is elsewhere."""
+
+    def manner(self) -> dict[str, Any] | None:
+        """What batches look like, and how many are left to the event engine."""
+
+    def put_manner(self, manner: Mapping[str, Any] | None) -> None:
+        """Take batches as `manner` said; None: as at first."""
+
+
+class WindowHandover(Handover, Protocol):
+    """The hand-over of one window, which takes batches into it."""
+
+    schema: Any
+    """The schema of the batches that have come."""
+    engine: Any
+    """What has the window's state, if that is in arrays."""
+
+    def insert(self, batch: Any) -> None:
+        """Insert each row in order; all of them arrive now."""
+
+    def insert_timed(self, batch: Any, times: Attribute) -> list[Any]:
+        """Advance to the time of each row and insert it; the rows whose times Python must read."""
+
+    def one_by_one(self, rows: Sequence[Any], times: Times) -> None:
+        """The same for rows whose times Python has to read."""
+
+    def fire_all(
+        self, otherwise: Callable[[list[Exception]], None], failures: list[Exception]
+    ) -> bool:
+        """Let every partition fire; false: the event engine has the state."""
+
+    def loaded(self, state: Mapping[str, Any]) -> Any:
+        """A new engine with the arrays of a window's snapshot; nothing changes yet."""
+
+    def resume(self, engine: Any) -> None:
+        """Go on with this engine, as if all batches so far had gone into it."""
+
+
+class Times:
+    """Reads arrival times from rows, in microseconds.
+
+    >>> Times("ts")({"ts": 1.5})
+    1500000
+    """
+
+    def __init__(self, times: Attribute) -> None:
+        self.column = times
+        self._get = Getter(times, f"times={times!r}")
+
+    def __call__(self, row: Any) -> int:
+        """When this row arrives."""
+        value = self._get(row)
+        try:
+            return as_instant(value)
+        except ClockError:
+            msg = (
+                f"{self._get.owner}: the value {value!r} is no point in time. Use a column with "
+                f"seconds as numbers, or with datetimes."
+            )
+            raise ClockError(msg) from None
+
+
+class WatermarkTimes(Times):
+    """The clock of event time: after each row it is where the watermark is, and never goes back.
+
+    So rows may come out of order, and a backfill moves the clock as the live stream did.
+
+    >>> clock = WatermarkTimes("ts", "5s", "replay")
+    >>> [clock({"ts": ts}) / 1e6 for ts in (10, 20, 17, 30)]
+    [5.0, 15.0, 15.0, 25.0]
+    """
+
+    def __init__(self, times: Attribute, watermark: Any, call: str) -> None:
+        super().__init__(times)
+        owner = f"{call}(watermark={watermark!r})"
+        spec = watermark_of(watermark, owner)
+        if spec.scope == "key" or any(not isinstance(a, timedelta) for _, a in spec.amounts if a):
+            msg = (
+                f"{owner}: there is one clock, and it counts in seconds. Use durations, as "
+                f'watermark="5s", and no scope="key".'
+            )
+            raise ClockError(msg)
+        self._progress, self._source = spec.start(), source_getter(spec)
+
+    def __call__(self, row: Any) -> int:
+        """Where the clock is with this row."""
+        source = None if self._source is None else one_key(self._source(row))
+        at: int = self._progress.observe(super().__call__(row), source)
+        return at
+
+
+def dict_rows(columns: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    """The rows of columns that are equally long, of which there must be at least one.
+
+    >>> list(dict_rows({"x": [1, 2], "y": ["a", "b"]}))
+    [{'x': 1, 'y': 'a'}, {'x': 2, 'y': 'b'}]
+    """
+    return _maker(tuple(columns))(*columns.values())
+
+
+@lru_cache(maxsize=64)
+def _maker(names: tuple[str, ...]) -> Callable[..., Iterator[dict[str, Any]]]:
+    """A dict display takes a quarter of the time of dict(zip(names, row))."""
+    values = [f"v{i}" for i in range(len(names))]
+    lists = ", ".join(f"l{i}" for i in range(len(names)))
+    shown = ", ".join(f"{name!r}: {value}" for name, value in zip(names, values, strict=True))
+    source = f"lambda {lists}: ({{{shown}}} for {', '.join(values)}, in zip({lists}, strict=True))"
+    made: Callable[..., Iterator[dict[str, Any]]] = eval(source)
+    return made
+
+
+def rows_of(batch: Any) -> list[dict[str, Any]]:
+    """The rows of an Arrow batch: what its `to_pylist` gives, only faster."""
+    names = batch.schema.names
+    if not names or len(set(names)) < len(names):
+        found: list[dict[str, Any]] = batch.to_pylist()
+        return found
+    return list(dict_rows({name: batch.column(name).to_pylist() for name in names}))
+
+
+def no_column(name: str, names: Sequence[str]) -> str:
+    """What to say of a column that is not there."""
+    return no_such_column(f"column({name!r})", name, names)
+
+
+def named_row(row: Any) -> Mapping[str, Any]:
+    """A row as a mapping."""
+    if isinstance(row, Mapping):
+        return row
+    names = column_names(row)
+    if not names:
+        msg = f"the row {row!r} has no named columns. Use dicts, or rows of Arrow batches."
+        raise SchemaError(msg)
+    return {name: getattr(row, name) for name in names}
+
+
+def record_batches(batch: Any, call: str, times: Any = None) -> list[Any]:
+    """An Arrow batch or table as record batches that hold at least one row."""
+    columns_of(batch, call, times)
+    return chunks_of(batch)
+
+
+def chunks_of(batch: Any) -> list[Any]:
+    """The record batches of what `columns_of` has checked, without those that hold no row."""
+    found = batch.to_batches() if hasattr(batch, "to_batches") else [batch]
+    return [part for part in found if part.num_rows]
+
+
+def columns_of(batch: Any, call: str, times: Any = None) -> Any:
+    """The schema of an Arrow batch or table, if its rows can be told apart by column names."""
+    if not hasattr(batch, "schema") or not hasattr(batch, "num_rows"):
+        msg = f"{call}({type(batch).__name__}): not an Arrow batch. {_remedy(batch)}."
+        raise SchemaError(msg)
+    names = batch.schema.names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        msg = (
+            f"{call}(batch): two columns are called {twice!r}. Rename or drop one of them, as with "
+            f"batch.rename_columns([...])."
+        )
+        raise SchemaError(msg)
+    if times is not None and not callable(times) and times not in names:
+        raise SchemaError(no_such_column(f"times={times!r}", times, names))
+    return batch.schema
+
+
+def _remedy(batch: Any) -> str:
+    """What to pass instead of something that is no Arrow batch."""
+    if hasattr(batch, "read_next_batch") or hasattr(batch, "to_batches"):
+        return "Pass the batches in it, one at a time"
+    if hasattr(batch, "to_arrow"):
+        return "Pass its to_arrow()"
+    if hasattr(batch, "to_dict"):
+        return "Pass pa.Table.from_pandas(df)"
+    if hasattr(batch, "to_pylist"):
+        return 'Name its values, as in pa.record_batch({"x": values})'
+    return "Pass a pyarrow.RecordBatch or Table; rows go in with insert_many"
+
+
+def in_order(batch: Any, by: Any) -> Any:
+    """The rows of an Arrow batch or table ordered by columns: nulls first, NaN last, stable.
+
+    >>> import pyarrow as pa
+    >>> in_order(pa.table({"ts": [2, None, 1]}), "ts").to_pylist()
+    [{'ts': None}, {'ts': 1}, {'ts': 2}]
+    """
+    import pyarrow as pa
+
+    names = by if isinstance(by, tuple) else (by,)
+    if (found := extension("sorted_rows")(batch, names)) is not None:
+        return found
+    get = key_getter(names, f"order_by={by!r}")
+    rows = batch.to_pylist()
+    order = sorted(range(len(rows)), key=lambda i: ranks(get(rows[i])))
+    return batch.take(pa.array(order, pa.int64()))
+
+
+def ranks(values: Any) -> list[tuple[Any, ...]]:
+    """What rows are ordered by: nulls first, NaN last."""
+    return [(v is not None, v != v, v if v is not None and v == v else 0) for v in values]
+
+
+def array_of(field: Any, values: list[Any]) -> Any:
+    """Python values as an Arrow array of a field's type; of a null type, as they are."""
+    import pyarrow as pa
+
+    known = not pa.types.is_null(field.type)
+    if known and pa.types.is_decimal(field.type):
+        values = [_placed(value, field.type.scale) for value in values]
+    try:
+        return pa.array(values, field.type if known else None)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        if not known and (wide := wide_integers(values)) is not None:
+            return wide
+        reason = str(error).splitlines()[0].rstrip(".")
+        kind = f"is {field.type}, and a value does not fit" if known else "has no single type"
+        msg = (
+            f"process_batch(...): the output column {field.name!r} {kind} ({reason}). Use "
+            f"insert_batch, which sends rows, or a wider type for what the column is made of."
+        )
+        raise SchemaError(msg) from error
+
+
+def wide_integers(values: Sequence[Any]) -> Any:
+    """Whole numbers beyond 63 bits as an Arrow array: uint64, or decimals without places.
+
+    None if there are others among them, or more than 76 digits.
+
+    >>> wide_integers([2**63, None]).type, wide_integers([2**63, -1]).type, wide_integers([0.5])
+    (DataType(uint64), Decimal128Type(decimal128(38, 0)), None)
+    """
+    import pyarrow as pa
+
+    known = [value for value in values if value is not None]
+    if not known or any(isinstance(x, bool) or not isinstance(x, int) for x in known):
+        return None
+    if min(known) >= 0 and max(known) < 1 << 64:
+        return pa.array(values, pa.uint64())
+    digits = max(len(str(abs(x))) for x in (min(known), max(known)))
+    if digits > 76:
+        return None
+    kind = pa.decimal128(38) if digits <= 38 else pa.decimal256(76)
+    return pa.array([None if x is None else Decimal(x) for x in values], kind)
+
+
+def content_of(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
+    """Rows as an Arrow batch, of these columns if they are known; else of those of the first row.
+
+    Whole numbers that do not fit the type of their column make it as wide as they are.
+    """
+    import pyarrow as pa
+
+    try:
+        return pa.RecordBatch.from_pylist(rows, schema)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        names = rows[0] if schema is None else schema.names
+        kinds = (
+            dict.fromkeys(names) if schema is None else dict(zip(names, schema.types, strict=True))
+        )
+        arrays = [
+            _content_column(name, [row.get(name) for row in rows], kinds[name]) for name in names
+        ]
+        return pa.RecordBatch.from_arrays(arrays, list(names))
+
+
+def _content_column(name: str, values: list[Any], kind: Any) -> Any:
+    """The values of one column, of its type if they fit."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        if (wide := wide_integers(values)) is not None:
+            return wide
+        reason = str(error).splitlines()[0].rstrip(".")
+        what = "has no single type" if kind is None else f"is {kind}, and a value does not fit"
+        msg = (
+            f"window.arrow(...): the column {name!r} {what} ({reason}). Use one type for the "
+            f"column, or read the tuples: window[key]."
+        )
+        raise SchemaError(msg) from error
+
+
+def _placed(value: Any, places: int) -> Any:
+    """A decimal rounded to as many places as its column has; anything else as it is."""
+    if isinstance(value, Decimal) and value.is_finite():
+        with localcontext(prec=76):
+            return round(value, places)
+    return value
+
+
+def fitting_row(
+    row: Any, names: frozenset[str], call: str = "process_batch(...)"
+) -> Mapping[str, Any]:
+    """A row as a mapping that has none but these columns; `call` is what messages start with."""
+    found = row if type(row) is dict else named_row(row)
+    if not found.keys() <= names:
+        name = next(name for name in found if name not in names)
+        msg = (
+            f"{call}: the row {brief(row)} has a column {name!r}, which the output has "
+            f"not. Columns: {', '.join(sorted(names))}.{suggestion(name, names)}"
+        )
+        raise SchemaError(msg)
+    return found
+
+
+def batch_of(rows: Sequence[Any], schema: Any) -> Any:
+    """Rows of the event engine as an Arrow batch of these columns; what a row lacks is null."""
+    import pyarrow as pa
+
+    names = frozenset(schema.names)
+    named = [fitting_row(row, names) for row in rows]
+    arrays = [array_of(field, [row.get(field.name) for row in named]) for field in schema]
+    fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+class Made:
+    """Rows that wait to be taken as one Arrow batch, in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self._parts: list[Any] = []  # lists of rows, or many rows as columns
+
+    def add(self, row: Any) -> None:
+        """One row more."""
+        if not self._parts or not isinstance(self._parts[-1], list):
+            self._parts.append([])
+        self._parts[-1].append(row)
+
+    def add_columns(self, columns: Any) -> None:
+        """Many rows more, which know how to become Arrow (`columns.arrow(schema)`)."""
+        self._parts.append(columns)
+
+    def clear(self) -> None:
+        """None is left."""
+        self._parts.clear()
+
+    def taken(self, schema: Any) -> Any:
+        """All of them; none is left."""
+        import pyarrow as pa
+
+        parts, self._parts = self._parts, []
+        if schema is None:  # then there are none but rows, which may differ in their columns
+            names = dict.fromkeys(name for part in parts for row in part for name in named_row(row))
+            schema = pa.schema([pa.field(name, pa.null()) for name in names])
+        found = [
+            batch_of(part, schema) if isinstance(part, list) else part.arrow(schema)
+            for part in parts
+        ]
+        return joined(found) if found else batch_of((), schema)
+
+
+def _without_uint64(batch: Any) -> Any:
+    """Large whole numbers as decimals, which go together with whole numbers of either sign."""
+    import pyarrow as pa
+
+    wide = [pa.types.is_uint64(field.type) for field in batch.schema]
+    if not any(wide):
+        return batch
+    arrays = [
+        column.cast(pa.decimal128(38)) if one else column
+        for column, one in zip(batch.columns, wide, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+
+
+def joined(batches: Sequence[Any]) -> Any:
+    """Batches as one; where only the values told the types, in a type that fits all of them."""
+    import pyarrow as pa
+
+    if len(batches) == 1:
+        return batches[0]
+    if all(batch.schema == batches[0].schema for batch in batches):
+        return pa.concat_batches(batches)
+    tables = [pa.Table.from_batches([_without_uint64(batch)]) for batch in batches]
+    whole = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    columns = [column.combine_chunks() for column in whole.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=whole.schema)

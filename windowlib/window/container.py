@@ -1,0 +1,1017 @@
+"""What tumbling and sliding windows share: partitions, access, time, and how an insert is built."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from itertools import chain, count, islice
+from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar, cast
+
+from windowlib.attributes import Getter, brief, key_getter, one_key
+from windowlib.durations import Instant, as_instant, instant_text
+from windowlib.errors import (
+    AccessError,
+    ClockError,
+    CopyError,
+    PartitionError,
+    PolicyError,
+    PunctuationError,
+    WindowlibError,
+    WindowlibWarning,
+    suggestion,
+)
+from windowlib.extensions import extension
+from windowlib.spec.policies import Delta, PartitionAge, TupleCount, attribute_text
+from windowlib.spec.specification import KEY, Sliding, Spec, Tumbling
+from windowlib.spec.spl import parse
+from windowlib.summaries.slices import Slices
+from windowlib.summaries.summarizers import (
+    Plan,
+    Recipe,
+    Summarizer,
+    SummarizerArgument,
+    check_summarizer,
+)
+from windowlib.window import snapshot
+from windowlib.window.arrow import (
+    Handover,
+    Times,
+    WindowHandover,
+    content_of,
+    named_row,
+    no_column,
+    record_batches,
+)
+from windowlib.window.consumer import Consumer
+from windowlib.window.engine import build, explain
+from windowlib.window.engine.reference import Reference
+from windowlib.window.engine.rules import better_error, pair
+from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
+from windowlib.window.failure import add_note, entered, find, raise_first
+from windowlib.window.partitions import Partitions
+from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
+
+T = TypeVar("T")
+K = TypeVar("K")
+U = TypeVar("U")
+Engine = Literal["generated", "reference"]
+Mark = Literal["window", "final", "other"]
+
+
+class Window(Generic[T, K]):
+    """A container of tuples that fires events. Use `TumblingWindow` or `SlidingWindow`.
+
+    Not thread-safe by itself, except that windows with a time policy run every insert and every
+    timer under one lock, because a `WallClock` moves them from its own thread.
+    """
+
+    spec_type: ClassVar[Any]
+    kind: str
+    event_time: ClassVar[bool] = False
+    only_handlers: ClassVar[bool] = True
+    """Whether what is in it is processed by handlers alone; others need not be for its kind."""
+    _restores = 0  # how often its state was replaced
+    _ahead = False  # whether the state is in arrays, and the subwindows are behind
+    _batches: Handover | None = None
+    _plan: Plan | None = None  # ready-made summaries that live in slots
+    _slices: Slices | None = None
+    _opens_early = False  # whether a summarizer is opened together with its partition
+    _on: Mapping[str, Callable[..., Any]]
+
+    def __init__(
+        self,
+        spec: Spec | str,
+        *,
+        events: WindowEvents[T, K] | None,
+        summarizer: SummarizerArgument | None,
+        start: Instant,
+        engine: Engine,
+        open_key: bool,
+        consumer: Consumer | None = None,
+    ) -> None:
+        self.spec: Spec = parse(spec) if isinstance(spec, str) else spec
+        if not isinstance(self.spec, self.spec_type):
+            kind = self.spec_type.__name__
+            other = isinstance(self.spec, Tumbling | Sliding)
+            fix = f"Use {type(self.spec).__name__}Window" if other else f"Pass a {kind} or SPL text"
+            msg = f"{kind}Window({self.spec!r}): not a {kind} specification. {fix}."
+            raise PolicyError(msg)
+        if self.spec.event_time and not self.event_time:
+            msg = (
+                f"{type(self).__name__}({self.spec!r}): a window of event time. Use "
+                f"EventTimeWindow."
+            )
+            raise PolicyError(msg)
+        if engine not in ("generated", "reference"):
+            raise PolicyError(f'engine={engine!r}: use "generated" (the default) or "reference".')
+        self.events: WindowEvents[T, K] = WindowEvents() if events is None else events
+        if not isinstance(self.events, WindowEvents):
+            shown = events.__name__ if isinstance(events, type) else repr(events)
+            fix = f"events={shown}()" if isinstance(events, type) else "a subclass of WindowEvents"
+            raise PolicyError(f"events={shown}: not an object with handlers. Pass {fix}.")
+        self._on = overridden(self.events)
+        self._consumer = Consumer() if consumer is None else consumer
+        self._engine = engine
+        self._open_key = open_key
+        self.state = WindowState(self)
+        # Where subwindows end in storage order, an ordered dict finds the first at once, however
+        # many left before it.
+        ordered = self.spec.evict.lapse is not None
+        self._subs: dict[Any, Subwindow] = OrderedDict() if ordered else {}
+        self._asleep: dict[Any, Subwindow] = {}  # no tuples, but a trigger state that survives
+        self._born = count()
+        self._left = 0  # tuples that partitions took along when they were dropped
+        self._now = self._start = as_instant(start, argument="start")
+        self._mixed = False  # whether tuples come as mappings and as other objects
+        self._acting = False  # whether the clock's actions are running
+        self._arrivals: deque[Subwindow] = deque()  # one entry per tuple that time will evict
+        self._lock = threading.RLock() if self.spec.timed else None
+        self._pe = (
+            Partitions(self.state, self.spec.forget) if self.spec.forget is not None else None
+        )
+        deltas = self.spec.deltas
+        self._getters = {policy: Getter(policy.attribute, policy.shown) for policy in deltas}
+        by = self.spec.by
+        self._key_of = None if by is None or by is KEY else key_getter(by, f"by={by!r}")
+        self._factory = self._summaries(summarizer)
+        self._on_due: Callable[[], None] | None = None
+        self._tick: int | None = None
+        self._warn()
+        self._reset_insert()
+
+    # -- construction ---------------------------------------------------------------------------
+
+    def _summaries(
+        self, argument: SummarizerArgument | None
+    ) -> Callable[[], Summarizer[Any]] | None:
+        if argument is None:
+            return None
+        check_summarizer(argument)
+        if isinstance(argument, Recipe | Mapping):
+            return Plan(argument, short=self._short_runs())
+        return argument
+
+    def _short_runs(self) -> bool:
+        """Whether a summary covers so few tuples that plain addition is accurate."""
+        raise NotImplementedError
+
+    def _warn(self) -> None:
+        for name in misspelt(self.events):
+            known = suggestion(name, HANDLERS)
+            msg = f"{type(self.events).__name__}.{name} is no handler, nothing calls it.{known}"
+            warnings.warn(msg, WindowlibWarning, stacklevel=4)
+        missed = never_called(self._on, flushes=isinstance(self.spec, Tumbling))
+        for name, instead in missed if self.only_handlers else ():
+            kind = type(self.events).__name__
+            msg = (
+                f"{kind}.{name} is never called: this is {str(self.spec)!r}. Override {instead}, "
+                f"or use another window."
+            )
+            warnings.warn(msg, WindowlibWarning, stacklevel=4)
+        forget = self.spec.forget
+        if forget is None or isinstance(forget, PartitionAge) or forget.select != "operator":
+            return
+        if "select_partitions" not in self._on:
+            msg = (
+                f"{forget!r} has no select_partitions handler: no partition will ever be evicted. "
+                f'Override select_partitions, or use select="lru".'
+            )
+            warnings.warn(msg, WindowlibWarning, stacklevel=4)
+
+    def _reset_insert(self) -> None:
+        """Forget the specialised inserts; the next call builds them for the tuple it brings."""
+        self._built: tuple[Callable[..., None], Callable[..., None]] | None = None
+        if "_clock" in self.__dict__:
+            return
+        for name in ("insert", "insert_many"):
+            self.__dict__.pop(name, None)
+
+    def _build(self, sample: T) -> tuple[Callable[..., None], Callable[..., None]]:
+        """Specialised inserts, which take the place of the methods."""
+        if self._built is None:
+            self._built = build(self.state, sample)
+        if "_clock" not in self.__dict__:  # a clock has its own in that place, which call these
+            self.__dict__.update(zip(("insert", "insert_many"), self._built, strict=True))
+        return self._built
+
+    # -- input ----------------------------------------------------------------------------------
+
+    def insert(self, tuple_: T, /, key: Any = NO_KEY) -> None:
+        """Take one tuple; its events fire in here, in the order of `explain()`.
+
+        Args:
+            tuple_: any object; policies read their attributes from it.
+            key: the partition, for windows made with `by=KEY` or straight from policies.
+        """
+        self._settle()
+        insert, _ = self._build(tuple_)
+        if key is NO_KEY:
+            insert(tuple_)
+        else:
+            insert(tuple_, key)
+
+    def insert_many(self, tuples: Iterable[T], keys: Iterable[Any] | None = None) -> None:
+        """Take tuples in order: the same as `insert` for each, only faster.
+
+        Args:
+            tuples: any iterable.
+            keys: one key per tuple, for windows that are given keys at `insert`.
+        """
+        self._settle()
+        if not isinstance(tuples, Sequence):
+            source = iter(tuples)
+            first = list(islice(source, 1))
+            tuples = chain(first, source) if first else []
+        else:
+            first = list(tuples[:1])
+        if first:
+            self._build(first[0])[1](tuples, keys)
+        elif keys is not None:
+            self._no_tuples(keys)
+
+    def insert_batch(self, batch: Any, times: str | None = None) -> None:
+        """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
+
+        Rows count as dicts. Where array arithmetic gives exactly what inserting them one by one
+        would give, whole columns are worked on at once; `explain()` says which.
+
+        Args:
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`.
+            times: the column that says when a row arrives, as seconds or timestamps: `advance` to
+                that time comes before its `insert`. Without it all rows arrive now.
+
+        >>> import pyarrow as pa
+        >>> from windowlib import Count, TumblingWindow, summarizers
+        >>> window = TumblingWindow(evict=Count(3), summarizer=summarizers.sum("x"))
+        >>> window.insert_batch(pa.table({"x": [1, 2, 3, 4, 5]}))
+        >>> window.size(), window.summary().value()
+        (2, 9)
+        """
+        parts = record_batches(batch, "insert_batch", times)
+        for part in parts:
+            host = self._host()
+            if times is None:
+                host.insert(part)
+            else:
+                host.one_by_one(host.insert_timed(part, times), Times(times))
+
+    def _no_tuples(self, keys: Iterable[Any]) -> None:
+        for _ in pair(self.state, (), keys):
+            pass
+
+    def punctuate(self, mark: Mark = "window") -> None:
+        """Take a punctuation. Only tumbling windows with `Punct()` take any.
+
+        Args:
+            mark: "window" or "final" closes the window, "other" is ignored.
+        """
+        msg = (
+            f"punctuate({mark!r}): this window is '{self.spec}', which takes no punctuation. "
+            f"Use Tumbling(Punct()), or do not forward punctuations to it."
+        )
+        raise PunctuationError(msg)
+
+    def advance(self, now: Instant) -> None:
+        """Move the window's clock to `now`; whatever is due happens at its own time, in order.
+
+        Args:
+            now: seconds as a number, a datetime, or a timedelta; the same scale as `start`.
+        """
+        with self.locked():
+            self._advance(as_instant(now))
+
+    def _advance(self, now: int) -> None:
+        if self._acting:
+            msg = (
+                f"advance({instant_text(now)}): called by a handler while the window is being "
+                f"advanced. Handlers may read the window, not move it."
+            )
+            raise ClockError(msg)
+        if now < self._now:
+            msg = (
+                f"advance({instant_text(now)}): time went back from {instant_text(self._now)}. A "
+                f"window's clock only moves forward; use a new window, or restore a snapshot."
+            )
+            raise ClockError(msg)
+        failures: list[Exception] = []
+        self._acting = True
+        try:
+            done = self._ahead and self._host().advance(now, failures)
+            while not done and (due := self._due()) is not None and due <= now:
+                self._now = max(due, self._now)
+                self._act(failures)
+        finally:
+            self._acting = False
+        self._now = now
+        raise_first(failures)
+
+    def _rebase(self, start: int) -> None:
+        """Start the clock of a window that has never been advanced at another time."""
+        self._settle()
+        if self._tick is not None:
+            self._tick += start - self._start
+        self._now = self._start = start
+        for s in [*self._subs.values(), *self._asleep.values()]:
+            if s.stamps:
+                s.stamps = deque(start for _ in s.stamps)
+            if "stamp" in s.fields:
+                s.stamp = start
+
+    def _age(self) -> None:
+        """The check of partition age, before anything else of an insert, a mark or a tick."""
+        if self._pe is not None and self._pe.by_age:
+            self._pe.evict()
+
+    def _act(self, failures: list[Exception]) -> None:
+        """Do what is due first; a handler's failure does not keep the others from running."""
+        raise NotImplementedError
+
+    # -- what each kind of window does its own way ------------------------------------------------
+
+    def _save_summary(self, s: Subwindow) -> Any:
+        """A subwindow's summary as plain data."""
+        raise NotImplementedError
+
+    def _load_summary(self, s: Subwindow, state: Any) -> None:
+        """Put back what `_save_summary` gave."""
+        raise NotImplementedError
+
+    def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
+        """A function from a key to `use(key, size, summary)`, None if there is nothing."""
+        raise NotImplementedError
+
+    def _was_full(self, s: Subwindow) -> bool:
+        """Whether initial_full is over for this subwindow."""
+        return s.full
+
+    def _keeps(self) -> str:
+        """What a subwindow consists of, in words that are the same in every process."""
+        raise NotImplementedError
+
+    def _summary_text(self) -> str:
+        made = self._factory
+        return repr(made) if isinstance(made, Plan) else attribute_text(made)
+
+    # -- partitions -----------------------------------------------------------------------------
+
+    def _new(self, key: Any) -> Subwindow:
+        """The subwindow of a key that is not in storage."""
+        if key is NO_KEY or key != key or type(key) is tuple:
+            key = self._sound_key(key)
+            if key in self._subs:
+                return self._subs[key]
+        return self._enter(key)
+
+    def _enter(self, key: Any) -> Subwindow:
+        s = self._asleep.pop(key, None) or self._make(key)
+        s.born = next(self._born)
+        self._subs[s.key] = s  # a returning partition keeps the key it was born with
+        return s
+
+    def _sound_key(self, key: Any) -> Any:
+        if key is NO_KEY:
+            msg = (
+                f"insert(tuple): this window is '{self.spec}' and gets its keys from the caller. "
+                f"Pass key=..., or build it with by=..."
+            )
+            raise PartitionError(msg)
+        return one_key(key)
+
+    def _make(self, key: Any) -> Subwindow:
+        raise NotImplementedError
+
+    def _drop(self, s: Subwindow) -> None:
+        """A partition leaves with all it remembers."""
+        if self._pe is not None:
+            self._pe.forget(s)
+        del self._subs[s.key]
+        s.alive = False
+        self._left += self._arrived(s)
+
+    def _failed(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
+        """An insert failed: say why, and bring the insert to a sound end.
+
+        A tuple that has not entered is not taken. For one that has, the remaining steps are done,
+        as if the handler had returned, and then its exception comes out. So it is when an interrupt
+        stops a handler; one that comes between the steps leaves no subwindow behind that is over.
+        """
+        failed = find(self, error)
+        if not isinstance(error, Exception) and failed is None:
+            self._interrupted(key)
+            return error
+        if (better := better_error(self.state, error, tuple_, key)) is not None:
+            return better
+        inside = failed is not None and entered(self, failed.event)
+        add_note(self, error, f"tuple {self.seen + (not inside)}")
+        if failed is not None and not isinstance(error, WindowlibError):  # for readers of logs
+            error.add_note(f"the tuple: {brief(tuple_)}")
+        if failed is not None and inside:
+            Reference(self.state).finish(failed.event, tuple_, key, error)
+        elif (s := self._find(key)) is not None and not self._size(s):
+            self._refused(s)
+        return error
+
+    def _interrupted(self, key: Any) -> None:
+        """An insert was stopped between two steps: end it before the tuple, or after it."""
+        s = self._find(key)
+        if s is not None and not self._size(s):
+            self._refused(s)
+
+    def _refused(self, s: Subwindow) -> None:
+        """An empty subwindow is left over from a tuple that was not taken."""
+        self._drop(s)
+
+    def __reduce__(self) -> NoReturn:
+        name = type(self).__name__
+        msg = f"a {name} cannot be pickled or copied. Use snapshot(), and restore() in a new one."
+        raise CopyError(msg)
+
+    def explain(self) -> str:
+        """Specification, order of events, storage, engine and handlers, as text."""
+        return explain(self.state)
+
+    # -- state ----------------------------------------------------------------------------------
+
+    def snapshot(self, *, arrays: bool = False) -> dict[str, Any]:
+        """Everything the window holds, as plain data with a version and the spec's fingerprint.
+
+        Restoring it at any point and going on gives the same remaining events. With `arrays`, what
+        batches have left in arrays comes out as arrays, which is faster and smaller.
+        """
+        with self.locked():
+            return snapshot.take(self.state, arrays)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Replace the window's contents by those of a snapshot of the same specification."""
+        with self.locked():
+            snapshot.put(self.state, state)
+            self._restores += 1
+            self._reset_insert()
+        if self._on_due is not None:
+            self._on_due()
+
+    def _check(self) -> None:
+        """Walk all invariants; for tests."""
+        for key, s in self._subs.items():
+            assert s.alive, key
+            assert s.key is key or s.key == key
+            assert key not in self._asleep
+        births = [s.born for s in self._subs.values()]
+        assert births == sorted(births), "storage order is creation order"
+        if self._pe is not None:
+            assert set(self._pe.lru) <= set(self._subs)
+            stamps = [s.stamp for s in self._pe.lru.values()]
+            assert stamps == sorted(stamps), "LRU order is the order of last insertions"
+            if isinstance(self.spec.forget, TupleCount):  # the only policy that counts tuples
+                sizes = sum(map(self._size, self._pe.lru.values()))
+                assert self._pe.total == sizes, (self._pe.total, sizes)
+        if self._lock is None:
+            assert not self._arrivals
+            assert not self.spec.times
+
+    @property
+    def now(self) -> float:
+        """The window's time in seconds: where `advance` left it, or the action being run."""
+        return self._now / 1e6
+
+    @property
+    def next_due(self) -> float | None:
+        """When the window next has to act by itself, in seconds, or None."""
+        due = self._due()
+        return None if due is None else due / 1e6
+
+    def locked(self) -> AbstractContextManager[object]:
+        """Hold the window still while code outside handlers reads it; free without time policies.
+
+        >>> from windowlib import SlidingWindow
+        >>> window = SlidingWindow("sliding, time(10), count(1)")
+        >>> with window.locked():
+        ...     list(window.keys())
+        []
+        """
+        return nullcontext() if self._lock is None else self._lock
+
+    def keys(self) -> KeysView[K]:
+        """The partitions in storage order (order of creation)."""
+        self._settle()
+        return self._subs.keys()
+
+    def __iter__(self) -> Iterator[K]:
+        self._settle()
+        return iter(self._subs)
+
+    def __contains__(self, key: object) -> bool:
+        return self._find(key) is not None
+
+    def _find(self, key: object) -> Subwindow | None:
+        if self._ahead:
+            self._settle()
+        s = self._subs.get(key)
+        # NaN equals nothing, itself included; all NaN are one partition.
+        return self._subs.get(one_key(key)) if s is None else s
+
+    def __getitem__(self, key: Any) -> Tuples[T]:
+        """The tuples of a partition, oldest first; a partition that is not there is empty."""
+        s = self._find(key)
+        if s is None:
+            return Tuples(())
+        if self._summarises():
+            msg = (
+                f"window[{key!r}]: a summarizer stands for the tuples, so they are not kept. "
+                f"Use window.summary(key), or build the window without summarizer=."
+            )
+            raise AccessError(msg)
+        return Tuples(s.data)
+
+    def __len__(self) -> int:
+        self._settle()
+        return sum(map(self._size, self._subs.values()))
+
+    def size(self, key: Any = DEFAULT_KEY) -> int:
+        """How many tuples a partition holds, kept or summarised."""
+        s = self._find(key)
+        return 0 if s is None else self._size(s)
+
+    def oldest(self, key: Any = DEFAULT_KEY) -> T:
+        """The oldest tuple of a partition."""
+        return self._end(key, 0)
+
+    def newest(self, key: Any = DEFAULT_KEY) -> T:
+        """The newest tuple of a partition."""
+        return self._end(key, -1)
+
+    def _end(self, key: Any, index: int) -> T:
+        tuples = self[key]
+        if not tuples:
+            msg = f"partition {key!r} holds no tuple. Ask window.size(key) first."
+            raise AccessError(msg)
+        return tuples[index]
+
+    def full(self, key: Any = DEFAULT_KEY) -> bool:
+        """Whether a sliding partition has been full since it was created; never for tumbling."""
+        return False
+
+    def insertions(self, key: Any = DEFAULT_KEY) -> int:
+        """How many tuples a partition has taken since it was created."""
+        s = self._find(key)
+        return 0 if s is None else self._arrived(s)
+
+    @property
+    def seen(self) -> int:
+        """How many tuples the window has taken."""
+        self._settle()
+        live = [*self._subs.values(), *self._asleep.values()]
+        return self._left + sum(map(self._arrived, live))
+
+    def summary(self, key: Any = DEFAULT_KEY) -> Any:
+        """The summarizer of a partition; `.value()` reads it."""
+        msg = f"summary({key!r}): this window has no summarizer. Build it with summarizer=..."
+        raise AccessError(msg)
+
+    def arrow(self, key: Any = DEFAULT_KEY) -> Any:
+        """The tuples of a partition as an Arrow batch; they must be rows with named columns.
+
+        Columns have the types of the batches that came in, without dictionaries. Handlers with
+        `content = "arrow"` get it without a copy where batches go in.
+        """
+        rows = [named_row(row) for row in self[key]]
+        schema = None if self._batches is None else self._batches.plain_schema(self)
+        return content_of(rows, schema)
+
+    def column(self, name: str, key: Any = DEFAULT_KEY) -> Any:
+        """The values of one column of a partition, as a numpy array."""
+        found = self.arrow(key)
+        if name not in found.schema.names:
+            raise AccessError(no_column(name, found.schema.names))
+        return found.column(name).to_numpy(zero_copy_only=False)
+
+    def __repr__(self) -> str:
+        shown = f"{len(self.keys())} partitions" if self.spec.partitioned else f"{len(self)} tuples"
+        return f"<{type(self).__name__} '{self.spec}', {shown}>"
+
+    # -- where the state is: in the subwindows, or in arrays --------------------------------------
+
+    def _host(self) -> WindowHandover:
+        if self._batches is None:
+            self._batches = extension("handover")(self)
+        return cast(WindowHandover, self._batches)  # an operator takes the batches of the others
+
+    def _settle(self) -> None:
+        """Bring the subwindows up to date, before they are looked at."""
+        if self._ahead:
+            assert self._batches is not None
+            self._batches.settle()
+
+    def _lead(self, ahead: bool) -> None:
+        """Say where the state is; inserts of single tuples then find out by themselves."""
+        self._ahead = ahead
+        if ahead and "_clock" not in self.__dict__:
+            for name in ("insert", "insert_many"):
+                self.__dict__.pop(name, None)
+
+    def _rehandled(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
+        """Call other handlers from now on."""
+        self._on = handlers
+        self._before_flush = handlers.get("before_flush")
+        self._after_flush = handlers.get("after_flush")
+        self._reset_insert()
+
+    # -- what each kind of window does its own way ------------------------------------------------
+
+    def _size(self, s: Subwindow) -> int:
+        """How many tuples a subwindow stands for."""
+        raise NotImplementedError
+
+    def _arrived(self, s: Subwindow) -> int:
+        """Tuples that entered this incarnation."""
+        raise NotImplementedError
+
+    def _due(self) -> int | None:
+        """When something has to happen next, in microseconds, or None."""
+        raise NotImplementedError
+
+    def _wakes(self) -> int | None:
+        """When next something happens that can be seen, in microseconds, or None."""
+        return self._due()
+
+    def _summarises(self) -> bool:
+        """Whether summaries stand for the tuples, which are then not kept."""
+        raise NotImplementedError
+
+    def _flush(self, s: Subwindow) -> None:
+        """Process and empty a subwindow of a tumbling window."""
+        raise NotImplementedError
+
+    def _open(self, s: Subwindow) -> None:
+        """Make the summarizer of a subwindow of a tumbling window."""
+        raise NotImplementedError
+
+    def _evict_one(self, s: Subwindow, tuple_: Any) -> None:
+        """Let a tuple leave a sliding window, with its events."""
+        raise NotImplementedError
+
+    def _revive(self, key: Any) -> Subwindow:
+        """The trigger state of a sliding window for a key that is not in storage."""
+        raise NotImplementedError
+
+    def _maxlen(self) -> int | None:
+        """How many tuples a subwindow drops the oldest at by itself, without an event."""
+        return None
+
+
+class WindowState:
+    """What engines, snapshots, clocks, counters and hosts may ask and change of a window.
+
+    A window shows its user inserts, handlers and tuples; everything else that the library has to
+    know about it goes through `window.state`, and nothing reaches around it. What engines call for
+    every tuple or firing is a property that gives the window's own method, so that the call costs
+    nothing more.
+
+    >>> from windowlib import TumblingWindow
+    >>> state = TumblingWindow("tumbling, time(60)").state
+    >>> state.now, state.tick, state.due()
+    (0, 60000000, 60000000)
+    """
+
+    __slots__ = ("_window",)
+
+    def __init__(self, window: Window[Any, Any]) -> None:
+        self._window = window
+
+    @property
+    def window(self) -> Window[Any, Any]:
+        """The window, which its handlers are called with."""
+        return self._window
+
+    # -- what it was made of ----------------------------------------------------------------------
+
+    @property
+    def spec(self) -> Spec:
+        """The specification."""
+        return self._window.spec
+
+    @property
+    def sliding(self) -> bool:
+        """Whether it is a sliding window."""
+        return self._window.kind == "sliding"
+
+    @property
+    def engine(self) -> str:
+        """The engine that takes single tuples, by name."""
+        return self._window._engine
+
+    @property
+    def lock(self) -> AbstractContextManager[object] | None:
+        """What every insert and every timer runs under, for windows with a time policy."""
+        return self._window._lock
+
+    @property
+    def open_key(self) -> bool:
+        """Whether a key may be passed to `insert`, or none."""
+        return self._window._open_key
+
+    @property
+    def getters(self) -> Mapping[Delta, Getter]:
+        """What reads the attribute of each delta policy."""
+        return self._window._getters
+
+    @property
+    def key_getter(self) -> Callable[[Any], Any] | None:
+        """What reads the key of a tuple; None: there is none, or the caller passes it."""
+        return self._window._key_of
+
+    @property
+    def summarizer(self) -> Callable[[], Summarizer[Any]] | None:
+        """What makes the summary of a subwindow; None: there is none."""
+        return self._window._factory
+
+    @property
+    def slot_plan(self) -> Plan | None:
+        """The plan of ready-made summaries that live in the slots of subwindows."""
+        return self._window._plan
+
+    @property
+    def slices(self) -> Slices | None:
+        """How summaries of slices stand for the tuples of a sliding window, if they do."""
+        return self._window._slices
+
+    @property
+    def opens_early(self) -> bool:
+        """Whether a summarizer is opened together with its partition."""
+        return self._window._opens_early
+
+    @property
+    def storage(self) -> str:
+        """What a subwindow consists of, in words that are the same in every process."""
+        return self._window._keeps()
+
+    def capacity(self) -> int | None:
+        """How many tuples a subwindow drops the oldest at by itself, without an event."""
+        return self._window._maxlen()
+
+    # -- who is told ------------------------------------------------------------------------------
+
+    @property
+    def handlers(self) -> Mapping[str, Callable[..., Any]]:
+        """The handlers that are called, by name of the event."""
+        return self._window._on
+
+    @handlers.setter
+    def handlers(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
+        self._window._rehandled(handlers)
+
+    @property
+    def consumer(self) -> Consumer:
+        """Who is told of the firings of whole batches."""
+        return self._window._consumer
+
+    def intercept(self, wrap: Callable[[Callable[[Any], None]], Callable[[Any], None]]) -> None:
+        """Put a function in front of the one that is told of the firings of a batch, if any."""
+        fired = self._window._consumer.fired
+        if fired is not None:
+            self._window._consumer = replace(self._window._consumer, fired=wrap(fired))
+
+    def reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
+        """A function from a key to `use(key, size, summary)`; None if empty, or never full."""
+        return self._window._reader(use, partial)
+
+    @property
+    def failed(self) -> Callable[[BaseException, Any, Any], BaseException]:
+        """What an insert of a tuple under a key raises after an error, brought to a sound end."""
+        return self._window._failed
+
+    # -- time, in microseconds --------------------------------------------------------------------
+
+    @property
+    def now(self) -> int:
+        """Where the window's clock is."""
+        return self._window._now
+
+    @now.setter
+    def now(self, now: int) -> None:
+        self._window._now = now
+
+    @property
+    def start(self) -> int:
+        """Where the window's clock started."""
+        return self._window._start
+
+    @property
+    def tick(self) -> int | None:
+        """When the clock ticks next, for policies that tick."""
+        return self._window._tick
+
+    @tick.setter
+    def tick(self, tick: int | None) -> None:
+        self._window._tick = tick
+
+    @property
+    def acting(self) -> bool:
+        """Whether what the clock causes is happening."""
+        return self._window._acting
+
+    def set_clock(self, start: int, now: int, tick: int | None) -> None:
+        """Set all three times, from a snapshot."""
+        self._window._start, self._window._now, self._window._tick = start, now, tick
+
+    def due(self) -> int | None:
+        """When something has to happen next, or None."""
+        return self._window._due()
+
+    def wakes(self) -> int | None:
+        """When next something happens that can be seen, or None."""
+        return self._window._wakes()
+
+    def advance(self, now: int) -> None:
+        """Move the clock; the lock must be held."""
+        self._window._advance(now)
+
+    def act(self, failures: list[Exception]) -> None:
+        """Do what is due first; exceptions of handlers are collected."""
+        self._window._act(failures)
+
+    def rebase(self, start: int) -> None:
+        """Start the clock of a window that has never been advanced at another time."""
+        self._window._rebase(start)
+
+    @property
+    def driver(self) -> object | None:
+        """The clock that drives the window, if any does."""
+        return vars(self._window).get("_clock")
+
+    def drive(self, driver: object, due: Callable[[], None], **calls: Callable[..., None]) -> None:
+        """Let a clock drive the window: its calls take the place of the window's own.
+
+        Args:
+            driver: the clock.
+            due: told whenever the next deadline may have changed.
+            calls: `insert`, `insert_many` and `punctuate`.
+        """
+        vars(self._window).update(calls, _clock=driver, _on_due=due)
+
+    def release(self) -> None:
+        """The window moves by hand again."""
+        for name in ("_clock", "punctuate"):
+            vars(self._window).pop(name, None)
+        self._window._on_due = None
+        self._window._reset_insert()
+
+    # -- partitions -------------------------------------------------------------------------------
+
+    @property
+    def subwindows(self) -> dict[Any, Subwindow]:
+        """The subwindows by key, in storage order; behind, while the state is in arrays."""
+        return self._window._subs
+
+    @property
+    def asleep(self) -> dict[Any, Subwindow]:
+        """Subwindows without tuples whose trigger state survives, by key."""
+        return self._window._asleep
+
+    @property
+    def arrivals(self) -> deque[Subwindow]:
+        """The subwindow of each tuple that time will evict, the oldest first."""
+        return self._window._arrivals
+
+    @property
+    def eviction(self) -> Partitions | None:
+        """Partition eviction, for windows that have it."""
+        return self._window._pe
+
+    @property
+    def left(self) -> int:
+        """How many tuples partitions took along when they were dropped."""
+        return self._window._left
+
+    @left.setter
+    def left(self, left: int) -> None:
+        self._window._left = left
+
+    @property
+    def mixed(self) -> bool:
+        """Whether tuples come as mappings and as other objects."""
+        return self._window._mixed
+
+    @mixed.setter
+    def mixed(self, mixed: bool) -> None:
+        self._window._mixed = mixed
+
+    @property
+    def restores(self) -> int:
+        """How often the state was replaced by a snapshot."""
+        return self._window._restores
+
+    def find(self, key: object) -> Subwindow | None:
+        """The subwindow of a key, if there is one."""
+        return self._window._find(key)
+
+    @property
+    def new(self) -> Callable[[Any], Subwindow]:
+        """Gives the subwindow of a key that is not in storage, and puts it there."""
+        return self._window._new
+
+    def make(self, key: Any) -> Subwindow:
+        """An empty subwindow, which is not in storage."""
+        return self._window._make(key)
+
+    @property
+    def revive(self) -> Callable[[Any], Subwindow]:
+        """Gives the trigger state of a sliding window for a key that is not in storage."""
+        return self._window._revive
+
+    def sound_key(self, key: Any) -> Any:
+        """A key as it is stored: all NaN are one; a key that is missing is refused."""
+        return self._window._sound_key(key)
+
+    @property
+    def drop(self) -> Callable[[Subwindow], None]:
+        """Lets a partition leave with all it remembers."""
+        return self._window._drop
+
+    def fill(self, parts: Sequence[Subwindow], left: int) -> None:
+        """Put subwindows into storage, in place of what is there."""
+        window = self._window
+        window._left = left
+        window._subs.clear()
+        for s in parts:
+            s.born = next(window._born)
+            window._subs[s.key] = s
+        arrivals = [(stamp, s.born, s) for s in parts for stamp in s.stamps]
+        window._arrivals.clear()
+        window._arrivals.extend(s for _, _, s in sorted(arrivals, key=lambda entry: entry[:2]))
+
+    def age(self) -> None:
+        """The check of partition age, before anything else of an insert, a mark or a tick."""
+        self._window._age()
+
+    @property
+    def size(self) -> Callable[[Subwindow], int]:
+        """Tells how many tuples a subwindow stands for."""
+        return self._window._size
+
+    @property
+    def arrived(self) -> Callable[[Subwindow], int]:
+        """Tells how many tuples entered this incarnation of a partition."""
+        return self._window._arrived
+
+    def was_full(self, s: Subwindow) -> bool:
+        """Whether initial_full is over for a subwindow."""
+        return self._window._was_full(s)
+
+    @property
+    def flush(self) -> Callable[[Subwindow], None]:
+        """Processes and empties a subwindow of a tumbling window."""
+        return self._window._flush
+
+    def evict_one(self, s: Subwindow, tuple_: Any) -> None:
+        """Let a tuple leave a sliding window, with its events."""
+        self._window._evict_one(s, tuple_)
+
+    @property
+    def open_summary(self) -> Callable[[Subwindow], None]:
+        """Makes the summarizer of a subwindow of a tumbling window."""
+        return self._window._open
+
+    def save_summary(self, s: Subwindow) -> Any:
+        """The summary of a subwindow as plain data."""
+        return self._window._save_summary(s)
+
+    def load_summary(self, s: Subwindow, saved: Any) -> None:
+        """Put back what `save_summary` gave."""
+        self._window._load_summary(s, saved)
+
+    def check(self) -> None:
+        """Walk all invariants; for tests."""
+        self._window._check()
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the state is in arrays, and the subwindows are behind."""
+        return self._window._ahead
+
+    @property
+    def batches(self) -> Handover | None:
+        """What takes batches into the window, once one has come."""
+        return self._window._batches
+
+    @batches.setter
+    def batches(self, batches: Handover) -> None:
+        self._window._batches = batches
+
+    def handover(self) -> WindowHandover:
+        """What takes batches into the window, made if there is none."""
+        return self._window._host()
+
+    def lead(self, ahead: bool) -> None:
+        """Say whether the state is in arrays; inserts of single tuples find out by themselves."""
+        self._window._lead(ahead)
+
+    def settle(self) -> None:
+        """Bring the subwindows up to date."""
+        self._window._settle()

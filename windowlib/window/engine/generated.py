@@ -1,0 +1,408 @@
+"""Writes one insert function per configuration: only the blocks it needs, in the table's order.
+
+The same construction as `dataclasses`: source text, compiled once, with handlers and helpers as
+the text's globals. A window without a handler, a time policy or partition eviction has no line
+for it. Everything rare (flush, ticks, partition eviction, values out of order) is a call into
+the container. `source(window, sample)` shows the text.
+
+Names in the text: `t` the tuple, `key`, `s` its subwindow, `d` the tuples in it, `a` and `b` the
+delta attributes of eviction and trigger.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import math
+import weakref
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from windowlib.spec.order import Step, steps
+from windowlib.spec.policies import Delta, PartitionAge, PartitionCount
+from windowlib.spec.specification import KEY
+from windowlib.summaries.slices import close_lines
+from windowlib.summaries.source import update_lines
+from windowlib.window.engine.rules import (
+    check_delta,
+    check_mixes,
+    evict_where,
+    key_default,
+    leaves_any,
+    pair,
+    reject_key,
+    strange_form,
+)
+from windowlib.window.subwindow import DEFAULT_KEY, UNSET
+
+if TYPE_CHECKING:
+    from windowlib.window.container import Window, WindowState
+
+Insert = Callable[..., None]
+Lines = Iterator[str]
+_serial = itertools.count(1)
+
+
+def indent(lines: Lines | list[str], by: int = 1) -> list[str]:
+    """Lines, moved to the right."""
+    return ["    " * by + line for line in lines]
+
+
+def generate(state: WindowState, sample: Any) -> tuple[Insert, Insert]:
+    """`insert` and `insert_many` of a window, for tuples like `sample`."""
+    writer = _Writer(state, sample)
+    for s in state.subwindows.values() if state.getters else ():  # of a snapshot, perhaps
+        for tuple_ in s.data:
+            strange_form(state, tuple_, sample)
+    text = writer.source()
+    name = f"<windowlib insert {next(_serial)}: {state.spec}>"
+    # The names are globals of the text, which cost nothing in a call that does not use them;
+    # closure cells would be copied into every call.
+    exec(compile(text, name, "exec"), writer.names)
+    # Tracebacks show the generated line, for as long as there is a window to raise them.
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    weakref.finalize(state.window, linecache.cache.pop, name, None)
+    return writer.names["insert"], writer.names["insert_many"]
+
+
+def source(window: Window[Any, Any], sample: Any) -> str:
+    """The text of a window's insert, for the curious."""
+    return _Writer(window.state, sample).source()
+
+
+class _Writer:
+    """Collects the lines of one window's insert, and the names they use."""
+
+    def __init__(self, state: WindowState, sample: Any) -> None:
+        self.w = state
+        self.sample = sample
+        self.spec = state.spec
+        self.pe = state.eviction
+        evict, trigger = state.spec.evict, state.spec.policies[-1]
+        self.most, self.delta, self.period = evict.tuples, evict.delta, evict.tick
+        self.every = trigger.tuples
+        self.trigger_delta = trigger.delta if state.sliding else None
+        self.on = state.handlers
+        self.names: dict[str, Any] = {
+            "w": state.window,
+            "state": state,
+            "subs": state.subwindows,
+            "new": state.new,
+            "failed": state.failed,
+            "pairs": lambda tuples, keys: pair(state, tuples, keys),
+            "reject": lambda call: reject_key(state, call),
+            "default": key_default(state),
+            "UNSET": UNSET,
+            "check": check_delta,
+            **self.on,
+        }
+        if self.pe is not None:
+            self.names.update(
+                pe=self.pe, lru=self.pe.lru, to_end=self.pe.lru.move_to_end, evict=self.pe.evict
+            )
+
+    def source(self) -> str:
+        """The whole text: both functions."""
+        body = self._guarded()
+        one = ["def insert(t, /, key=default):"]
+        many = ["def insert_many(tuples, keys=None):", "    for t, key in pairs(tuples, keys):"]
+        if self.spec.by is not KEY:  # no keys to pair up: a plain loop
+            one += ["    if key is not default: reject(f'insert(key={key!r})')"]
+            many = [
+                "def insert_many(tuples, keys=None):",
+                "    if keys is not None: reject('insert_many(keys=...)')",
+                "    key = default",
+                "    for t in tuples:",
+            ]
+        return "\n".join([*one, *indent(body), "", *many, *indent(body, 2)]) + "\n"
+
+    def _guarded(self) -> list[str]:
+        body = list(self._body()) or ["pass"]
+        if self.w.lock is not None:
+            self.names["lock"] = self.w.lock
+            body = ["with lock:", *indent(body)]
+        fail = [
+            "except BaseException as error:",
+            "    raise failed(error, t, key)",
+        ]
+        return ["try:", *indent(body), *fail]
+
+    def _body(self) -> Lines:
+        yield from self._key_lines()
+        if self.spec.keeps_nothing:
+            if self.w.sliding:
+                yield from self._count_zero()
+            elif self.names["default"] is not DEFAULT_KEY and self.spec.by is KEY:
+                yield "if key is default: new(key)"  # says that the key is missing
+            return
+        yield from self._value_lines()
+        if isinstance(self.spec.forget, PartitionAge):
+            yield "evict()"
+        yield from self._lookup()
+        if self.w.sliding:
+            yield from self._sliced() if self.w.slices else self._slide(steps(self.spec))
+        else:
+            yield from self._tumble(steps(self.spec))
+
+    def _key_lines(self) -> Lines:
+        if self.spec.by is KEY or self.w.key_getter is None:
+            return
+        self.names["key_of"] = self.w.key_getter
+        inline = getattr(self.w.key_getter, "inline", lambda *_: None)("t", self.sample)
+        # While it is not known, `key` must not be that of the tuple before.
+        if inline is None:
+            yield "key = default"
+            yield "key = key_of(t)"
+        else:
+            yield f"try: key = {inline}"
+            yield "except Exception: key = default; key = key_of(t)"
+
+    def _value_lines(self) -> Lines:
+        """Read the delta attributes; a value that has no distance from itself is refused.
+
+        `check` has the rule. Infinity and NaN leave a difference that is not zero, and what cannot
+        be subtracted raises: nothing has changed so far, and `failed` says what is wrong.
+        """
+        policies = {"a": self.delta, "b": self.trigger_delta}
+        for name, policy in policies.items():
+            if policy is None:
+                continue
+            self.names[f"p_{name}"] = policy
+            self.names[f"get_{name}"] = self.w.getters[policy]
+            if name == "b" and self._one_attribute():
+                yield "b = a"
+                continue
+            if inline := self._inline(policy, "t"):
+                self.names["strange"] = lambda t: strange_form(self.w, t, self.sample)
+                yield f"try: {name} = {inline}"
+                yield f"except Exception: {name} = get_{name}(t); strange(t)"
+            else:
+                yield f"{name} = get_{name}(t)"
+            yield f"if {name} - {name}: check(p_{name}, {name}, t)"
+
+    def _one_attribute(self) -> bool:
+        """Whether eviction and trigger read the same delta attribute."""
+        evict, trigger = self.delta, self.trigger_delta
+        return bool(evict and trigger and evict.attribute == trigger.attribute)
+
+    def _inline(self, policy: Delta, variable: str) -> str | None:
+        return self.w.getters[policy].inline(variable, self.sample)
+
+    def _lookup(self) -> Lines:
+        yield "try: s = subs[key]"
+        yield "except KeyError:"
+        yield from (f"    check(p_{x}, {x}, t)" for x in "ab" if f"p_{x}" in self.names)
+        yield "    s = new(key)"
+        yield "    key = s.key"
+        if self.trigger_delta is not None:
+            yield "    if s.ref is UNSET: s.ref = b"
+        if self.delta is not None and self.w.sliding:
+            yield "    if s.newest is UNSET: s.newest = a"
+        if self.spec.evict.lapse is not None:
+            yield "    if s.ref is UNSET: s.ref = w._now"
+
+    def _negative(self, policy: Delta) -> bool:
+        limit: Any = policy.threshold
+        return bool(limit < (timedelta(0) if isinstance(limit, timedelta) else 0))
+
+    def _exceeds(self, policy: Delta, new: str, old: str) -> str:
+        """The delta test; `new >= old` is implied unless the threshold is negative."""
+        limit, threshold = policy.threshold, f"d_{new}"
+        self.names[threshold] = limit
+        if isinstance(limit, int | float) and abs(limit) < math.inf:  # a literal is faster
+            threshold = repr(limit)
+        test = f"{new} - {old} > {threshold}"
+        if not self._negative(policy):
+            return test
+        again = "v" if ":=" in old else old
+        return f"{new} >= {old} and {new} - {again} > {threshold}"
+
+    def _fire(self, event: str, arguments: str = "s.key") -> Lines:
+        """Call a handler; keys may be equal and not the same, and it gets the partition's own."""
+        if event in self.on:
+            yield f"{event}(w, {arguments})"
+
+    def _tumble(self, order: tuple[Step, ...]) -> Lines:
+        self.names["flush"] = self.w.flush
+        for step in order:
+            if step is Step.INSERT:
+                yield from self._fire("before_insert", "t, s.key")
+                yield from self._keep()
+                yield from self._touched()
+            elif step is Step.FLUSH:
+                yield from self._flush(self.w.spec.full_at)
+
+    def _keep(self) -> Lines:
+        if self.delta is not None:
+            yield f"if not {'s.n' if self.w.summarizer else 's.data'}: s.ref = a"
+        if self.w.summarizer is None:
+            yield "d = s.data"
+            yield "d.append(t)"
+        elif self.w.slot_plan is not None:
+            yield from update_lines(self.w.slot_plan, self.sample, self.names)
+            yield "s.n = n = s.n + 1"
+        else:
+            self.names["open_summary"] = self.w.open_summary
+            if not self.w.opens_early:
+                yield "if s.summary is None: open_summary(s)"
+            yield "s.summary.insert(t)"
+            yield "s.n = n = s.n + 1"
+
+    def _flush(self, full_at: int | None) -> Lines:
+        if self.delta is not None:
+            yield f"if {'s.n' if self.w.summarizer else 's.data'}:"
+            yield f"    if {self._exceeds(self.delta, 'a', 's.ref')}: flush(s)"
+            yield "elif s.taken: check(p_a, a, t)"  # nothing is in there to compare it with
+        else:
+            alive = "s.alive and " if self.pe else ""
+            size = "n" if self.w.summarizer else "len(d)"
+            yield f"if {alive}{size} == {full_at}: flush(s)"
+
+    def _touched(self) -> Lines:
+        """Partition bookkeeping with the tuple in, the after-insert event, partition eviction."""
+        if self.pe is not None:
+            yield "pe.total += 1"
+            yield "s.stamp = w._now"
+            yield "lru[key] = s"
+            yield "to_end(key)"
+        yield from self._fire("after_insert", "t, s.key")
+        if self.pe is not None and not self.pe.by_age:
+            need = "len(subs)" if isinstance(self.spec.forget, PartitionCount) else "pe.total"
+            yield f"if {need} > {getattr(self.spec.forget, 'size')}: evict()"  # noqa: B009
+
+    def _slide(self, order: tuple[Step, ...]) -> Lines:
+        yield "d = s.data"
+        if self.delta is not None and self.trigger_delta is not None and not self._one_attribute():
+            yield "a - s.newest"  # a type that does not mix fails before the trigger of the other
+        blocks: dict[Step, Callable[[], Lines]] = {
+            Step.FULL: self._full,
+            Step.EVICT: self._evict_count if self.most is not None else self._evict_delta,
+            Step.INSERT: self._insert,
+            Step.TRIGGER: self._fire_trigger,
+        }
+        for step in order:
+            if step in blocks:
+                yield from blocks[step]()
+
+    def _evict_count(self) -> Lines:
+        assert self.most is not None
+        if self.w.capacity() is not None:
+            return  # the deque drops the oldest by itself
+        yield f"if len(d) == {self.most}:"
+        yield "    e = d[0]"
+        yield from indent(self._pop())
+
+    def _evict_delta(self) -> Lines:
+        assert self.delta is not None
+        self.names.update(evict_where=evict_where, mixes=check_mixes)
+        yield "if s.rough: evict_where(state, s, p_a, a)"
+        yield "elif d:"
+        oldest = self._inline(self.delta, "(e := d[0])") or "get_a(e := d[0])"
+        if self._negative(self.delta):  # the test names the oldest value twice
+            oldest = f"(v := {oldest})"
+        yield f"    while {self._exceeds(self.delta, 'a', oldest)}:"
+        if "on_initial_full" not in self.on:  # with that handler, FULL has set it before
+            yield "        s.full = True"
+        yield from indent(self._pop(), 2)
+        yield "        if not d: break"
+        # Emptied by an insert that failed: there is no oldest to compare it with.
+        yield "elif s.taken: check(p_a, a, t); mixes(state, p_a, a, s)"
+
+    def _pop(self) -> Lines:
+        yield from self._fire("before_evict", "e, s.key")
+        yield "d.popleft()"
+        if self.pe is not None:
+            yield "pe.total -= 1"
+        yield from self._fire("after_evict", "e, s.key")
+
+    def _insert(self) -> Lines:
+        yield from self._fire("before_insert", "t, s.key")
+        yield "d.append(t)"
+        yield "s.taken += 1"
+        if self.period is not None:
+            self.names["arrivals"] = self.w.arrivals
+            yield "s.stamps.append(w._now)"
+            yield "arrivals.append(s)"
+        if self.delta is not None:
+            yield "if a < s.newest: s.rough = True"
+            yield "s.newest = a"
+        yield from self._touched()
+
+    def _full(self) -> Lines:
+        if "on_initial_full" not in self.on and self.period is None:
+            return  # count fullness is the size, delta eviction sets the flag itself
+        if self.most is not None:
+            alive = "s.alive and " if self.pe else ""
+            yield f"if not s.full and {alive}len(d) == {self.most}:"
+        elif self.delta is not None:
+            self.names["leaves_any"] = leaves_any
+            yield "if not s.full and leaves_any(state, s, p_a, a):"
+        else:
+            yield "if not s.full:"
+        yield "    s.full = True"
+        yield from indent(self._fire("on_initial_full"))
+
+    def _fire_trigger(self) -> Lines:
+        if self.trigger_delta is not None:
+            yield f"if {self._exceeds(self.trigger_delta, 'b', 's.ref')}:"
+            yield "    s.ref = b"
+            yield from indent(self._full_at_trigger())
+            yield from indent(self._fire("on_trigger"))
+        elif self.every:
+            if self.pe is not None and not self.pe.by_age:
+                self.names["revive"] = self.w.revive
+                yield "if not s.alive: s = revive(s.key)"
+            yield from self._count_trigger(self.every)
+
+    def _full_at_trigger(self) -> Lines:
+        """FULL comes before a delta trigger; without its handler, only a trigger can see it."""
+        if self.delta is not None and "on_trigger" in self.on and "on_initial_full" not in self.on:
+            self.names["leaves_any"] = leaves_any
+            yield "if not s.full: s.full = leaves_any(state, s, p_a, a)"
+
+    def _count_trigger(self, every: int) -> Lines:
+        if every == 1:
+            yield from self._fire("on_trigger")
+            return
+        yield "c = s.count + 1"
+        yield f"if c == {every}:"
+        yield "    s.count = 0"
+        yield from indent(self._fire("on_trigger"))
+        yield "else: s.count = c"
+
+    def _count_zero(self) -> Lines:
+        """A window that keeps nothing still counts and triggers."""
+        self.names["revive"] = self.w.revive
+        yield from self._value_lines()
+        if isinstance(self.spec.forget, PartitionAge):
+            yield "evict()"
+        if "p_b" in self.names:
+            yield "check(p_b, b, t)"
+        yield "s = revive(key)"
+        yield "key = s.key"
+        yield "w._left += 1"
+        if self.trigger_delta is not None:
+            yield "if s.ref is UNSET: s.ref = b"
+        yield from self._fire_trigger()
+
+    def _sliced(self) -> Lines:
+        """Ready-made summaries in slices; a trigger looks at a number of closed ones."""
+        slices = self.w.slices
+        assert slices is not None
+        yield from update_lines(slices.plan, self.sample, self.names)
+        yield "s.n = n = s.n + 1"
+        yield from self._touched()
+        self.names.update(limit=slices.limit, turn=slices.turn)
+        yield f"if n == {'limit(s)' if slices.tail else slices.every}:"
+        yield from indent(close_lines(slices.plan, slices.kept, self.names))
+        if "on_initial_full" in self.on:
+            self.names["arrived"] = slices.arrived
+            yield f"    if not s.full and arrived(s) >= {slices.window}:"
+            yield "        s.full = True"
+            yield from indent(self._fire("on_initial_full"), 2)
+        if "on_trigger" in self.on:
+            due = "if turn(s): " if slices.tail else ""
+            yield f"    {due}on_trigger(w, s.key)"
+        elif slices.tail:
+            yield "    turn(s)"

@@ -1,0 +1,666 @@
+"""Windows of event time: filled in whatever order, closed by a watermark, in the order of ends."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any, ClassVar, TypeVar
+
+from windowlib.attributes import brief, one_key
+from windowlib.durations import MICROSECOND, Instant, Number, length
+from windowlib.errors import (
+    AccessError,
+    DeltaOrderError,
+    PartitionError,
+    PolicyError,
+    WindowlibWarning,
+)
+from windowlib.event_time.axis import DAY, EPOCH, Axis, alike
+from windowlib.event_time.slack import State
+from windowlib.event_time.watermark import Watermark, source_getter
+from windowlib.extensions import extension
+from windowlib.spec.specification import KEY, Session, Sliding, Spec, Tumbling
+from windowlib.spec.spl import parse
+from windowlib.summaries.summarizers import SummarizerArgument
+from windowlib.window import snapshot
+from windowlib.window.arrow import Times, record_batches
+from windowlib.window.consumer import Consumer
+from windowlib.window.container import Engine, Window
+from windowlib.window.contents import store_of
+from windowlib.window.engine.rules import key_default, pair, reject_key
+from windowlib.window.events import UNHEARD, WindowEvents
+from windowlib.window.failure import add_note, raise_first
+from windowlib.window.lanes import Firing, Lane, Layout
+from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Tuples
+
+T = TypeVar("T")
+K = TypeVar("K")
+U = TypeVar("U")
+
+FIRING = {"sliding": ("on_trigger",), "tumbling": ("before_flush", "after_flush")}
+
+
+class EventTimeWindow(Window[T, K]):
+    """A container of the windows of event time: `Tumbling`, `Sliding`, `Session`, `Landmark`.
+
+    A row goes to its windows, in whatever order rows come. When the watermark reaches the end of a
+    window, it fires, in the order of ends, and for equal ends in the order in which the first rows
+    of keys came. Tumbling windows and sessions call `before_flush` and `after_flush`, the others
+    `on_trigger`, once for each key that has rows. In there `window[key]`, `window.summary(key)` and
+    `window.bounds(key)` are of the window that fires; rows are in the order of event time.
+
+    Outside of that, `window[key]` holds the rows of all open windows.
+
+    Args:
+        spec: a specification with an `Event` policy, or its SPL text.
+        events: your handlers.
+        summarizer: a `Summarizer` class, or ready-made ones (`windowlib.summaries.summarizers`).
+        start: where the window's clock starts, for early results.
+        engine: there is but one.
+        consumer: takes the firings of whole batches, for operators.
+
+    >>> from windowlib import Event, Tumbling, WindowEvents
+    >>> class Show(WindowEvents):
+    ...     def before_flush(self, window, key):
+    ...         print(window.bounds(key), list(window[key]))
+    >>> window = EventTimeWindow(Tumbling(Event(0, 10), watermark=5), events=Show())
+    >>> window.insert_many([(3,), (12,), (7,), (15,)])
+    (0, 10) [(3,), (7,)]
+    >>> window.finish()
+    (10, 20) [(12,), (15,)]
+    """
+
+    only_handlers = False
+    event_time: ClassVar[bool] = True
+    spec_type: ClassVar[Any] = Tumbling | Sliding
+
+    def __init__(
+        self,
+        spec: Spec | str,
+        *,
+        events: WindowEvents[T, K] | None = None,
+        summarizer: SummarizerArgument | None = None,
+        start: Instant = 0,
+        engine: Engine = "generated",
+        consumer: Consumer | None = None,
+    ) -> None:
+        known = parse(spec) if isinstance(spec, str) else spec
+        if not isinstance(known, Tumbling | Sliding) or not known.event_time:
+            msg = (
+                f"EventTimeWindow({known!r}): not a window of event time. Pass a specification "
+                f'with an Event policy, as Tumbling(Event("ts", "1h")).'
+            )
+            raise PolicyError(msg)
+        self.kind = "sliding" if isinstance(known, Sliding) else "tumbling"
+        super().__init__(
+            known,
+            events=events,
+            summarizer=summarizer,
+            start=start,
+            engine=engine,
+            open_key=False,
+            consumer=consumer,
+        )
+        self._refuse_handlers()
+        event = known.evict.event
+        assert event is not None
+        self._axis = Axis(event.attribute, repr(event), known.amounts)
+        shown = "" if self._factory is None else self._summary_text()
+        merges = isinstance(known, Sliding | Session)
+        self._layout = Layout(known, self._axis, store_of(self._factory, shown, merges))
+        self._store = self._layout.store
+        self._source = source_getter(self._layout.watermark)
+        self._each_key = self._layout.watermark.scope == "key"
+        self._lanes: dict[Any, Lane] = {}
+        self._arrivals_seen = 0
+        self.inside = Inside(self)
+        self._taken = 0
+        self.late_rows = 0
+        """How many rows came late so far, whatever became of them."""
+        self._sample: Any = None  # a timestamp, for the form that bounds have
+        self._firing: Firing | None = None
+        self._failures: list[Exception] = []
+        self._follows = False  # whether a host tells the watermark
+        self._period = None if known.early is None else known.early // MICROSECOND
+        if self._period is not None:
+            self._tick = self._start + self._period
+
+    def _refuse_handlers(self) -> None:
+        for name in UNHEARD:
+            if name in self._on:
+                msg = (
+                    f"{type(self.events).__name__}.{name}: windows of event time have no such "
+                    f"event, because rows leave with their windows. Use "
+                    f"{'on_trigger' if self.kind == 'sliding' else 'before_flush'}."
+                )
+                raise PolicyError(msg)
+
+    def _short_runs(self) -> bool:
+        return False
+
+    # -- input ----------------------------------------------------------------------------------
+
+    def insert(self, tuple_: T, /, key: Any = NO_KEY) -> None:
+        """Take one tuple; windows that its timestamp closes fire in here.
+
+        Args:
+            tuple_: any object; the timestamp and the key are read from it.
+            key: the partition, for windows made with `by=KEY`.
+        """
+        if key is NO_KEY:
+            key = key_default(self.state)
+        elif self.spec.by is not KEY:
+            reject_key(self.state, f"insert(tuple, key={key!r})")
+        with self.locked():
+            self._settle()
+            self._take(tuple_, key)
+
+    def insert_many(self, tuples: Iterable[T], keys: Iterable[Any] | None = None) -> None:
+        """Take tuples in order: the same as `insert` for each.
+
+        Args:
+            tuples: any iterable.
+            keys: one key per tuple, for windows that are given keys at `insert`.
+        """
+        with self.locked():
+            self._settle()
+            for tuple_, key in pair(self.state, tuples, keys):
+                self._take(tuple_, key)
+
+    def insert_batch(self, batch: Any, times: str | None = None) -> None:
+        """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
+
+        Args:
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; rows count as dicts.
+            times: the column that says when a row arrives, as seconds or timestamps: `advance` to
+                that time comes before its `insert`. Without it all rows arrive now.
+        """
+        when = None if times is None else Times(times)
+        for part in record_batches(batch, "insert_batch", times):
+            if when is None:
+                self._host().insert(part)
+                continue
+            for row in part.to_pylist():
+                self.advance(timedelta(microseconds=when(row)))
+                self.insert(row)
+
+    def _host(self) -> Any:
+        if self._batches is None:
+            self._batches = extension("event_time_handover")(self)
+        return self._batches
+
+    def _take(self, row: Any, key: Any) -> None:
+        """Take a row, or count it as late."""
+        try:
+            if self._key_of is not None:
+                key = self._key_of(row)
+            if key is NO_KEY or key != key or type(key) is tuple:
+                key = self._sound_key(key)
+            value = self._axis.get(row)
+            ts = self._axis.place(value, row)
+            source = None if self._source is None else one_key(self._source(row))
+            lane = self._lane(key)
+            late = lane.late(ts, key)
+        except Exception as error:
+            raise self._better(error, key) from error.__cause__
+        if self._sample is None:
+            self._sample = self._form_of(value)
+        if late:
+            self._put_aside(row, key, lane, ts)
+        else:
+            self._admit(lane, key, ts, row)
+        if not self._follows:
+            watermark = lane.progress.observe(ts, source)
+            if lane.next is None or watermark >= lane.next:
+                lane.reach(watermark, self._fire)
+        if self._failures:
+            self._raise()
+
+    def _better(self, error: Exception, key: Any) -> Exception:
+        if isinstance(error, TypeError) and "unhashable" in str(error):
+            msg = (
+                f"insert(key={key!r}): a {type(key).__name__} cannot be a partition key. "
+                f"Use a plain value or a tuple of them."
+            )
+            return PartitionError(msg)
+        return error
+
+    def _lane(self, key: Any) -> Lane:
+        """The lane of a key, or of all."""
+        which = key if self._each_key else None
+        lane = self._lanes.get(which)
+        if lane is None:
+            hash(key)
+            lane = self._lanes[which] = self._layout.lane(self._layout)
+        return lane
+
+    def _admit(self, lane: Lane, key: Any, ts: Number, row: Any) -> None:
+        """Take a row that is not late; where a handler refuses it, it is not taken."""
+        try:
+            if handler := self._on.get("before_insert"):
+                handler(self, row, key)
+            lane.add(key, ts, row, self._number(), self._fire)
+        except Exception as error:
+            add_note(self, error, f"tuple {self.seen + 1}")
+            raise self._better(error, key) from error.__cause__
+        self._taken += 1
+        if handler := self._on.get("after_insert"):
+            try:
+                handler(self, row, key)
+            except Exception as error:
+                add_note(self, error, f"tuple {self.seen}")
+                self._failures.append(error)
+
+    def _number(self) -> int:
+        """The number of an arrival."""
+        self._arrivals_seen += 1
+        return self._arrivals_seen - 1
+
+    def _put_aside(self, row: Any, key: Any, lane: Lane, ts: Number) -> None:
+        """A row is late: count it, and do what the specification says."""
+        if self.spec.late == "error":
+            at = self._form(lane.progress.current)
+            partition = "" if not self._each_key else f" for {self.spec.by!r}={key!r}"
+            msg = (
+                f"{self._axis.owner}: the row {brief(row)} is late, the stream{partition} is "
+                f'complete up to {at}. Allow more slack, as watermark="1h", or say late="port" or '
+                f'late="drop".'
+            )
+            raise DeltaOrderError(msg)
+        since = self._layout.since
+        if self.inside.warns and (since is None or ts >= since):
+            msg = (
+                f"{self.spec!r}: the row {brief(row)} came late and was dropped, because nothing "
+                f'says how long to wait. Say watermark="1h", or late="drop" if that is right.'
+            )
+            warnings.warn(msg, WindowlibWarning, stacklevel=4)
+        self.late_rows += 1
+        if self.spec.late == "port":
+            try:
+                self.events.on_late(self, row, key)
+            except Exception as error:
+                add_note(self, error, f"late tuple {self.late_rows}")
+                self._failures.append(error)
+
+    def _raise(self) -> None:
+        failures, self._failures = self._failures, []
+        raise_first(failures)
+
+    # -- a watermark from outside -----------------------------------------------------------------
+
+    @property
+    def follows(self) -> bool:
+        """Whether a host tells the watermark, so that rows do not move it."""
+        return self._follows
+
+    def follow(self) -> None:
+        """Let a host tell the watermark by `reach`, instead of the slack of the specification.
+
+        Only before the first row. A host that splits a stream knows a watermark of all its parts.
+
+        >>> from windowlib import Event, Tumbling
+        >>> window = EventTimeWindow(Tumbling(Event(0, 10)))
+        >>> window.follow()
+        >>> window.insert_many([(3,), (25,), (7,)])
+        >>> window.reach(10)
+        >>> window.watermark, len(window), window.closes()
+        (10, 1, 30)
+        """
+        self._follows, self._each_key, self._source = True, False, None
+        self._layout.watermark = Watermark()
+
+    def reach(self, watermark: Number) -> None:
+        """The stream is complete up to here: windows that end by then fire.
+
+        Args:
+            watermark: a place on the axis: a number, or microseconds for datetimes.
+        """
+        with self.locked():
+            lane = self._lane(None)
+            if lane.progress.current is not None and watermark <= lane.progress.current:
+                return
+            if not self._ahead or not self._host().reach(watermark):
+                lane.progress.current = watermark
+                lane.reach(watermark, self._fire)
+                self._raise()
+
+    def absorb(self, partials: Any, schema: Any) -> None:
+        """Take rows that the columnar engine of another such window has folded.
+
+        Args:
+            partials: what that engine gave.
+            schema: the columns of the rows.
+        """
+        self._host().absorb(partials, schema)
+
+    def closes(self) -> Number | None:
+        """The least watermark that may close or forget a window; None: there is none with rows."""
+        if self._ahead:
+            return self._host().closes()
+        found = [at for lane in self._lanes.values() if (at := lane.closes()) is not None]
+        return min(found, default=None)
+
+    def finish(self) -> None:
+        """The input has ended: all open windows fire."""
+        with self.locked():
+            if self._ahead:
+                self._host().finish()
+            for lane in self._lanes.values():
+                lane.finish(self._fire)
+            self._raise()
+
+    # -- firings --------------------------------------------------------------------------------
+
+    def _fire(self, firing: Firing) -> None:
+        """Call the handlers for a window; a failure does not keep the others from running."""
+        before, self._firing = self._firing, firing
+        try:
+            for name in FIRING[self.kind]:
+                handler = self._on.get(name)
+                if handler is not None:
+                    if name == "after_flush" and self._factory is None:
+                        self._firing = firing._replace(contents=())
+                    handler(self, firing.key)
+        except Exception as error:
+            add_note(self, error, f"window up to {self._form(firing.end)}")
+            self._failures.append(error)
+        finally:
+            self._firing = before
+
+    def _form_of(self, value: Any) -> Any:
+        """A timestamp in the form of bounds: dates are datetimes if a window is not whole days."""
+        day = type(value) is date
+        return EPOCH if day and not self.inside.whole_days else value
+
+    def _form(self, at: Number | None) -> Any:
+        """A place on the axis in the form of timestamps."""
+        return None if at is None else alike(at, self._sample)
+
+    def bounds(self, key: Any = DEFAULT_KEY) -> tuple[Any, Any]:
+        """Start and end of the window that fires, in the form of its timestamps; for handlers."""
+        firing = self._fired("bounds", key)
+        return self._form(firing.start), self._form(firing.end)
+
+    def revision(self, key: Any = DEFAULT_KEY) -> int:
+        """How often the window that fires was sent before; for handlers."""
+        return self._fired("revision", key).revision
+
+    def retracts(self, key: Any = DEFAULT_KEY) -> bool:
+        """Whether the window that fires takes back what was sent before; for handlers."""
+        return self._fired("retracts", key).retracts
+
+    def _fired(self, call: str, key: Any) -> Firing:
+        firing = self._firing
+        if firing is None or (firing.key != key and firing.key is not one_key(key)):
+            msg = (
+                f"{call}({key!r}): no window of this key is being processed. Ask in before_flush, "
+                f"after_flush or on_trigger, for the key that they get."
+            )
+            raise AccessError(msg)
+        return firing
+
+    # -- access ---------------------------------------------------------------------------------
+
+    @property
+    def watermark(self) -> Any:
+        """Up to where the stream is complete, in the form of timestamps; None before any row.
+
+        With one watermark for each key it is the least of them.
+        """
+        self._settle()
+        reached: list[Any] = [lane.progress.current for lane in self._lanes.values()]
+        return self._form(min(reached)) if reached else None
+
+    def _contents(self, key: Any) -> Any:
+        """What the window that fires holds of a key, or else all open windows."""
+        firing = self._firing
+        key = one_key(key)
+        if firing is not None and (firing.key is key or firing.key == key):
+            return firing.contents
+        self._settle()
+        lane = self._lanes.get(key if self._each_key else None)
+        return () if lane is None else lane.contents(key)
+
+    def keys(self) -> Any:
+        """The partitions with rows in open windows, in order of their first arrival."""
+        self._settle()
+        firsts: dict[Any, int] = {}
+        for lane in self._lanes.values():
+            firsts |= lane.firsts()
+        return dict.fromkeys(sorted(firsts, key=firsts.__getitem__)).keys()
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+    def __contains__(self, key: object) -> bool:
+        return bool(self._contents(key))
+
+    def __getitem__(self, key: Any) -> Tuples[T]:
+        """The tuples of the window that fires, or else of all open windows, in order of time."""
+        if self._summarises():
+            msg = (
+                f"window[{key!r}]: a summarizer stands for the tuples, so they are not kept. "
+                f"Use window.summary(key), or build the window without summarizer=."
+            )
+            raise AccessError(msg)
+        return Tuples(self._store.tuples(self._contents(key)))
+
+    def __len__(self) -> int:
+        return sum(self.size(key) for key in self.keys())
+
+    def held(self) -> tuple[int, int]:
+        """How many tuples and how many partitions open windows have, wherever the state is."""
+        if self._ahead:
+            return self._host().held()  # type: ignore[no-any-return]
+        return len(self), len(self.keys())
+
+    def notes(self) -> list[tuple[str, str]]:
+        """The watermark, and what becomes of late rows, for `explain`."""
+        fates = {
+            "drop": "dropped, and counted",
+            "port": "to the output late",
+            "error": "refused",
+            "update": "correct what was sent",
+        }
+        late = fates[self.spec.late or "drop"]
+        return [("watermark", self._layout.watermark.shown()), ("late rows", late)]
+
+    def size(self, key: Any = DEFAULT_KEY) -> int:
+        """How many tuples the window that fires has, or else all open windows."""
+        return self._store.size(self._contents(key))
+
+    def full(self, key: Any = DEFAULT_KEY) -> bool:
+        """Always: a window that fires is whole."""
+        return True
+
+    def insertions(self, key: Any = DEFAULT_KEY) -> int:
+        """How many tuples of a partition there are in open windows."""
+        return self.size(key)
+
+    @property
+    def seen(self) -> int:
+        """How many tuples the window has taken; late ones are not."""
+        return self._taken
+
+    def summary(self, key: Any = DEFAULT_KEY) -> Any:
+        """A summary of the tuples; `.value()` reads it."""
+        if self._factory is None:
+            return super().summary(key)
+        return Summary(self._store.value, key, list(self._contents(key)))
+
+    def _summarises(self) -> bool:
+        return self._factory is not None
+
+    def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
+        """A function from a key to `use(key, size, summary)`, None if it is empty."""
+        store = self._store
+
+        def read(key: Any) -> U | None:
+            contents = self._contents(key)
+            return use(key, store.size(contents), store.value(key, contents)) if contents else None
+
+        return read
+
+    def _keeps(self) -> str:
+        return self._store.text
+
+    # -- the clock, for early results -----------------------------------------------------------
+
+    def _due(self) -> int | None:
+        changed = self._period is not None and any(x.changed for x in self._lanes.values())
+        return self._tick if changed else None
+
+    def _advance(self, now: int) -> None:
+        super()._advance(now)
+        if self._period is not None and self._tick is not None and self._tick <= now:
+            # Nothing had changed at the ticks that are over.
+            self._tick += ((now - self._tick) // self._period + 1) * self._period
+
+    def _act(self, failures: list[Exception]) -> None:
+        assert self._tick is not None
+        assert self._period is not None
+        self._tick += self._period
+        for lane in self._lanes.values():
+            lane.early(self._fire)
+        failures += self._failures
+        self._failures = []
+
+    # -- state ----------------------------------------------------------------------------------
+
+    def snapshot(self, *, arrays: bool = False) -> dict[str, Any]:
+        """Everything the window holds, as plain data with a version and the spec's fingerprint."""
+        with self.locked():
+            self._settle()
+            lanes = [[k, x.progress.snapshot(), x.save()] for k, x in self._lanes.items()]
+            form = None if self._axis.form is None else self._axis.form.__name__
+            state: dict[str, Any] = {
+                "lanes": lanes,
+                "next": self._arrivals_seen,
+                "taken": self._taken,
+                "late": self.late_rows,
+                "axis": [self._axis.timed, form, self._sample],
+            }
+            head = snapshot.head(self.state)
+            return {**head, "event_time": state, "events": self.events.snapshot()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Replace the window's contents by those of a snapshot of the same specification."""
+        with self.locked():
+            self._settle()
+            snapshot.check(self.state, state)
+            try:
+                self._load(state)
+            except snapshot.DAMAGE as error:
+                raise snapshot.damaged(error) from error
+            if "events" in state:
+                self.events.restore(state["events"])
+            self._start, self._now, self._tick = state["start"], state["now"], state["tick"]
+            self._restores += 1
+        if self._on_due is not None:
+            self._on_due()
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        saved = state["event_time"]
+        timed, form, sample = saved["axis"]
+        before = self._axis.timed, self._axis.form
+        self._axis.timed, self._axis.form = timed, FORMS[form]
+        try:
+            lanes: dict[Any, Lane] = {}
+            for key, progress, content in saved["lanes"]:
+                lane = lanes[one_key(key)] = self._layout.lane(self._layout)
+                lane.progress.restore(progress)
+                lane.load(content)
+            found = saved["next"], saved["taken"], saved["late"]
+        except Exception:
+            self._axis.timed, self._axis.form = before
+            raise
+        self._arrivals_seen, self._taken, self.late_rows = found
+        self._lanes, self._sample = lanes, sample
+
+
+FORMS: dict[str | None, type | None] = {None: None, "float": float, "Decimal": Decimal}
+
+
+class Inside:
+    """What the columnar engine may ask and change of a window of event time."""
+
+    __slots__ = ("_window",)
+
+    def __init__(self, window: EventTimeWindow[Any, Any]) -> None:
+        self._window = window
+
+    @property
+    def layout(self) -> Layout:
+        """Its points in time, its store and its options."""
+        return self._window._layout
+
+    @property
+    def axis(self) -> Axis:
+        """What reads timestamps."""
+        return self._window._axis
+
+    @property
+    def whole_days(self) -> bool:
+        """Whether windows start and end where days do."""
+        amounts = [length(amount) for _, amount in self._window.spec.amounts]
+        return all(amount % DAY == 0 for amount in amounts)
+
+    def lane(self) -> Any:
+        """The only lane, made if there is none."""
+        return self._window._lane(None)
+
+    def slack(self) -> State:
+        """The state of the only slack."""
+        return self.lane().progress.source(None).state  # type: ignore[no-any-return]
+
+    @property
+    def drops_quietly(self) -> bool:
+        """Whether nothing has to be done for a late row but to count it."""
+        spec = self._window.spec
+        return spec.late in (None, "drop") and not self.warns
+
+    @property
+    def warns(self) -> bool:
+        """Whether a late row would be the first, where nothing says how long to wait."""
+        window = self._window
+        unsaid = window.spec.late is None and window.spec.watermark is None
+        return unsaid and not window.late_rows and not window.follows
+
+    @property
+    def follows(self) -> bool:
+        """Whether a host tells the watermark."""
+        return self._window.follows
+
+    @property
+    def sample(self) -> Any:
+        """A timestamp, for the form that bounds have; None before the first row."""
+        return self._window._sample
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next arrival."""
+        return self._window._arrivals_seen
+
+    def count(self, taken: int, late: int, sample: Any) -> None:
+        """Rows have been taken, and some were late."""
+        window = self._window
+        window._arrivals_seen += taken + late
+        window._taken += taken
+        window.late_rows += late
+        if window._sample is None:
+            window._sample = window._form_of(sample)
+
+
+class Summary:
+    """What a summarizer makes of the rows of a window, when asked."""
+
+    __slots__ = ("_contents", "_key", "_read")
+
+    def __init__(self, read: Callable[..., Any], key: Any, contents: list[Any]) -> None:
+        self._read, self._key, self._contents = read, key, contents
+
+    def value(self) -> Any:
+        """The summary."""
+        return self._read(self._key, self._contents)

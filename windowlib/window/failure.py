@@ -1,0 +1,139 @@
+"""When a handler raises: its exception keeps its type and gains a note that says where it was.
+
+Nothing is recorded while things go well. The failing handler is found afterwards, in the
+traceback, by the code objects of the handlers that the window calls.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from windowlib.durations import instant_text
+from windowlib.errors import WindowlibError
+from windowlib.spec.order import Step, steps
+from windowlib.spec.policies import PartitionAge
+from windowlib.summaries.summarizers import Ready, Summarizer
+from windowlib.window.events import EVICT_EVENTS, FLUSH_EVENTS, PARTITION_EVENTS
+from windowlib.window.subwindow import Subwindow
+
+if TYPE_CHECKING:
+    from windowlib.window.container import Window
+
+_STEP = {
+    **dict.fromkeys(EVICT_EVENTS, Step.EVICT),
+    **dict.fromkeys(FLUSH_EVENTS, Step.FLUSH),
+    "on_trigger": Step.TRIGGER,
+    "on_initial_full": Step.FULL,
+    "close": Step.FLUSH,  # of a summarizer
+}
+_UNKNOWN = object()
+
+
+class FailedCall(NamedTuple):
+    """A handler, or a method of a summarizer, that raised."""
+
+    event: str
+    owner: str
+    keys: Any
+
+
+@contextmanager
+def collected(window: Window[Any, Any], failures: list[Exception]) -> Iterator[None]:
+    """Keep an exception for later, so that one partition's failure does not cost the others."""
+    try:
+        yield
+    except Exception as error:
+        add_note(window, error, f"time {instant_text(window.state.now)}")
+        failures.append(error)
+
+
+def raise_first(failures: list[Exception]) -> None:
+    """Raise the first of the collected exceptions, if there is any."""
+    if failures:
+        add_count(failures[0], len(failures) - 1)
+        raise failures[0]
+
+
+def add_count(error: BaseException, others: int) -> None:
+    """Mention that it was not the only one."""
+    if others:
+        error.add_note(f"and {others} more {'failure' if others == 1 else 'failures'} after it")
+
+
+def add_note(window: Window[Any, Any], error: BaseException, when: str) -> None:
+    """Say which handler, partition and tuple or time it was."""
+    if isinstance(error, WindowlibError):
+        return
+    where = f"{type(window).__name__} '{window.spec}'"
+    failed = find(window, error)
+    if failed is None:
+        error.add_note(f"in {where}")
+        return
+    partition = ""
+    if failed.keys is not _UNKNOWN:
+        partition = f"partition{'s' * (failed.event in PARTITION_EVENTS)} {failed.keys!r}, "
+    error.add_note(f"in {failed.event} of {failed.owner}, {partition}{when}, in {where}")
+
+
+def find(window: Window[Any, Any], error: BaseException) -> FailedCall | None:
+    """The handler or summarizer that raised, if one did."""
+    traceback, before = error.__traceback__, None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        events = [
+            name
+            for name, handler in window.state.handlers.items()
+            if _code(handler) is frame.f_code
+        ]
+        if events:
+            event = events[0] if len(events) == 1 else _called(events, before)
+            return FailedCall(event, type(window.events).__name__, _keys(event, frame))
+        summarizer = frame.f_locals.get("self")
+        own = isinstance(summarizer, Summarizer) and not isinstance(summarizer, Ready)
+        if own and before:
+            return FailedCall(frame.f_code.co_name, type(summarizer).__name__, _key_near(before))
+        traceback, before = traceback.tb_next, traceback
+    return None
+
+
+def _code(handler: Any) -> CodeType | None:
+    return getattr(getattr(handler, "__func__", handler), "__code__", None)
+
+
+def _called(events: list[str], caller: TracebackType | None) -> str:
+    """Which of several events with one handler it was, by the line that called it."""
+    if caller is None:
+        return events[0]
+    frame = caller.tb_frame
+    line = linecache.getline(frame.f_code.co_filename, caller.tb_lineno)
+    told = f"{line} {frame.f_locals.get('event', '')} {frame.f_locals.get('handler', '')}"
+    return next((event for event in events if event in told), events[0])
+
+
+def _keys(event: str, frame: FrameType) -> Any:
+    """The key or keys, which are the last argument of every handler that has any."""
+    code = frame.f_code
+    if event == "on_empty_punctuation" or code.co_argcount < 2:
+        return _UNKNOWN
+    return frame.f_locals.get(code.co_varnames[code.co_argcount - 1], _UNKNOWN)
+
+
+def _key_near(caller: TracebackType) -> Any:
+    """The key of the subwindow whose summarizer was called."""
+    s = caller.tb_frame.f_locals.get("s")
+    return s.key if isinstance(s, Subwindow) else _UNKNOWN
+
+
+def entered(window: Window[Any, Any], event: str) -> bool:
+    """Whether the tuple being inserted was already in when this event fired."""
+    if event in ("before_insert", "after_insert"):
+        return event == "after_insert"
+    order = steps(window.spec)
+    step = _STEP.get(event)
+    if step is None:  # partition events: of the age check, or of the insertion
+        return event in PARTITION_EVENTS and not isinstance(window.spec.forget, PartitionAge)
+    return step in order and order.index(step) > order.index(Step.INSERT)

@@ -1,0 +1,374 @@
+"""Sliding windows: keep the most recent tuples and are processed at each trigger."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from windowlib.durations import Instant
+from windowlib.errors import PolicyError
+from windowlib.spec.policies import (
+    PartitionAge,
+    PartitionCount,
+    PartitionEviction,
+    Policy,
+)
+from windowlib.spec.specification import By, Sliding, Spec
+from windowlib.spec.spl import combine
+from windowlib.summaries.folds import SHORT
+from windowlib.summaries.slices import Slices
+from windowlib.summaries.summarizers import Plan, SummarizerArgument, made
+from windowlib.window.consumer import Consumer
+from windowlib.window.container import Engine, Window
+from windowlib.window.events import (
+    EVICT_EVENTS,
+    INSERT_EVENTS,
+    PARTITION_EVENTS,
+    WindowEvents,
+)
+from windowlib.window.failure import collected
+from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, subwindow_class
+
+T = TypeVar("T")
+K = TypeVar("K")
+U = TypeVar("U")
+
+
+class SlidingWindow(Window[T, K]):
+    """A container that keeps recent tuples, with separate eviction and trigger (paper, Table II).
+
+    Insert is O(1) amortised. Delta eviction over values that go backwards costs O(window) per
+    insert until they are in order again.
+
+    Args:
+        spec: a `Sliding`, or its SPL text; or give policies instead: `evict`, `trigger` (or
+            `every`, as in `Sliding`), `by`, `forget`.
+        events: your handlers.
+        summarizer: ready-made summarizers, or a `Summarizer` class. With count eviction and count
+            trigger, ready-made ones are kept as slices instead of the tuples (see `explain`).
+        start: where the window's clock starts.
+        engine: "generated" (the default), or "reference", the slow and readable definition.
+        consumer: who is told of the firings of whole batches; operators pass it, users need not.
+
+    >>> from windowlib import WindowEvents
+    >>> class Show(WindowEvents[int, None]):
+    ...     def on_trigger(self, window, key):
+    ...         print(list(window[key]))
+    >>> SlidingWindow("sliding, count(3), count(2)", events=Show()).insert_many([1, 2, 3, 4])
+    [1, 2]
+    [2, 3, 4]
+    """
+
+    spec_type = Sliding
+    kind = "sliding"
+    spec: Sliding
+
+    def __init__(
+        self,
+        spec: Spec | str | None = None,
+        *,
+        evict: Policy | None = None,
+        trigger: Policy | None = None,
+        every: Policy | None = None,
+        by: By | Sequence[str] | None = None,
+        forget: PartitionEviction | None = None,
+        events: WindowEvents[T, K] | None = None,
+        summarizer: SummarizerArgument | None = None,
+        start: Instant = 0,
+        engine: Engine = "generated",
+        consumer: Consumer | None = None,
+    ) -> None:
+        if trigger is not None and every is not None:
+            msg = (
+                f"SlidingWindow(trigger={trigger!r}, every={every!r}): two words for one policy. "
+                f"Drop one of them."
+            )
+            raise PolicyError(msg)
+        whole, open_key = combine(spec, Sliding, evict, by, forget, every=trigger or every)
+        super().__init__(
+            whole,
+            events=events,
+            summarizer=summarizer,
+            start=start,
+            engine=engine,
+            open_key=open_key,
+            consumer=consumer,
+        )
+        evict, every = self.spec.evict, self.spec.every
+        self._most, self._delta, self._period = evict.tuples, evict.delta, evict.tick
+        self._every, self._trigger_delta, self._beat = every.tuples, every.delta, every.tick
+        self._tick = None if self._beat is None else self._start + self._beat
+        self._slices = self._sliced()
+        self._sub = subwindow_class(self._fields())
+
+    def _sliced(self) -> Slices | None:
+        """Slices stand for the tuples where the difference cannot be seen."""
+        most, every, plan, forget = self._most, self._every, self._factory, self.spec.forget
+        if self._engine == "reference" or not isinstance(plan, Plan) or not plan.sliceable:
+            return None
+        if not most or not every:
+            return None
+        # Slices are a whole window only while a trigger runs, and no event may ask earlier.
+        watched = (*INSERT_EVENTS, *EVICT_EVENTS, *PARTITION_EVENTS)
+        early_full = "on_initial_full" in self._on and most % every
+        if any(name in self._on for name in watched) or early_full:
+            return None
+        # An insert that evicts its own partition would leave a trigger count without tuples.
+        keeps_own = isinstance(forget, PartitionCount) and forget.select == "lru" and forget.size
+        if not (forget is None or isinstance(forget, PartitionAge) or keeps_own):
+            return None
+        return Slices(plan, most, every)
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def _due(self) -> int | None:
+        expiry = self._expiry()
+        return self._tick if expiry is None or self._tick_first(expiry) else expiry
+
+    def _wakes(self) -> int | None:
+        return self._tick if self._ahead else self._due()  # arrays forget what is old in silence
+
+    def _tick_first(self, expiry: int) -> bool:
+        """At one instant, what is too old goes before the trigger looks."""
+        return self._tick is not None and self._tick < expiry
+
+    def _expiry(self) -> int | None:
+        """When the oldest tuple is too old: its age must exceed the period, by a microsecond."""
+        if self._ahead:
+            return self._host().due()
+        while self._arrivals and not self._arrivals[0].stamps:  # its partition was evicted
+            self._arrivals.popleft()
+        if not self._arrivals:
+            return None
+        assert self._period is not None
+        return self._arrivals[0].stamps[0] + self._period + 1
+
+    def _act(self, failures: list[Exception]) -> None:
+        expiry = self._expiry()
+        if expiry is not None and not self._tick_first(expiry):
+            self._expire(failures)
+        elif self._tick is not None:
+            assert self._beat is not None
+            self._tick += self._beat
+            self._fire_all(failures)
+
+    def _fire_all(self, failures: list[Exception]) -> None:
+        with collected(self, failures):
+            self._age()
+        if handler := self._on.get("on_trigger"):
+            for key in list(self._subs) or [DEFAULT_KEY]:
+                with collected(self, failures):
+                    handler(self, key)
+
+    def _expire(self, failures: list[Exception]) -> None:
+        """Evict the tuples that came at the oldest instant, partition by partition."""
+        stamp = self._arrivals[0].stamps[0]
+        leaving: dict[Subwindow, int] = {}
+        while self._arrivals:
+            s = self._arrivals[0]
+            if s.stamps:
+                counted = leaving.get(s, 0)
+                if s.stamps[counted] > stamp:
+                    break
+                leaving[s] = counted + 1
+            self._arrivals.popleft()
+        for s in sorted(leaving, key=lambda s: s.born):
+            for _ in range(leaving[s]):
+                with collected(self, failures):
+                    self._expire_oldest(s)
+            if not s.data:
+                self._rest(s)
+
+    def _expire_oldest(self, s: Subwindow) -> None:
+        before = len(s.data)
+        try:
+            self._evict_one(s, s.data[0])
+        finally:
+            if len(s.data) == before:  # its time is over, whatever its handler says
+                self._leave(s, s.data[0])
+
+    def _evict_one(self, s: Subwindow, tuple_: Any) -> None:
+        if handler := self._on.get("before_evict"):
+            handler(self, tuple_, s.key)
+        self._leave(s, tuple_)
+        if handler := self._on.get("after_evict"):
+            handler(self, tuple_, s.key)
+
+    def _leave(self, s: Subwindow, tuple_: Any) -> None:
+        # By identity, and nearly always the oldest; only delta eviction takes from the middle.
+        index = next(i for i, held in enumerate(s.data) if held is tuple_)
+        del s.data[index]
+        if s.stamps:
+            s.stamps.popleft()
+        if self._pe is not None:
+            self._pe.total -= 1
+
+    def _rest(self, s: Subwindow) -> None:
+        """Out of storage without an event; trigger state and fullness survive."""
+        if self._pe is not None:
+            self._pe.forget(s)
+        del self._subs[s.key]
+        self._asleep[s.key] = s
+        self._left += s.taken  # the next incarnation counts its own
+        s.taken, s.returning = 0, True
+
+    def _refused(self, s: Subwindow) -> None:
+        if s.returning:
+            self._rest(s)
+        elif not s.taken:
+            self._drop(s)
+
+    # -- partitions -----------------------------------------------------------------------------
+
+    def _make(self, key: Any) -> Subwindow:
+        if self._slices is not None:
+            return self._slices.make(key)
+        s = self._sub(key)
+        s.data = deque(maxlen=self._maxlen())
+        if self._period is not None:
+            s.stamps = deque()
+        if self._delta is not None:
+            s.rough = self._mixed
+        return s
+
+    def _fields(self) -> tuple[str, ...]:
+        """What a subwindow of this configuration has to remember."""
+        kept: tuple[str, ...] = ("data", "full")
+        kept += ("newest", "rough") if self._delta is not None else ()
+        kept += ("returning", "stamps") if self._period is not None else ()
+        kept += ("count",) if self._every is not None else ()
+        kept += ("ref",) if self._trigger_delta is not None else ()
+        kept += ("summary",) if isinstance(self._factory, Plan) else ()
+        return kept + (("stamp",) if self._pe is not None else ())
+
+    def _maxlen(self) -> int | None:
+        """The deque itself evicts, where it cannot be seen that the oldest leaves only then."""
+        watched = any(name in self._on for name in (*EVICT_EVENTS, "before_insert"))
+        if self._engine == "reference" or watched or self._pe is not None:
+            return None
+        return self._most
+
+    def _revive(self, key: Any) -> Subwindow:
+        """Trigger state for a key that is not in storage: nothing is kept, or it was evicted."""
+        if key is NO_KEY or key != key or type(key) is tuple:
+            key = self._sound_key(key)
+        s = self._asleep.get(key) or self._make(key)
+        counts = self._every is not None and self._every > 1
+        if counts or self._trigger_delta is not None:  # other triggers have no state to keep
+            self._asleep[key] = s
+        return s
+
+    def _size(self, s: Subwindow) -> int:
+        return len(s.data) if self._slices is None else self._slices.size(s)
+
+    def _arrived(self, s: Subwindow) -> int:
+        return s.taken if self._slices is None else self._slices.arrived(s)
+
+    def full(self, key: Any = DEFAULT_KEY) -> bool:
+        """Whether a partition has been full since it was created: `partial` windows before that."""
+        s = self._find(key)
+        if s is None:
+            return False
+        return self._was_full(s) or self._period is not None
+
+    def _short_runs(self) -> bool:
+        return self.spec.full_at is not None and self.spec.full_at <= SHORT
+
+    def _summarises(self) -> bool:
+        return self._slices is not None
+
+    def summary(self, key: Any = DEFAULT_KEY) -> Any:
+        """A summary of the tuples of a partition; `.value()` reads it."""
+        s = self._subs.get(key) or self._find(key)
+        if self._slices is not None:
+            if s is not None and s.count and not s.n:  # a trigger is running
+                return s
+            return self._slices.plan() if s is None else self._slices.refuse(key)
+        if self._factory is None:
+            return super().summary(key)
+        if isinstance(self._factory, Plan) and self._engine == "generated":
+            return self._up_to_date(self._factory, s)
+        summary = made(self._factory)
+        summary.open(key)
+        for tuple_ in s.data if s is not None else ():
+            summary.insert(tuple_)
+        return summary
+
+    def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
+        """A function from a key to `use(key, size, summary)`, None if empty or never full.
+
+        All that a trigger asks in one call, for operators that do so very often.
+        """
+        subs, plan, slices = self._subs, self._factory, self._slices
+        assert isinstance(plan, Plan)
+
+        def closed(key: Any) -> U | None:
+            s: Any = subs.get(key)
+            if s is None:
+                return None
+            if s.taken >= limit:
+                return use(key, limit, s.value())
+            return use(key, s.taken, s.value()) if partial else None
+
+        def kept(key: Any) -> U | None:
+            s = subs.get(key)
+            if s is None or not s.data:
+                return None
+            size = len(s.data)
+            if not partial and (size < limit if limit else not s.full):
+                return None
+            if s.summary is None:
+                s.summary = plan.incremental()
+            s.summary.sync(s)
+            return use(key, size, s.summary.value())
+
+        limit = self._most or 0
+        partial = partial or self._period is not None  # such windows count as full from the start
+        return kept if slices is None else closed
+
+    def _up_to_date(self, plan: Plan, s: Subwindow | None) -> Any:
+        if s is None or not s.data:
+            return plan()
+        if s.summary is None:
+            s.summary = plan.incremental()
+        s.summary.sync(s)
+        return s.summary
+
+    def _was_full(self, s: Subwindow) -> bool:
+        if self._most is not None:  # the generated insert sets the flag only for a handler
+            return self._arrived(s) >= self._most  # also while its oldest has just left
+        return s.full
+
+    def _save_summary(self, s: Subwindow) -> Any:
+        return None if self._slices is None else self._slices.save(s)
+
+    def _load_summary(self, s: Subwindow, state: Any) -> None:
+        if self._slices is not None:
+            self._slices.load(s, state)
+
+    def _keeps(self) -> str:
+        if self._slices is not None:
+            return f"{self._slices.kept} slices per partition, for {self._summary_text()}"
+        return "tuples" if self._factory is None else f"tuples, read by {self._summary_text()}"
+
+    def _check(self) -> None:
+        super()._check()
+        for s in self._subs.values():
+            if self._most is not None:
+                assert self._size(s) <= self._most, s.key
+            if self._every and not self._slices:
+                assert 0 <= s.count < self._every, s.key
+            if self._delta is not None and s.data:
+                get = self._getters[self._delta]
+                *older, newest = map(get, s.data)
+                assert newest == s.newest
+                assert s.rough or older == sorted(older)
+                assert not any(self._delta.exceeds(newest, value) for value in older)
+            if self._period is not None:
+                assert s.data
+                assert len(s.stamps) == len(s.data)
+                assert self._now - s.stamps[0] <= self._period, "age invariant"
+        if self._period is not None:
+            entries = sum(1 for s in self._arrivals if s.stamps)
+            assert entries == sum(len(s.stamps) for s in self._subs.values())

@@ -1,0 +1,190 @@
+"""Snapshots: a window's state as plain data, with a format version and what wrote it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from windowlib.attributes import one_key
+from windowlib.errors import StateVersionError
+from windowlib.window.subwindow import UNSET, Subwindow
+
+if TYPE_CHECKING:
+    from windowlib.window.container import WindowState
+
+VERSION = 2
+ARRAYS = 1
+"""The format of `arrays`, which stand in a snapshot in place of partitions."""
+DAMAGE = (KeyError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
+
+
+def take(state: WindowState, arrays: bool = False) -> dict[str, Any]:
+    """The state of a window; `arrays`: as arrays, if that is what it is in."""
+    if arrays and state.ahead and (found := state.handover().dump()) is not None:
+        dump = {"v": ARRAYS, **found}
+        return {**head(state), "arrays": dump, "events": state.window.events.snapshot()}
+    state.settle()
+    pe = state.eviction
+    return {
+        **head(state),
+        "left": state.left,
+        "parts": [dumped(state, s) for s in state.subwindows.values()],
+        "asleep": [dumped(state, s) for s in state.asleep.values()],
+        "lru": None if pe is None else list(pe.lru),
+        "events": state.window.events.snapshot(),
+    }
+
+
+def head(state: WindowState) -> dict[str, Any]:
+    """What is the same in every form."""
+    return {
+        "v": VERSION,
+        "fingerprint": state.spec.fingerprint,
+        "spec": _description(state),
+        "start": state.start,
+        "now": state.now,
+        "tick": state.tick,
+    }
+
+
+def put(state: WindowState, saved: Mapping[str, Any]) -> None:
+    """Replace a window's state; nothing changes if the snapshot does not fit."""
+    check(state, saved)
+    if "arrays" in saved:
+        _put_arrays(state, saved)
+    else:
+        state.settle()
+        _put_parts(state, saved)
+
+
+def _put_arrays(state: WindowState, saved: Mapping[str, Any]) -> None:
+    """Replace a window's state by one that is in arrays, and leave it there."""
+    host = state.handover()
+    try:
+        clock = saved["start"], saved["now"], saved["tick"]
+        engine = host.loaded(saved)
+    except StateVersionError:
+        raise
+    except DAMAGE as error:
+        raise damaged(error) from error
+    if "events" in saved:
+        state.window.events.restore(saved["events"])
+    state.set_clock(*clock)
+    state.asleep.clear()
+    state.fill((), engine.left)
+    if state.eviction is not None:
+        state.eviction.refill(())
+    host.resume(engine)
+
+
+def damaged(error: Exception) -> StateVersionError:
+    """What to say of a snapshot that cannot be read."""
+    msg = f"restore(state): the snapshot is damaged ({error!r}). Take it from snapshot() whole."
+    return StateVersionError(msg)
+
+
+def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
+    """Replace a window's state by partitions."""
+    try:
+        parts = [restored(state, part) for part in saved["parts"]]
+        asleep = [restored(state, part) for part in saved["asleep"]]
+        clock, left = (saved["start"], saved["now"], saved["tick"]), saved["left"]
+        named = {s.key: s for s in parts}
+        used = () if state.eviction is None else saved["lru"]
+        lru = [named[one_key(key)] for key in used]
+    except StateVersionError:
+        raise
+    except DAMAGE as error:
+        raise damaged(error) from error
+    if "events" in saved:  # a running operator keeps its own state beside its windows'
+        state.window.events.restore(saved["events"])  # the last thing that may fail
+    state.set_clock(*clock)
+    state.asleep.clear()
+    state.asleep.update((s.key, s) for s in asleep)
+    state.fill(parts, left)
+    if state.eviction is not None:
+        state.eviction.refill(lru)
+
+
+def _description(state: WindowState) -> dict[str, str]:
+    return {**state.spec.describe(), "keeps": state.storage}
+
+
+def check(state: WindowState, saved: Mapping[str, Any]) -> None:
+    """Refuse a snapshot of another format or of another window, and say what changed."""
+    if not isinstance(saved, Mapping) or not {"v", "spec"} <= set(saved):
+        raise StateVersionError("restore(state): this is not a snapshot of a window.")
+    check_format("the snapshot has", saved["v"], VERSION)
+    if "arrays" in saved:
+        if not isinstance(saved["arrays"], Mapping):
+            raise StateVersionError("restore(state): this is not a snapshot of a window.")
+        check_format("the arrays of the snapshot have", saved["arrays"].get("v"), ARRAYS)
+    was, now = saved["spec"], _description(state)
+    if not isinstance(was, Mapping):
+        raise StateVersionError("restore(state): this is not a snapshot of a window.")
+    if (name := first_change(was, now)) is not None:
+        msg = (
+            f"restore(state): the snapshot was written with {name}={was.get(name)}; this "
+            f"window says {name}={now.get(name)}. Build the window as it was, or start afresh."
+        )
+        raise StateVersionError(msg)
+
+
+def first_change(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """The first name under which two descriptions differ; None if they do not.
+
+    >>> first_change({"kind": "sliding", "evict": 1}, {"kind": "sliding", "evict": 2})
+    'evict'
+    """
+    return next((name for name in {**was, **now} if was.get(name) != now.get(name)), None)
+
+
+def check_format(what: str, found: Any, known: int) -> None:
+    """Refuse another format than the known one."""
+    if found != known:
+        msg = (
+            f"restore(state): {what} format {found!r}, this version reads {known}. Use the version "
+            f"that wrote it, or start afresh."
+        )
+        raise StateVersionError(msg)
+
+
+def dumped(state: WindowState, s: Subwindow) -> dict[str, Any]:
+    """A subwindow as plain data."""
+    part: dict[str, Any] = {"key": s.key, "taken": s.taken, "count": s.count, "stamp": s.stamp}
+    part["ref"] = [] if s.ref is UNSET else [s.ref]
+    part["newest"] = [] if s.newest is UNSET else [s.newest]
+    part["full"], part["rough"], part["returning"] = state.was_full(s), s.rough, s.returning
+    part["data"], part["stamps"] = list(s.data), list(s.stamps)
+    part["n"], part["summary"] = s.n, state.save_summary(s)
+    return part
+
+
+def _key(saved: Any) -> Any:
+    """A key as it was; a list was a tuple, before JSON wrote it."""
+    if isinstance(saved, list):
+        msg = (
+            f"restore(state): the key {saved!r} is a list, as JSON makes of a tuple, and lists are "
+            f"no keys. Write snapshots of windows with several key columns with pickle."
+        )
+        raise StateVersionError(msg)
+    return one_key(saved)
+
+
+def restored(state: WindowState, part: Mapping[str, Any]) -> Subwindow:
+    """The subwindow that `dumped` made plain data of; it is not in storage yet."""
+    s = state.make(_key(part["key"]))
+    s.taken = part["taken"]
+    for name in ("count", "stamp", "full", "rough", "returning", "n"):
+        if name in s.fields:
+            setattr(s, name, part[name])
+    for name in ("ref", "newest"):
+        if name in s.fields and part[name]:
+            setattr(s, name, part[name][0])
+    if part["data"]:
+        s.data.extend(part["data"])
+    if part["stamps"]:
+        s.stamps = deque(part["stamps"])
+    state.load_summary(s, part["summary"])
+    return s

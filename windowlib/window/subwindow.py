@@ -1,0 +1,170 @@
+"""The state of one partition, and the read-only view that handlers get of its tuples."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = _Unset()
+
+
+class _NoKey:
+    def __repr__(self) -> str:
+        return "no key"
+
+
+NO_KEY: Final = _NoKey()
+"""What `insert` takes where the caller must pass a key."""
+DEFAULT_KEY: Final = None
+"""The partition of an unpartitioned window, and of an idle timed window when it fires."""
+
+
+# Shared by every subwindow without time eviction, and never written.
+_NO_STAMPS: deque[int] = deque(maxlen=0)
+
+FIELDS: dict[str, Any] = {
+    "count": 0,  # tuples since the last count trigger
+    "data": (),  # the tuples, oldest first: a list (tumbling) or a deque (sliding)
+    "front": (),  # slices: merged rows of the older ones, a stack
+    "full": False,  # initial_full has been fired
+    "n": 0,  # logical size where a summary stands for the tuples
+    "newest": UNSET,  # delta attribute of the newest tuple
+    "older": (),  # slices: rows of those that were put on the front stack together
+    "recent": (),  # slices: rows of the newer ones
+    # What distances are measured from. Delta: the oldest tuple (tumbling), the last to trigger
+    # (sliding). Count or time: when the first tuple arrived.
+    "ref": UNSET,
+    "returning": False,  # has been in storage before, and time emptied it
+    "rough": False,  # delta attribute has gone backwards in here
+    "stamp": 0,  # time of the last insertion, for partition age
+    "stamps": _NO_STAMPS,  # arrival times, aligned with data, for time eviction
+    "summary": None,  # a summarizer of the user's own
+}
+"""What a partition may remember, and what it means not to."""
+
+ALWAYS = ("alive", "born", "key", "taken")
+"""What every partition remembers."""
+
+
+class Subwindow:
+    """One incarnation of a partition: contents and everything its policies remember.
+
+    A plain record that the engines and the containers write; users see it through the window. A
+    window uses a subclass with slots for just the fields it needs (`subwindow_class`), because an
+    insert is as fast as the record is small: it then stays in one or two cache lines. A field
+    without a slot reads as its default.
+    """
+
+    fields: ClassVar[tuple[str, ...]] = ()
+
+    if not TYPE_CHECKING:
+        __slots__ = ()
+    else:
+        alive: bool  # False once the partition has left the window
+        born: int  # creation number, which is the storage order
+        key: Any
+        taken: int  # tuples taken: all of them (sliding), those flushed so far (tumbling)
+        count: int
+        data: Any
+        front: Any
+        full: bool
+        n: int
+        newest: Any
+        recent: Any
+        ref: Any
+        returning: bool
+        rough: bool
+        stamp: int
+        older: Any
+        stamps: deque[int]
+        summary: Any
+
+        def __init__(self, key: Any) -> None: ...
+
+
+for _name, _default in FIELDS.items():
+    setattr(Subwindow, _name, _default)
+
+
+def subwindow_class(
+    fields: tuple[str, ...],
+    start: tuple[Any, ...] = (),
+    value: Callable[[Subwindow], Any] | None = None,
+) -> type[Subwindow]:
+    """A subwindow with slots for `fields`, and one for each place of summary state in `start`.
+
+    `value` becomes a method, so that the record itself is what `window.summary(key)` returns.
+
+    >>> subwindow_class(("data",)).fields
+    ('data',)
+    """
+    places = {place(i): value for i, value in enumerate(start)}
+    starts = {name: FIELDS[name] for name in fields} | places
+    # Assignments in a row, written out: a partition may come and go with every few tuples.
+    lines = ["def __init__(self, key):", "    self.key = key"]
+    lines += ["    self.alive = True", "    self.born = self.taken = 0"]
+    lines += [f"    self.{name} = starts[{name!r}]" for name in starts]
+    scope: dict[str, Any] = {"starts": starts}
+    exec("\n".join(lines), scope)
+    # Slots of a base class come first in memory: what every insert touches, next to the header.
+    hot = type("Hot", (Subwindow,), {"__slots__": tuple(starts)})
+    body = {"__slots__": ALWAYS, "fields": fields, "__init__": scope["__init__"]}
+    if value is not None:
+        body["value"] = value
+    return type("Subwindow", (hot,), body)
+
+
+def place(i: int) -> str:
+    """The slot name of the i-th place of summary state."""
+    return f"f{i}"
+
+
+class Tuples(Sequence[T]):
+    """The tuples of a subwindow, oldest first; a read-only view that costs no copy.
+
+    It shows the subwindow as it is while a handler runs. A view of a tumbling subwindow stays as
+    it was when the subwindow is flushed, so a handler may keep it.
+    """
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: Sequence[T]) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._data)
+
+    def __reversed__(self) -> Iterator[T]:
+        return reversed(self._data)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        """One tuple, or a list for a slice."""
+        if isinstance(index, slice):
+            return list(self._data)[index]
+        return self._data[index]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Tuples | list | tuple | deque):
+            return list(self) == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Tuples({list(self._data)!r})"
