@@ -22,8 +22,8 @@ from windowlib.operators.disorder.disorder_operator import (
 )
 from windowlib.operators.kinds import unchanged
 from windowlib.runtime.model import OperatorModel
-from windowlib.runtime.splitting import names_in
 from windowlib.runtime.running import kept
+from windowlib.runtime.splitting import names_in
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
 from windowlib.window.arrow import rows_of
