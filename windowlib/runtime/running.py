@@ -7,7 +7,7 @@ Between two calls nothing is under way, so a snapshot may be taken there.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -21,6 +21,7 @@ from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.failure import raise_first
 from windowlib.window.snapshot import ARRAYS, check_format, first_change
+from windowlib.window.subwindow import UNSET
 
 if TYPE_CHECKING:
     from windowlib.runtime.operator import Operator
@@ -49,7 +50,7 @@ class Running:
     """
 
     streams: ClassVar[bool] = True
-    """Whether `insert_many` takes each row before it asks for the next, and fails at once."""
+    """Whether `insert_each` takes each row before it asks for the next, and fails at once."""
 
     def __init__(self, operator: Operator, start: Instant = 0) -> None:
         self.definition = operator
@@ -116,6 +117,45 @@ class Running:
         else:
             for row in rows:
                 self.insert(row, port)
+
+    def insert_each(
+        self, rows: Iterator[Any], out: Sized, port: int = 0, *, like: Any
+    ) -> Generator[None, None, Any]:
+        """Take each row before the next is asked for, and pause after one that has made something.
+
+        Args:
+            rows: where rows come from.
+            out: what the outputs put their rows into: anything in it is a reason to pause.
+            port: the input port.
+            like: the row before. A row of another type is the last that is asked for.
+
+        Returns:
+            A generator, whose value is the row of another type, which is not taken, or UNSET.
+        """
+        window = self._direct[port]
+        each = None if window is None else window.state.insert_each(rows, out, like)
+        return each or self._insert_each(rows, out, port, type(like))
+
+    def _insert_each(
+        self, rows: Iterator[Any], out: Sized, port: int, kind: type[Any]
+    ) -> Generator[None, None, Any]:
+        other = []
+
+        def alike() -> Iterator[Any]:
+            for row in rows:
+                if type(row) is not kind:
+                    other.append(row)
+                    return
+                yield row
+                if out:
+                    return
+            other.append(UNSET)
+
+        while not other:
+            self.insert_many(alike(), port)
+            if out:
+                yield
+        return other[0]
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.

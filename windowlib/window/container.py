@@ -5,7 +5,16 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    Sized,
+)
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain, count, islice
@@ -48,6 +57,7 @@ from windowlib.window.arrow import (
 )
 from windowlib.window.consumer import Consumer
 from windowlib.window.engine import build, explain
+from windowlib.window.engine.generated import InsertEach, generate_each
 from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
@@ -185,6 +195,7 @@ class Window(Generic[T, K]):
     def _reset_insert(self) -> None:
         """Forget the specialised inserts; the next call builds them for the tuple it brings."""
         self._built: tuple[Callable[..., None], Callable[..., None]] | None = None
+        self._each: InsertEach | None = None
         if "_clock" in self.__dict__:
             return
         for name in ("insert", "insert_many"):
@@ -232,6 +243,14 @@ class Window(Generic[T, K]):
             self._build(first[0])[1](tuples, keys)
         elif keys is not None:
             self._no_tuples(keys)
+
+    def _inserter(self, sample: T) -> InsertEach | None:
+        """The loop of `insert_many` as a generator, where it is generated; the state is here."""
+        if self._engine != "generated" or self._built is None or "insert" not in self.__dict__:
+            return None
+        if self._each is None:
+            self._each = generate_each(self.state, sample)
+        return self._each
 
     def insert_batch(self, batch: Any, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
@@ -774,6 +793,18 @@ class WindowState:
         fired = self._window._consumer.fired
         if fired is not None:
             self._window._consumer = replace(self._window._consumer, fired=wrap(fired))
+
+    def insert_each(
+        self, tuples: Iterator[Any], out: Sized, like: Any
+    ) -> Generator[None, None, Any] | None:
+        """Insert tuples of the type of `like`, and pause after one that put something into `out`.
+
+        Returns:
+            A generator, whose value is the first tuple of another type, which is not inserted, or
+            UNSET. None: there is no such loop; it is made once a tuple was inserted.
+        """
+        each = self._window._inserter(like)
+        return None if each is None else each(tuples, type(like), out)
 
     def reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
         """A function from a key to `use(key, size, summary)`; None if empty, or never full."""
