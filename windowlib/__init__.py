@@ -8,6 +8,7 @@ from windowlib import moved
 from windowlib.errors import (
     AccessError,
     ClockError,
+    ClockWarning,
     CopyError,
     DeltaOrderError,
     FarmError,
@@ -61,6 +62,7 @@ __all__ = [
     "KEY",
     "AccessError",
     "ClockError",
+    "ClockWarning",
     "CopyError",
     "Count",
     "Delta",

@@ -82,6 +82,10 @@ class OrderWarning(WindowlibWarning):
     """Rows of one batch whose order nothing says."""
 
 
+class ClockWarning(WindowlibWarning):
+    """A clock that never stops, where nothing says that it was meant."""
+
+
 def no_such_column(owner: str, name: object, columns: Iterable[str]) -> str:
     r"""What to say of a column that is not there; `owner` is who reads it, and may name it.
 

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import pickle
 import warnings
 from collections import deque
@@ -70,7 +71,9 @@ def replay(
         times: the column that says when a row arrives, which moves the clock.
         start: where the clock starts; at the first arrival if `times` is given, else at 0.
         watermark: with `times`, how far the clock stays behind the greatest time so far, as "5s" or
-            a `Watermark`: the clock of event time, for rows that come out of order.
+            a `Watermark`: the clock of event time, for rows that come out of order. Rows wait until
+            it has passed them, and are taken in the order of time; `late_rows` counts those that
+            it has passed before they come, which are dropped.
     """
     if not isinstance(operator, Operator):
         raise OperatorError(f"replay({operator!r}, ...): not an operator. Pass an Operator object.")
@@ -152,8 +155,9 @@ class Replay(Iterator[Any]):
         self.operator = operator
         self._bounded = bounded  # whether all input is at hand
         self._times = None if times is None else Times(times)
+        self._waiting: WaitingRows | None = None
         if times is not None and watermark is not None:
-            self._times = WatermarkTimes(times, watermark, "replay")
+            rows = self._waiting = WaitingRows(rows, WatermarkTimes(times, watermark, "replay"))
         self._start = start
         self._moved = False
         self._out: deque[Any] = deque()  # rows of the first output; all else as `Beside`
@@ -175,6 +179,11 @@ class Replay(Iterator[Any]):
                 self._kept[port].append(row)  # so that it is there to be asked for
         self._ahead.end()
         raise StopIteration
+
+    @property
+    def late_rows(self) -> int:
+        """How many rows were dropped so far because the clock of event time had passed them."""
+        return 0 if self._waiting is None else self._waiting.late_rows
 
     def items(self) -> Iterator[Item]:
         """All that comes out, in order: pairs of port name and row, or `punct()`."""
@@ -326,8 +335,7 @@ class Replay(Iterator[Any]):
         batch, tagged = _row(item), isinstance(item, Tagged)
         times = None if self._times is None else self._times.column
         several = len(running.model.inputs) > 1 and not tagged
-        moves = isinstance(self._times, WatermarkTimes)  # row by row, as it passes them
-        if several or moves or times not in (None, *batch.schema.names):
+        if several or times not in (None, *batch.schema.names):
             rows = batch.to_pylist()
             return self._take(running, [Tagged(item.port, row) for row in rows] if tagged else rows)
         assert times is None or isinstance(times, str)
@@ -347,10 +355,7 @@ class Replay(Iterator[Any]):
         self._check(row, port)
         if self._times is not None:
             self._moved = True
-            at = self._times(row)
-            if isinstance(self._times, WatermarkTimes):  # which may be before the start
-                at = max(at, running.micros)
-            running.advance_micros(at)
+            running.advance_micros(self._times(row))
         running.insert(row, port)
 
     def _port(self, running: Running, item: Any) -> int:
@@ -539,6 +544,52 @@ def is_batch(item: Any) -> bool:
 def _slices(table: Any) -> Iterator[Any]:
     """An Arrow table or batch in pieces that are worth turning into Python objects at once."""
     return (table.slice(i, CHUNK) for i in range(0, len(table), CHUNK))
+
+
+# -------------------------------------------------------------------------------------------------
+# Rows that wait for the clock of event time.
+
+
+class WaitingRows:
+    """Rows in the order of time, each when the watermark has passed it; then the clock moves there.
+
+    Args:
+        rows: rows in any order, with marks among them, which do not wait.
+        clock: what reads their times, and the watermark.
+
+    >>> from windowlib.window.arrow import WatermarkTimes
+    >>> rows = WaitingRows([{"ts": ts} for ts in (4, 9, 6, 1, 20)], WatermarkTimes("ts", "3s", ""))
+    >>> [item["ts"] if isinstance(item, dict) else item.at.seconds for item in rows]
+    [4, 6, 6, 9, 17, 20]
+    >>> rows.late_rows
+    1
+    """
+
+    def __init__(self, rows: Iterable[Any], clock: WatermarkTimes) -> None:
+        self._rows, self._clock = rows, clock
+        self.late_rows = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        waiting: list[tuple[int, int, Any]] = []
+        mark, started = -math.inf, False
+        items = (item for chunk in _chunks(self._rows) for item in chunk)
+        for number, item in enumerate(items):
+            if not _is_row(item):
+                yield item
+                continue
+            at, reached = self._clock(_row(item)), self._clock.reached
+            if at < mark:
+                self.late_rows += 1
+                continue
+            heapq.heappush(waiting, (at, number, item))
+            while waiting[0][0] < reached:
+                started = True
+                yield heapq.heappop(waiting)[2]
+            if started and reached > mark:
+                yield Mark(timedelta(microseconds=reached))
+            mark = reached
+        while waiting:
+            yield heapq.heappop(waiting)[2]
 
 
 # -------------------------------------------------------------------------------------------------

@@ -180,6 +180,11 @@ class Running:
         self._tell(now)
         self._schemas = list(schemas)
 
+    def part_ages(self) -> None:
+        """For hosts that split keys: partitions age by themselves, whichever share a window."""
+        for window in self._live:
+            window.state.part_ages()
+
     def collect(self, outputs: Sequence[Made]) -> None:
         """For hosts: rows of each output go there, those of the first as columns where it can."""
         for port, made in enumerate(outputs):

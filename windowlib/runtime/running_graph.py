@@ -113,6 +113,11 @@ class RunningGraph(Running):
             if self._failures:
                 self._raise()
 
+    def part_ages(self) -> None:
+        """For hosts that split keys: partitions age by themselves, in all operators."""
+        for node in self.nodes.values():
+            node.part_ages()
+
     def collect(self, outputs: Sequence[Made]) -> None:
         """For hosts: rows of each output go there, as columns where one operator makes them."""
         for port, made in enumerate(outputs):

@@ -61,7 +61,7 @@ from windowlib.window.engine.generated import InsertEach, generate_each
 from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
-from windowlib.window.failure import add_note, entered, find, raise_first
+from windowlib.window.failure import add_note, collected, entered, find, raise_first
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
 
@@ -320,9 +320,13 @@ class Window(Generic[T, K]):
         self._acting = True
         try:
             done = self._ahead and self._host().advance(now, failures)
-            while not done and (due := self._due()) is not None and due <= now:
+            while not done and (due := self._sooner(self._due())) is not None and due <= now:
                 self._now = max(due, self._now)
-                self._act(failures)
+                if self._due() == due:  # ticks and deadlines look at ages themselves
+                    self._act(failures)
+                else:
+                    with collected(self, failures):
+                        self._age()
         finally:
             self._acting = False
         self._now = now
@@ -344,6 +348,17 @@ class Window(Generic[T, K]):
         """The check of partition age, before anything else of an insert, a mark or a tick."""
         if self._pe is not None and self._pe.by_age:
             self._pe.evict()
+
+    def _sooner(self, due: int | None) -> int | None:
+        """What is due first: something, or a partition whose age is over on its own account."""
+        age = self._ages_at()
+        return due if age is None else age if due is None else min(due, age)
+
+    def _ages_at(self) -> int | None:
+        """When the age of a partition is over by itself, with nothing that would check it."""
+        if self._pe is None or not self._pe.alone:
+            return None
+        return self._host().ages_at() if self._ahead else self._pe.ages_at()
 
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due first; a handler's failure does not keep the others from running."""
@@ -500,7 +515,7 @@ class Window(Generic[T, K]):
     @property
     def next_due(self) -> float | None:
         """When the window next has to act by itself, in seconds, or None."""
-        due = self._due()
+        due = self._sooner(self._due())
         return None if due is None else due / 1e6
 
     def locked(self) -> AbstractContextManager[object]:
@@ -851,11 +866,20 @@ class WindowState:
 
     def due(self) -> int | None:
         """When something has to happen next, or None."""
-        return self._window._due()
+        return self._window._sooner(self._window._due())
 
     def wakes(self) -> int | None:
         """When next something happens that can be seen, or None."""
-        return self._window._wakes()
+        return self._window._sooner(self._window._wakes())
+
+    def part_ages(self) -> None:
+        """Let the age of a partition depend on its own rows and the clock alone.
+
+        For hosts that split keys over several windows: whatever keys share one, a partition goes
+        when it has been idle for longer than the age, and at that time.
+        """
+        if (evicting := self._window._pe) is not None and evicting.by_age:
+            evicting.alone = True
 
     def advance(self, now: int) -> None:
         """Move the clock; the lock must be held."""

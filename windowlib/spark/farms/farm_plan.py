@@ -78,9 +78,11 @@ class AttachedFarm(Attached):
     def __call__(self, *frames: DataFrame) -> DataFrame:
         """The DataFrame of the farm's output."""
         farm_plan = self._plan(frames)
+        streaming = farm_plan.plan.streaming
+        validation.warn_clock(self.operator, self.options.clock_said, streaming)
         if farm_plan.ordered:
-            order_by = self.options.order_by
-            validation.warn_order(self.operator, order_by, farm_plan.plan.streaming)
+            led = farm_plan.plan.watermark is not None
+            validation.warn_order(self.operator, self.options.order_by, streaming, led)
         prepare_session(farm_plan.plan)
         return farm_plan.frame()
 
@@ -225,6 +227,11 @@ class PaneFarmPlan(FarmPlan):
     def check(self) -> None:
         """Slices are known from the time of a row alone, and partials come in any order."""
         refuse_second_look(self)
+        if self.plan.holds:
+            why = (
+                "parts of slices have no times of rows, for which the clock of a stream could wait"
+            )
+            self.refuse(why, "Use KeyFarm or WindowFarm, or drop times=.")
         if self._time is None:
             why = (
                 "its windows count the tuples of a key, which only the place that has the whole "
