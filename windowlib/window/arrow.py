@@ -66,8 +66,17 @@ class WindowHandover(Handover, Protocol):
     engine: Any
     """What has the window's state, if that is in arrays."""
 
+    @property
+    def vacant(self) -> bool:
+        """Whether the state is in arrays, and there is no partition."""
+
     def insert(self, batch: Any) -> None:
         """Insert each row in order; all of them arrive now."""
+
+    def insert_marked(
+        self, batch: Any, marks: Any, insert: Callable[[Any], None]
+    ) -> list[Exception]:
+        """Insert each row in order, with punctuations before some; gives all failures."""
 
     def insert_timed(self, batch: Any, times: Attribute) -> list[Any]:
         """Advance to the time of each row and insert it; the rows whose times Python must read."""
