@@ -122,6 +122,7 @@ __all__ = [
 # What upper rooms offer to lower ones: loaded when first asked for, see `windowlib.extensions`.
 register("handover", "windowlib.columnar.handover:WindowHandOver")
 register("event_time_handover", "windowlib.columnar.handover:EventTimeHandOver")
+register("pane_columns", "windowlib.columnar.engines.open_panes:PaneColumns")
 register("describe_batches", "windowlib.columnar.planner:described")
 register("chain", "windowlib.runtime.graph:chain")
 register("running_graph", "windowlib.runtime.running_graph:RunningGraph")

@@ -85,6 +85,8 @@ class Operator(WindowEvents[Any, Any]):
     _outputs: tuple[Emit, ...] = ()
     _puncts: tuple[Callable[[], None], ...] = ()
     _many: Callable[[Any], None] | None = None  # takes many rows at once, as columns
+    sends_columns: ClassVar[bool] = False
+    """Whether its first output may go to another operator as columns, with punctuations."""
     containers: tuple[Window[Any, Any] | None, ...] = ()
     """The live windows of a running operator, one a port."""
 
@@ -145,6 +147,11 @@ class Operator(WindowEvents[Any, Any]):
     def inserts_directly(self) -> bool:
         """Whether rows go straight into the windows."""
         return getattr(self.on_tuple, "__func__", None) is Operator.on_tuple
+
+    def marks_close(self, port: int) -> bool:
+        """Whether a punctuation at a port does no more than to close a window that waits for it."""
+        plain = getattr(self.on_punctuation, "__func__", None) is Operator.on_punctuation
+        return plain and all(output.preserves != port for output in self.model.outputs)
 
     @property
     def _watches_clock(self) -> bool:

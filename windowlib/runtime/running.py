@@ -209,6 +209,34 @@ class Running:
                 left = self.operator._take(part, port, self.insert)
                 self.insert_many(rows_of(left), port)
 
+    def take_columns(self, columns: Any, port: int) -> None:
+        """Take rows that another operator sends as columns, with punctuations between them.
+
+        A failure costs no other row its turn.
+        """
+        batch = columns.batch()
+        self._note_schema(batch, port)
+        window, failures = self._direct[port], list[Exception]()
+        if window is None or window.event_time or not self.operator.marks_close(port):
+            self._one_by_one(batch, columns.marks, port, failures)
+        else:
+            marks = columns.marks if window.spec.punctuated else columns.marks[:0]
+            insert = partial(self.insert, port=port)
+            failures += window.state.handover().insert_marked(batch, marks, insert)
+        raise_first(failures)
+
+    def _one_by_one(self, batch: Any, marks: Any, port: int, failures: list[Exception]) -> None:
+        """Rows and punctuations, one after the other."""
+        rows, at = rows_of(batch), 0
+        for end, marked in [*((int(mark), True) for mark in marks), (len(rows), False)]:
+            for row in rows[at:end]:
+                with kept(failures):
+                    self.insert(row, port)
+            at = end
+            if marked:
+                with kept(failures):
+                    self.punctuate(port)
+
     def _offered(self, batch: Any, call: str, port: int, times: str | None) -> list[Any]:
         """Refuse a batch that cannot be taken, before any of its rows is; the schemas of ports."""
         if port not in self._taking:

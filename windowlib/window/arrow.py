@@ -69,8 +69,17 @@ class WindowHandover(Handover, Protocol):
     def ages_at(self) -> int | None:
         """When the next partition has been idle for longer than its age."""
 
+    @property
+    def vacant(self) -> bool:
+        """Whether the state is in arrays, and there is no partition."""
+
     def insert(self, batch: Any) -> None:
         """Insert each row in order; all of them arrive now."""
+
+    def insert_marked(
+        self, batch: Any, marks: Any, insert: Callable[[Any], None]
+    ) -> list[Exception]:
+        """Insert each row in order, with punctuations before some; gives all failures."""
 
     def insert_timed(self, batch: Any, times: Attribute) -> list[Any]:
         """Advance to the time of each row and insert it; the rows whose times Python must read."""
