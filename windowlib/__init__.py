@@ -12,6 +12,7 @@ from windowlib.errors import (
     CopyError,
     DeltaOrderError,
     FarmError,
+    FieldError,
     FunctionError,
     HostError,
     ModelError,
@@ -30,6 +31,7 @@ from windowlib.event_time.slack import FixedSlack, KSlack, PidSlack, QuantileSla
 from windowlib.event_time.watermark import Watermark
 from windowlib.extensions import register
 from windowlib.runtime.graph import Graph
+from windowlib.runtime.keyed_state import Keyed, Unkeyed
 from windowlib.runtime.marks import advance, punct, restart, to
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import Operator
@@ -71,11 +73,13 @@ __all__ = [
     "Event",
     "EventTimeWindow",
     "FarmError",
+    "FieldError",
     "FixedSlack",
     "FunctionError",
     "Graph",
     "HostError",
     "KSlack",
+    "Keyed",
     "Landmark",
     "ModelError",
     "Operator",
@@ -103,6 +107,7 @@ __all__ = [
     "Tumbling",
     "TumblingWindow",
     "TupleCount",
+    "Unkeyed",
     "WallClock",
     "Watermark",
     "Window",

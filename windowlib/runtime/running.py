@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.runtime.arrival_order import said
+from windowlib.runtime.own_state import OwnState
 from windowlib.spec.specification import Spec
 from windowlib.window.arrow import Made, Times, chunks_of, columns_of, in_order, rows_of
 from windowlib.window.container import Window
@@ -69,7 +70,11 @@ class Running:
             None if spec is None else self._container(spec, port, start)
             for port, spec in enumerate(op.windows)
         )
+        for port, container in enumerate(op.containers):
+            if container is not None:
+                container.port = port
         self._live = [container for container in op.containers if container is not None]
+        self._own = op._own = OwnState(op, self)
         # Where rows go straight into the windows, they do so without asking the operator.
         self._direct = op.containers if op.inserts_directly else (None,) * len(self.model.inputs)
         op.on_open()
@@ -319,9 +324,10 @@ class Running:
         for each in ending:
             self._told_end(failures, partial(self.operator.on_input_end, each))
         if ending and not self._taking:
-            for window in self._live:
-                if isinstance(window, EventTimeWindow):
-                    self._told_end(failures, window.finish)
+            for window in self._event_time:
+                self._told_end(failures, window.finish)
+            if self.operator.on_event_time:
+                self._own.close(failures)
             self._told_end(failures, self.operator.on_finish)
             for final in self._finals:
                 with kept(failures):  # whatever fails, those who read the output learn of its end
@@ -393,7 +399,7 @@ class Running:
     @property
     def timed(self) -> bool:
         """Whether something in it runs on the clock."""
-        return any(window.spec.timed for window in self._live)
+        return self.operator.timed
 
     @property
     def _event_time(self) -> list[EventTimeWindow[Any, Any]]:
@@ -410,18 +416,27 @@ class Running:
         Args:
             watermark: a number, or microseconds for datetimes.
         """
+        failures: list[Exception] = []
         for window in self._event_time:
-            window.reach(watermark)
+            with kept(failures):
+                window.reach(watermark)
+        raise_first(failures)
 
     def closes(self) -> Any:
         """The least watermark that may close or forget a window; None: there is none with rows."""
         found = [at for window in self._event_time if (at := window.closes()) is not None]
-        return min(found, default=None)
+        timer = self._own.timers.due() if self.operator.on_event_time else None
+        return min(found if timer is None else [*found, timer], default=None)
 
     def due(self) -> int | None:
         """When it next has to act by itself, in microseconds, or None."""
         times = [due for window in self._awake if (due := window.state.due()) is not None]
-        return min(times, default=None)
+        return min([*times, *self._timer()], default=None)
+
+    def _timer(self) -> list[int]:
+        """When the first timer of the clock is due, if there is one."""
+        due = None if self.operator.on_event_time else self._own.timers.due()
+        return [due] if due is not None and self._taking else []
 
     def _wakes(self) -> int | None:
         """When next something happens that can be seen."""
@@ -469,6 +484,8 @@ class Running:
         for window in self._awake:
             with kept(failures), window.locked():
                 window.state.advance(self._now)
+        if self._timer():
+            self._own.wake(self._now, failures)
         with kept(failures):
             try:
                 self.operator.on_advance()
@@ -499,6 +516,7 @@ class Running:
             "ended": sorted(self._ended),
             "windows": windows,
             "state": copy.deepcopy(op.snapshot()),
+            **self._own.save(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -526,6 +544,7 @@ class Running:
         self._now, self._ended = state["now"], set(state["ended"])
         if "arrays" in state:
             self._schemas = put_form(state, self._live)
+        self._own.load(state)
         self.operator.restore(copy.deepcopy(state["state"]))
 
 

@@ -82,6 +82,8 @@ class Window(Generic[T, K]):
     spec_type: ClassVar[Any]
     kind: str
     event_time: ClassVar[bool] = False
+    port: int = 0
+    """The input of its operator, by number, for handlers of several."""
     only_handlers: ClassVar[bool] = True
     """Whether what is in it is processed by handlers alone; others need not be for its kind."""
     _restores = 0  # how often its state was replaced
