@@ -34,8 +34,10 @@ from windowlib.spec.policies import Attribute
 from windowlib.window.arrow import (
     Times,
     WatermarkTimes,
+    as_arrow,
     fitting_row,
     in_order,
+    is_batch,
     ranks,
     record_batches,
 )
@@ -45,6 +47,12 @@ CHUNK = 4096
 ROWS = 10
 """How many rows a table shows."""
 MARKS = (Mark, Restart, Tagged)
+FRAMES = {
+    "toArrow": "Use df.transform(op), or pass its toArrow()",
+    "collect": "Pass its collect()",
+    "to_dict": "Pass pa.Table.from_pandas(df)",
+}
+"""What to do with frames that are no rows yet, by a method that they have."""
 Item = tuple[str, Any]
 
 
@@ -59,8 +67,9 @@ def replay(
     """Run rows through an operator or a graph, in this process.
 
     Rows are dicts, dataclasses, named tuples or other objects; Arrow tables and batches count as
-    their rows. Among them may stand `punct()`, `advance(to)` and `restart()`. The result is
-    lazy: iterate over it for the rows of the first output.
+    their rows, and so do DataFrames of pandas, polars and others with Arrow streams. Among them may
+    stand `punct()`, `advance(to)` and `restart()`. The result is lazy: iterate over it for the rows
+    of the first output.
 
     Args:
         operator: an operator, or a `Graph`.
@@ -83,6 +92,7 @@ def replay(
             f'times="ts".'
         )
         raise OperatorError(msg)
+    inputs = tuple(as_arrow(each, "replay") for each in inputs)
     bounded = all(isinstance(each, Sequence) or is_batch(each) for each in inputs)
     return Replay(operator, _joined(operator, inputs, merge), times, start, bounded, watermark)
 
@@ -294,7 +304,7 @@ class Replay(Iterator[Any]):
         if start is None and self._times is not None:
             first = next((_row(item) for item in chunk if _is_row(item)), None)
             if first is not None and is_batch(first):
-                (first,) = first.slice(0, 1).to_pylist()
+                (first,) = as_arrow(first, "replay").slice(0, 1).to_pylist()
             start = None if first is None else timedelta(microseconds=self._times(first))
         return self._connected(self._open(0 if start is None else start))
 
@@ -332,7 +342,7 @@ class Replay(Iterator[Any]):
         return running
 
     def _take_batch(self, running: Running, item: Any) -> Running:
-        batch, tagged = _row(item), isinstance(item, Tagged)
+        batch, tagged = as_arrow(_row(item), "replay"), isinstance(item, Tagged)
         times = None if self._times is None else self._times.column
         several = len(running.model.inputs) > 1 and not tagged
         if several or times not in (None, *batch.schema.names):
@@ -481,7 +491,7 @@ def _alternating(ports: Sequence[str], inputs: Sequence[Iterable[Any]]) -> Itera
 
 def _ordered(by: Any, rows: Iterable[Any]) -> Iterable[Any]:
     """A list or a table in the order that the window asks for; marks stay where they are."""
-    bounded = isinstance(rows, Sequence) or hasattr(rows, "to_pylist")
+    bounded = isinstance(rows, Sequence) or is_batch(rows)
     if by is None or not bounded:
         return rows
     if is_batch(rows):
@@ -506,11 +516,11 @@ def sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> I
 def _chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[Any]]:
     """Lists of rows, as large as can be had without waiting for the next; or single batches."""
     kind = type(rows).__name__
-    if hasattr(rows, "to_pylist"):
+    fix = next((fix for name, fix in FRAMES.items() if hasattr(rows, name)), None)
+    if is_batch(rows):
         rows = [rows]
-    elif hasattr(rows, "to_dict"):
-        msg = f"replay(op, {kind}): a {kind} is no list of rows. Pass pa.Table.from_pandas(df)."
-        raise SchemaError(msg)
+    elif fix is not None:
+        raise SchemaError(f"replay(op, {kind}): a {kind} is no list of rows. {fix}.")
     elif isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
         msg = f"replay(op, {rows!r}): a {kind} is no list of rows. Pass a list, as [row]."
         raise SchemaError(msg)
@@ -524,21 +534,17 @@ def _chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[
 def _flat(chunks: Iterable[Sequence[Any]], open_batches: bool) -> Iterator[list[Any]]:
     """The same with Arrow batches opened up, or each a chunk of its own; no chunk is empty."""
     for chunk in chunks:
-        if not any(hasattr(kind, "to_pylist") for kind in set(map(type, chunk))):
+        if not any(map(is_batch, set(map(type, chunk)))):
             if chunk:
                 yield list(chunk)
             continue
         for item in chunk:
-            if hasattr(item, "to_pylist"):
-                for part in _slices(item) if open_batches else record_batches(item, "replay"):
+            if is_batch(item):
+                table = as_arrow(item, "replay")
+                for part in _slices(table) if open_batches else record_batches(table, "replay"):
                     yield part.to_pylist() if open_batches else [part]
             else:
                 yield [item]
-
-
-def is_batch(item: Any) -> bool:
-    """Whether it is an Arrow batch."""
-    return hasattr(item, "to_pylist")
 
 
 def _slices(table: Any) -> Iterator[Any]:

@@ -17,7 +17,7 @@ from windowlib.errors import ClockError, OperatorError, StateVersionError, Windo
 from windowlib.runtime.arrival_order import said
 from windowlib.runtime.own_state import OwnState
 from windowlib.spec.specification import Spec
-from windowlib.window.arrow import Made, Times, chunks_of, columns_of, in_order, rows_of
+from windowlib.window.arrow import Made, Times, as_arrow, chunks_of, columns_of, in_order, rows_of
 from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.failure import raise_first
@@ -166,18 +166,21 @@ class Running:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; its rows are taken in the order that
-                the window's `order_by` says, if it says any.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`, or a DataFrame of pandas, polars or
+                another library with Arrow streams. Its rows are taken in the order that the
+                window's `order_by` says, if it says any.
             port: the input port.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
+        batch = as_arrow(batch, "insert_batch")
         self._offered(batch, "insert_batch", port, times)
         self._take_batch(batch, port, times, self._orders[port])
 
     def insert_ordered(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """`insert_batch` of rows that are in order, whatever the window's `order_by` says."""
-        self._offered(batch, "insert_batch", port, times)
+        batch = as_arrow(batch, "insert_ordered")
+        self._offered(batch, "insert_ordered", port, times)
         self._take_batch(batch, port, times, None)
 
     def begin(self, now: int, schemas: Sequence[Any]) -> None:
@@ -281,7 +284,7 @@ class Running:
         return len(self._live) == 1 and not self.operator._watches_clock
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
-        """Take an Arrow batch and give the rows of the first output that it made as another.
+        """Take a batch and give the rows of the first output that it made as an Arrow batch.
 
         The rows are those that `insert` of each row would send, in the same order. If a row is
         refused, the exception comes out, the rows before it have been taken, and what they made
@@ -294,6 +297,7 @@ class Running:
         >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
         [{'total': 3}, {'total': 7}]
         """
+        batch = as_arrow(batch, "process_batch")
         schemas = self._offered(batch, "process_batch", port, times)
         made, schema = self._made, self.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add

@@ -176,7 +176,8 @@ class EventTimeWindow(Window[T, K]):
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; rows count as dicts.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`, or a DataFrame of pandas, polars or
+                another library with Arrow streams; rows count as dicts.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
