@@ -346,19 +346,19 @@ class Operator(WindowEvents[Any, Any]):
         if (at is None) == (after is None):
             raise OperatorError(f'{shown}: say when, either at=... or after="30s".')
         if after is None:
-            self._kept(shown).set_timer(key, at)
+            self._running_state(shown).set_timer(key, at)
         else:
-            self._kept(shown).set_timer_after(key, as_duration(after, argument="after"))
+            self._running_state(shown).set_timer_after(key, as_duration(after, argument="after"))
 
     def drop_timer(self, key: Any) -> None:
         """Do not call `on_timer` for a key, if that was to be."""
-        self._kept(f"{self.name}.drop_timer({key!r})").timers.drop(key)
+        self._running_state(f"{self.name}.drop_timer({key!r})").timers.drop(key)
 
     def forget(self, key: Any) -> None:
         """Drop the declared state of a key, and its timer."""
-        self._kept(f"{self.name}.forget({key!r})").forget((key,))
+        self._running_state(f"{self.name}.forget({key!r})").forget((key,))
 
-    def _kept(self, call: str) -> OwnState:
+    def _running_state(self, call: str) -> OwnState:
         if self._own is None:
             raise OperatorError(f"{call}: it is not running. Use replay(op, rows), or op.open().")
         return self._own
