@@ -54,6 +54,10 @@ class OperatorError(WindowlibError, RuntimeError):
     """An operator used outside its life: input after its end, or output before its start."""
 
 
+class FieldError(OperatorError, AttributeError):
+    """A field that declared state does not have."""
+
+
 class AccessError(WindowlibError, LookupError):
     """Window contents that this window does not keep."""
 

@@ -29,6 +29,7 @@ from windowlib.farms.running_farm import FailedResult, RunningFarm
 from windowlib.farms.scheduler import Task
 from windowlib.farms.transfer import returnable, split_states
 from windowlib.farms.worker import WorkerException, WorkerSetup
+from windowlib.runtime.own_state import keys_of
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
@@ -351,6 +352,8 @@ class RunningKeyFarm(RunningFarm):
         for window in state["windows"]:
             for part in (*window["parts"], *window["asleep"]):
                 sizes[one_key(part["key"])] += 1 + len(part["data"])
+        for key in keys_of(state):
+            sizes[key] += 1
         owners = self._placement.assign(sizes)
         states = split_states([state], owners.__getitem__, self.workers)
         blobs = [dumped(each) for each in states]

@@ -8,6 +8,7 @@ becomes a snapshot of the other when tuples and numbers change places.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from windowlib.attributes import one_key
 from windowlib.columnar.primitives import Array
 from windowlib.farms.emitter import AT, INDEX, StoredExtent
 from windowlib.runtime.operator import Operator
+from windowlib.runtime.own_state import split
 
 PARTITIONS = ("parts", "asleep")
 """Where the state of a window has its partitions: those that hold tuples, and those that did."""
@@ -28,8 +30,8 @@ def movable(state: Mapping[str, Any]) -> bool:
 
 
 def returnable(operator: Operator) -> bool:
-    """Whether an operator keeps nothing beside its window, so that the window is all to restore."""
-    return type(operator).snapshot is Operator.snapshot
+    """Whether all that an operator keeps is of keys: in its windows, or declared as such."""
+    return type(operator).snapshot is Operator.snapshot and not operator.unkeyed_state
 
 
 class StoredWindow(NamedTuple):
@@ -119,6 +121,7 @@ def split_states(
         {**first, "windows": [dict(each) for each in first["windows"]]} for _ in range(workers)
     ]
     for worker, state in enumerate(found):
+        state |= split(states, partial(_owns, owner, worker))
         for number, window in enumerate(state["windows"]):
             own = [each["windows"][number] for each in states]
             for place in PARTITIONS:
@@ -128,6 +131,10 @@ def split_states(
             window["left"] = sum(each["left"] for each in own) if not worker else 0
             window["now"] = max(each["now"] for each in own)
     return found
+
+
+def _owns(owner: Any, worker: int, key: Any) -> bool:
+    return bool(owner(key) == worker)
 
 
 def _partitions(windows: Sequence[Mapping[str, Any]], place: str) -> Iterator[Mapping[str, Any]]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    Sized,
+)
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain, count, islice
@@ -48,6 +57,7 @@ from windowlib.window.arrow import (
 )
 from windowlib.window.consumer import Consumer
 from windowlib.window.engine import build, explain
+from windowlib.window.engine.generated import InsertEach, generate_each
 from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
@@ -72,6 +82,8 @@ class Window(Generic[T, K]):
     spec_type: ClassVar[Any]
     kind: str
     event_time: ClassVar[bool] = False
+    port: int = 0
+    """The input of its operator, by number, for handlers of several."""
     only_handlers: ClassVar[bool] = True
     """Whether what is in it is processed by handlers alone; others need not be for its kind."""
     _restores = 0  # how often its state was replaced
@@ -185,6 +197,7 @@ class Window(Generic[T, K]):
     def _reset_insert(self) -> None:
         """Forget the specialised inserts; the next call builds them for the tuple it brings."""
         self._built: tuple[Callable[..., None], Callable[..., None]] | None = None
+        self._each: InsertEach | None = None
         if "_clock" in self.__dict__:
             return
         for name in ("insert", "insert_many"):
@@ -233,6 +246,14 @@ class Window(Generic[T, K]):
         elif keys is not None:
             self._no_tuples(keys)
 
+    def _inserter(self, sample: T) -> InsertEach | None:
+        """The loop of `insert_many` as a generator, where it is generated; the state is here."""
+        if self._engine != "generated" or self._built is None or "insert" not in self.__dict__:
+            return None
+        if self._each is None:
+            self._each = generate_each(self.state, sample)
+        return self._each
+
     def insert_batch(self, batch: Any, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
 
@@ -240,7 +261,8 @@ class Window(Generic[T, K]):
         would give, whole columns are worked on at once; `explain()` says which.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`, or a DataFrame of pandas, polars or
+                another library with Arrow streams.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
 
@@ -789,6 +811,18 @@ class WindowState:
         fired = self._window._consumer.fired
         if fired is not None:
             self._window._consumer = replace(self._window._consumer, fired=wrap(fired))
+
+    def insert_each(
+        self, tuples: Iterator[Any], out: Sized, like: Any
+    ) -> Generator[None, None, Any] | None:
+        """Insert tuples of the type of `like`, and pause after one that put something into `out`.
+
+        Returns:
+            A generator, whose value is the first tuple of another type, which is not inserted, or
+            UNSET. None: there is no such loop; it is made once a tuple was inserted.
+        """
+        each = self._window._inserter(like)
+        return None if each is None else each(tuples, type(like), out)
 
     def reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
         """A function from a key to `use(key, size, summary)`; None if empty, or never full."""

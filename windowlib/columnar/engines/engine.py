@@ -55,6 +55,7 @@ class Engine:
         tick = window.spec.policies[-1].tick  # the clock moves the last policy, if any
         self.beat = min(tick or 0, HUGE)  # how far ticks are apart, 0 without any
         self.passed = NONE  # how many ticks come before each row of the batch, if any does
+        self.marks = NONE  # before which rows of the batch punctuations come
         self.fired_at: Stamps | None = None
 
     def _keys(self, window: Window[Any, Any]) -> PartitionKeys | None:
@@ -82,7 +83,7 @@ class Engine:
     def arrive(self, arrivals: Stamps | None) -> None:
         """Say when the rows of the next batch arrive, and so between which; None: all now."""
         self.arrivals, self.fired_at = arrivals, None
-        self.passed = NONE
+        self.passed, self.marks = NONE, NONE
         if not self.beat or arrivals is None:
             return
         tick = self.window.state.tick

@@ -150,7 +150,9 @@ def specs(operator: Operator) -> list[Spec]:
 
 def timed(operator: Operator) -> bool:
     """Whether time alone makes something happen in it."""
-    return any(spec.timed for spec in specs(operator))
+    if isinstance(operator, Graph):
+        return any(timed(node) for node in operator.operators.values())
+    return operator.timed
 
 
 def aged(operator: Operator) -> bool:
