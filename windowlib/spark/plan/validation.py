@@ -189,9 +189,10 @@ def warn_clock(operator: Operator, said: bool, streaming: bool) -> None:
     """Warn of a query that goes on for ever, because it waits for a clock that never stops."""
     if said or not streaming or not timed(operator):
         return
-    windows = [spec for spec in specs(operator) if spec.timed]
+    windows = [repr(spec) for spec in specs(operator) if spec.timed]
+    shown = windows[0] if windows else operator.name  # which has timers of keys
     msg = (
-        f"{windows[0]!r} runs on Spark's processing time: the query does not end with "
+        f"{shown} runs on Spark's processing time: the query does not end with "
         f"trigger(availableNow=True), and a backfill gives other rows. Say attach(op, "
         f'times="ts") to run on event time, or times=None to accept it.'
     )
