@@ -302,13 +302,17 @@ class Replay(Iterator[Any]):
         return running
 
     def _take(self, running: Running, chunk: list[Any]) -> Running:
-        kinds = set(map(type, chunk))
-        if self._times is None and not any(issubclass(kind, MARKS) for kind in kinds):
-            if is_batch(chunk[0]):
-                return self._take_batch(running, chunk[0])
-            port = self._port(running, chunk[0])
-            self._check(chunk[0], port)
-            running.insert_many(chunk, port)
+        first, kinds = chunk[0], set(map(type, chunk))
+        if not any(issubclass(kind, MARKS) for kind in kinds):
+            if is_batch(first):
+                return self._take_batch(running, first)
+            port = self._port(running, first)
+            self._check(first, port)
+            if self._times is None:
+                running.insert_many(chunk, port)
+            else:
+                self._moved = True
+                running.insert_timed(chunk, self._clock(running), port)
             return running
         for item in chunk:
             if is_batch(_row(item)):
@@ -347,11 +351,16 @@ class Replay(Iterator[Any]):
         self._check(row, port)
         if self._times is not None:
             self._moved = True
-            at = self._times(row)
-            if isinstance(self._times, WatermarkTimes):  # which may be before the start
-                at = max(at, running.micros)
-            running.advance_micros(at)
+            running.advance_micros(self._clock(running)(row))
         running.insert(row, port)
+
+    def _clock(self, running: Running) -> Callable[[Any], int]:
+        """When a row arrives."""
+        times = self._times
+        assert times is not None
+        if not isinstance(times, WatermarkTimes):
+            return times
+        return lambda row: max(times(row), running.micros)  # which may be before the start
 
     def _port(self, running: Running, item: Any) -> int:
         if isinstance(item, Tagged):
