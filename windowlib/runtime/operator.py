@@ -86,6 +86,8 @@ class Operator(WindowEvents[Any, Any]):
     """Whether it waits for all its inputs, so that it is irrelevant which of them is ahead."""
     follows_watermark: bool = False
     """Whether a host tells the watermark of its windows of event time; rows do not move it."""
+    punctuated_by: tuple[str, ...] = ()
+    """The columns in which all rows between two punctuations that come in are alike, if known."""
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     _outputs: tuple[Emit, ...] = ()
     _puncts: tuple[Callable[[], None], ...] = ()
@@ -220,6 +222,10 @@ class Operator(WindowEvents[Any, Any]):
             return said
         attribute = spec.evict.event.attribute
         return attribute if isinstance(attribute, str) else ...
+
+    def punctuates_by(self, port: int) -> tuple[str, ...]:
+        """The columns in which all rows are alike that an output sends between two punctuations."""
+        return ()
 
     def keeps_order(self, port: int) -> bool:
         """Whether the rows of an output come at once, in the order of those they are made of."""

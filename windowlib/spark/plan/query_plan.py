@@ -116,6 +116,11 @@ class QueryPlan:
         """Whether rows of a stream wait for the clock of event time."""
         return self.streaming and self.times is not None
 
+    @property
+    def takes_by_time(self) -> bool:
+        """Whether rows are taken by their time, so that their order is irrelevant otherwise."""
+        return self.watermark is not None or self.times is not None
+
     def bucket_spec(self, code: bytes = b"") -> BucketSpec:
         """What every bucket runs."""
         return BucketSpec(

@@ -198,23 +198,46 @@ def warn_clock(operator: Operator, said: bool, streaming: bool) -> None:
     warnings.warn(msg, ClockWarning, stacklevel=4)
 
 
-def warn_order(operator: Operator, given: Any, streaming: bool, led: bool = False) -> None:
+def warn_order(operator: Operator, given: Any, frames: Sequence[Any], led: bool = False) -> None:
     """Warn of rows that nothing puts in order, where it matters.
 
-    Static DataFrames have an order of their own, which windows take as it is; operators without a
-    window that depend on order, such as a `Punctor`, are better told. Where Spark's watermark leads
-    windows of event time, the order in a micro-batch is irrelevant.
+    Static DataFrames may have an order of their own, which windows take as it is; operators without
+    a window that depend on order, such as a `Punctor`, are better told. Where the clock or Spark's
+    watermark leads, the order in a micro-batch is irrelevant.
+
+    Args:
+        operator: the operator.
+        given: what `attach` was told.
+        frames: a DataFrame for each input.
+        led: whether rows are taken by their time.
     """
-    if led:
+    if led or given is not ...:
         return
-    ports = range(len(operator.model.inputs))
-    unsaid = given is ... and any(order_said(operator, port) is ... for port in ports)
-    windows = specs(operator)
-    if not unsaid or (windows and not streaming):
+    unsaid = [port for port, _ in enumerate(frames) if order_said(operator, port) is ...]
+    windows, streaming = specs(operator), frames[0].isStreaming
+    if windows and not streaming:
+        unsaid = [port for port in unsaid if in_no_order(frames[port])]
+    if not unsaid:
         return
     shown = repr(windows[0]) if windows else operator.name
+    why = "rows of one batch arrive in shuffle order" if streaming else "files come in any order"
     msg = (
-        f"{shown} has no order_by: rows of one batch arrive in shuffle order, so a rerun may "
+        f"{shown} has no order_by: {why}, so a rerun may "
         f'group them differently. Say attach(op, order_by="ts"), or order_by=None to accept it.'
     )
     warnings.warn(msg, OrderWarning, stacklevel=4)
+
+
+PASSING = ("Project", "Filter", "SubqueryAlias", "View")
+"""What rows go through in Spark without a change of their order."""
+
+
+def in_no_order(frame: Any) -> bool:
+    """Whether a static DataFrame is read from several files, and nothing has sorted it."""
+    plan = getattr(frame, "_jdf", None)
+    if plan is None:  # a client of another process, which cannot look
+        return False
+    node = plan.queryExecution().analyzed()
+    while node.nodeName() in PASSING:
+        node = node.children().apply(0)
+    return node.nodeName() != "Sort" and len(frame.inputFiles()) > 1
