@@ -8,7 +8,7 @@ for each window that the watermark has passed, in the order of their ends.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import count
 from typing import Any, NamedTuple
@@ -428,6 +428,23 @@ class Sessions(Lane):
         # When to look at each of them again, as a heap; its end may have moved on by then.
         self._timers: list[tuple[Number, int, Any, Burst]] = []
         self._number = count()
+
+    def opened(self) -> Iterator[tuple[Any, Number, Number, Any]]:
+        """The key, the first and the last timestamp and the content of all open sessions."""
+        for key, bursts in self.bursts.items():
+            for each in bursts:
+                yield key, each.first, each.last, each.content
+
+    def refill(self, opened: Iterable[tuple[Any, Number, Number, Any]]) -> None:
+        """Have these sessions and no others."""
+        self.bursts, self._timers, self.next = {}, [], None
+        for key, first, last, content in opened:
+            burst = Burst(first, content)
+            burst.last = last
+            self.bursts.setdefault(key, []).append(burst)
+            self._watch(key, burst)
+        for bursts in self.bursts.values():
+            bursts.sort(key=lambda each: each.first)
 
     def _end(self, burst: Burst) -> Number:
         return self.layout.later(burst.last, self.layout.gap)
