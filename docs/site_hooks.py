@@ -1,12 +1,26 @@
-"""What the site needs beside the pages: the README as a page, and links that leave the folder."""
+"""What the site needs beside the pages: the README, the reference, links that hold, and Mermaid."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
 import re
+import sys
+import tarfile
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # mkdocs loads this file by its path
+from docs.api_pages import api_pages  # noqa: E402
+
+MERMAID = "https://registry.npmjs.org/mermaid/-/mermaid-11.4.1.tgz"
+MERMAID_SHA512 = (
+    "Mb01JT/x6CKDWaxigwfZYuYmDZ6xtrNwNlidKZwkSrDaY9n90tdrJTV5Umk+wP1fZscGptmKFXHsXMDEVZ+Q6A=="
+)
+MERMAID_FILE = "package/dist/mermaid.min.js"
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
@@ -34,16 +48,37 @@ def inside(text: str, folder: Path) -> str:
     return LINK.sub(link, text)
 
 
+def mermaid() -> Path:
+    """The script that draws flowcharts: from npm, once, and from the site itself from then on."""
+    path = ROOT / "build" / Path(MERMAID).with_suffix(".js").name
+    if not path.exists():
+        with urlopen(MERMAID, timeout=120) as found:
+            archive = found.read()
+        if base64.b64encode(hashlib.sha512(archive).digest()).decode() != MERMAID_SHA512:
+            raise ValueError(f"{MERMAID}: not the archive that was checked. Try again later.")
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            script = files.extractfile(MERMAID_FILE)
+            assert script is not None
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(script.read())
+    return path
+
+
 def on_files(files: Any, config: Any) -> Any:
-    """Add the README to what is built."""
+    """Add the README, the reference and the script for flowcharts to what is built."""
     from mkdocs.structure.files import File
 
-    files.append(File.generated(config, "readme.md", content=readme()))
+    for path, text in {"readme.md": readme(), **api_pages()}.items():
+        files.append(File.generated(config, path, content=text))
+    script = File.generated(config, "mermaid.min.js", abs_src_path=str(mermaid()))
+    files.append(script)
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Links that would lead out of the site."""
+    if page.file.src_uri.startswith("api/"):
+        return markdown
     folder = ROOT if page.file.src_uri == "readme.md" else ROOT / "docs"
     return _outside_code(markdown, folder)
 
