@@ -183,7 +183,10 @@ class AdaptiveFarm:
         if not returnable(operator):
             return f"{operator.name} keeps more than its windows, so it cannot move while it runs"
         state = self.current.snapshot()
-        if "windows" not in state or not all("parts" in each for each in state["windows"]):
+        moves = ("parts", "event_time")
+        if "windows" not in state or not all(
+            any(form in each for form in moves) for each in state["windows"]
+        ):
             return f"{operator.name} is no single window, so it cannot move while it runs"
         if farm.wanted != "key" and not movable(state):
             return "its window keeps results and no tuples, and takes rows as fast as a farm"
