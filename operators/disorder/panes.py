@@ -202,7 +202,8 @@ class Panes(DisorderOperator):
         if len(entries) > FEW_HELD * batch.num_rows or not self._starts_fit(kind):
             return False
         schema = batch.schema.remove_metadata()
-        made = extension("pane_columns")(schema, self._starts, self._ends, self.empty)
+        grids, keyed = (self._starts, self._ends), self.by is not None
+        made = extension("pane_columns")(schema, *grids, self.empty, keyed)
         try:
             made.load(entries)
         except Decline:

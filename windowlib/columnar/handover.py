@@ -20,11 +20,8 @@ from windowlib.columnar.arrays.encoding import checked_count, need
 from windowlib.columnar.arrays.physical import plain_type
 from windowlib.columnar.arrays.stamps import HUGE, Stamps, read, stretches
 from windowlib.columnar.engines.engine import Engine
-from windowlib.columnar.engines.event_time import (
-    EventTimeEngine,
-    SlicePartials,
-    event_time_engine,
-)
+from windowlib.columnar.engines.event_sessions import event_time_engine
+from windowlib.columnar.engines.event_time import EventTimeEngine, SlicePartials
 from windowlib.columnar.firings import FIRING, Firings
 from windowlib.columnar.planner import engine_for, handlers_of
 from windowlib.columnar.primitives import NONE, Places

@@ -321,13 +321,17 @@ class Replay(Iterator[Any]):
         return running
 
     def _take(self, running: Running, chunk: list[Any]) -> Running:
-        kinds = set(map(type, chunk))
-        if self._times is None and not any(issubclass(kind, MARKS) for kind in kinds):
-            if is_batch(chunk[0]):
-                return self._take_batch(running, chunk[0])
-            port = self._port(running, chunk[0])
-            self._check(chunk[0], port)
-            running.insert_many(chunk, port)
+        first, kinds = chunk[0], set(map(type, chunk))
+        if not any(issubclass(kind, MARKS) for kind in kinds):
+            if is_batch(first):
+                return self._take_batch(running, first)
+            port = self._port(running, first)
+            self._check(first, port)
+            if self._times is None:
+                running.insert_many(chunk, port)
+            else:
+                self._moved = True
+                running.insert_timed(chunk, self._times, port)
             return running
         for item in chunk:
             if is_batch(_row(item)):

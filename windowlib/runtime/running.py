@@ -123,6 +123,23 @@ class Running:
             for row in rows:
                 self.insert(row, port)
 
+    def insert_timed(self, rows: Iterable[Any], when: Callable[[Any], int], port: int = 0) -> None:
+        """Advance to the time of each row, in microseconds, and insert it."""
+        window = self._direct[port]
+        if window is None or self._clocked is not window or port not in self._taking:
+            for row in rows:
+                self.advance_micros(when(row))
+                self.insert(row, port)
+            return
+        passes = window.state.passes
+        for row in rows:
+            at = when(row)
+            if passes(at):
+                self._now = at
+            else:
+                self.advance_micros(at)
+            window.insert(row)
+
     def insert_each(
         self, rows: Iterator[Any], out: Sized, port: int = 0, *, like: Any
     ) -> Generator[None, None, Any]:
@@ -139,28 +156,7 @@ class Running:
         """
         window = self._direct[port]
         each = None if window is None else window.state.insert_each(rows, out, like)
-        return each or self._insert_each(rows, out, port, type(like))
-
-    def _insert_each(
-        self, rows: Iterator[Any], out: Sized, port: int, kind: type[Any]
-    ) -> Generator[None, None, Any]:
-        other = []
-
-        def alike() -> Iterator[Any]:
-            for row in rows:
-                if type(row) is not kind:
-                    other.append(row)
-                    return
-                yield row
-                if out:
-                    return
-            other.append(UNSET)
-
-        while not other:
-            self.insert_many(alike(), port)
-            if out:
-                yield
-        return other[0]
+        return each or insert_pieces(self, rows, out, port, like=like)
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
@@ -267,21 +263,19 @@ class Running:
     def _insert_timed(self, batch: Any, port: int, times: str) -> None:
         """Advance to the time of each row, and insert it."""
         window, when = self._direct[port], Times(times)
-        if window is not None and self._one_clock and not window.event_time:
+        if window is not None and self._clocked is window and not window.event_time:
             try:
                 rows = window.state.handover().insert_timed(batch, times)
             finally:
                 self._now = window.state.now
         else:
             rows = batch.to_pylist()
-        for row in rows:  # of several windows, or with a time that is none
-            self.advance_micros(when(row))
-            self.insert(row, port)
+        self.insert_timed(rows, when, port)  # of several windows, or with a time that is none
 
-    @property
-    def _one_clock(self) -> bool:
-        """Whether time moves one window and nothing else."""
-        return len(self._live) == 1 and not self.operator._watches_clock
+    @cached_property
+    def _clocked(self) -> Window[Any, Any] | None:
+        """The window that time moves, if it moves nothing else."""
+        return None if len(self._live) != 1 or self.operator._watches_clock else self._live[0]
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take a batch and give the rows of the first output that it made as an Arrow batch.
@@ -461,6 +455,10 @@ class Running:
     def advance_micros(self, now: int) -> None:
         """`advance`, in microseconds."""
         self._check_time(now)
+        window = self._clocked
+        if window is not None and self._taking and window.state.passes(now):
+            self._now = now
+            return
         failures: list[Exception] = []
         while (due := self._wakes()) is not None and due <= now:
             self._tell(max(due, self._now))
@@ -550,6 +548,29 @@ class Running:
             self._schemas = put_form(state, self._live)
         self._own.load(state)
         self.operator.restore(copy.deepcopy(state["state"]))
+
+
+def insert_pieces(
+    running: Any, rows: Iterator[Any], out: Sized, port: int, *, like: Any
+) -> Generator[None, None, Any]:
+    """`insert_each` by `insert_many`, which is called again after each pause."""
+    kind, other = type(like), []
+
+    def alike() -> Iterator[Any]:
+        for row in rows:
+            if type(row) is not kind:
+                other.append(row)
+                return
+            yield row
+            if out:
+                return
+        other.append(UNSET)
+
+    while not other:
+        running.insert_many(alike(), port)
+        if out:
+            yield
+    return other[0]
 
 
 @contextmanager

@@ -70,6 +70,7 @@ K = TypeVar("K")
 U = TypeVar("U")
 Engine = Literal["generated", "reference"]
 Mark = Literal["window", "final", "other"]
+UNLOCKED = nullcontext()
 
 
 class Window(Generic[T, K]):
@@ -303,10 +304,16 @@ class Window(Generic[T, K]):
         Args:
             now: seconds as a number, a datetime, or a timedelta; the same scale as `start`.
         """
-        with self.locked():
-            self._advance(as_instant(now))
+        at = as_instant(now)
+        if self._lock is None:
+            self._advance(at)
+            return
+        with self._lock:
+            self._advance(at)
 
     def _advance(self, now: int) -> None:
+        if self._passes(now):
+            return
         if self._acting:
             msg = (
                 f"advance({instant_text(now)}): called by a handler while the window is being "
@@ -334,6 +341,18 @@ class Window(Generic[T, K]):
             self._acting = False
         self._now = now
         raise_first(failures)
+
+    def _passes(self, now: int) -> bool:
+        """Move the clock, unless something can be seen to happen until then; whether it moved."""
+        return self._now <= now and not self._acting and not self._ahead and self._pass(now)
+
+    def _pass(self, now: int) -> bool:
+        """The same for a clock that can be moved, and tuples that are in subwindows."""
+        due = self._due()
+        if due is not None and due <= now:
+            return False
+        self._now = now
+        return True
 
     def _rebase(self, start: int) -> None:
         """Start the clock of a window that has never been advanced at another time."""
@@ -530,7 +549,7 @@ class Window(Generic[T, K]):
         ...     list(window.keys())
         []
         """
-        return nullcontext() if self._lock is None else self._lock
+        return UNLOCKED if self._lock is None else self._lock
 
     def keys(self) -> KeysView[K]:
         """The partitions in storage order (order of creation)."""
@@ -883,6 +902,14 @@ class WindowState:
         """
         if (evicting := self._window._pe) is not None and evicting.by_age:
             evicting.alone = True
+
+    def passes(self, now: int) -> bool:
+        """Move the clock, unless something can be seen to happen until then; whether it moved."""
+        window = self._window
+        if window._lock is None:
+            return window._passes(now)
+        with window._lock:
+            return window._passes(now)
 
     def advance(self, now: int) -> None:
         """Move the clock; the lock must be held."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, TypeVar
@@ -415,6 +416,54 @@ class EventTimeWindow(Window[T, K]):
     def retracts(self, key: Any = DEFAULT_KEY) -> bool:
         """Whether the window that fires takes back what was sent before; for handlers."""
         return self._fired("retracts", key).retracts
+
+    # -- for hosts that keep the rows of windows elsewhere ----------------------------------------
+
+    def firing(self, key: Any = DEFAULT_KEY) -> tuple[Any, Any, int, bool, Any]:
+        """What there is to say of the window that fires: where it is, how often it was sent.
+
+        Start and end are places on the axis, and the last is a timestamp, for the form of bounds.
+        """
+        found = self._fired("firing", key)
+        return found.start, found.end, found.revision, found.retracts, self._sample
+
+    def slices(self, key: Any = DEFAULT_KEY) -> list[tuple[int, int]]:
+        """The slices of the window that fires: the number of the first arrival, and the size."""
+        contents = self._fired("slices", key).contents
+        return [(each.born, self._store.size([each])) for each in contents]
+
+    @contextmanager
+    def processing(self, key: Any, said: Sequence[Any], rows: Iterable[Any]) -> Iterator[None]:
+        """Meanwhile handlers find a window that another such container has fired.
+
+        Args:
+            key: its key.
+            said: what `firing` said there.
+            rows: its rows, in order of event time.
+        """
+        start, end, revision, retracts, self._sample = said
+        content = self._store.new(0)
+        for row in rows:
+            self._store.add(content, 0, row)
+        before = self._firing
+        self._firing = Firing(one_key(key), [content], start, end, revision, retracts)
+        try:
+            yield
+        finally:
+            self._firing = before
+
+    def kept(self) -> Iterator[Any]:
+        """All rows that are kept, those of closed windows that may be corrected included."""
+        self._settle()
+        for lane in self._lanes.values():
+            for content in lane.kept():
+                yield from self._store.tuples([content])
+
+    def exchange(self, other: Callable[[Any], Any]) -> None:
+        """Keep other rows in the places of those that are kept."""
+        for lane in self._lanes.values():
+            for content in lane.kept():
+                content.rows = [other(row) for row in content.rows]
 
     def _fired(self, call: str, key: Any) -> Firing:
         firing = self._firing
