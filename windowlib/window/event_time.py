@@ -32,7 +32,7 @@ from windowlib.window.contents import store_of
 from windowlib.window.engine.rules import key_default, pair, reject_key
 from windowlib.window.events import UNHEARD, WindowEvents
 from windowlib.window.failure import add_note, raise_first
-from windowlib.window.lanes import Firing, Lane, Layout
+from windowlib.window.lanes import Firing, IdleKeys, Lane, Layout
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Tuples
 
 T = TypeVar("T")
@@ -112,7 +112,11 @@ class EventTimeWindow(Window[T, K]):
         self._layout = Layout(known, self._axis, store_of(self._factory, shown, merges))
         self._store = self._layout.store
         self._source = source_getter(self._layout.watermark)
-        self._each_key = self._layout.watermark.scope == "key"
+        watermark = self._layout.watermark
+        self._each_key = watermark.scope == "key"
+        self._idle: IdleKeys | None = None
+        if self._each_key and watermark.idle is not None:
+            self._idle = IdleKeys(watermark.idle, self._layout)
         self._lanes: dict[Any, Lane] = {}
         self._arrivals_seen = 0
         self.inside = Inside(self)
@@ -202,6 +206,8 @@ class EventTimeWindow(Window[T, K]):
             ts = self._axis.place(value, row)
             source = None if self._source is None else one_key(self._source(row))
             lane = self._lane(key)
+            if self._idle is not None:
+                self._idle.admit(key, lane, self._fire)
             late = lane.late(ts, key)
         except Exception as error:
             raise self._better(error, key) from error.__cause__
@@ -215,6 +221,8 @@ class EventTimeWindow(Window[T, K]):
             watermark = lane.progress.observe(ts, source)
             if lane.next is None or watermark >= lane.next:
                 lane.reach(watermark, self._fire)
+            if self._idle is not None:
+                self._idle.observe(key, lane, self._lanes, self._fire)
         if self._failures:
             self._raise()
 
@@ -308,7 +316,7 @@ class EventTimeWindow(Window[T, K]):
         >>> window.watermark, len(window), window.closes()
         (10, 1, 30)
         """
-        self._follows, self._each_key, self._source = True, False, None
+        self._follows, self._each_key, self._source, self._idle = True, False, None, None
         self._layout.watermark = Watermark()
 
     def reach(self, watermark: Number) -> None:
@@ -542,6 +550,8 @@ class EventTimeWindow(Window[T, K]):
                 "late": self.late_rows,
                 "axis": [self._axis.timed, form, self._sample],
             }
+            if self._idle is not None:
+                state["top"] = self._idle.top
             head = snapshot.head(self.state)
             return {**head, "event_time": state, "events": self.events.snapshot()}
 
@@ -578,6 +588,8 @@ class EventTimeWindow(Window[T, K]):
             raise
         self._arrivals_seen, self._taken, self.late_rows = found
         self._lanes, self._sample = lanes, sample
+        if self._idle is not None:
+            self._idle.restored(saved["top"], lanes)
 
 
 FORMS: dict[str | None, type | None] = {None: None, "float": float, "Decimal": Decimal}

@@ -90,6 +90,8 @@ class Lane:
         self.progress: Progress = layout.watermark.start()
         self.next: Number | None = None
         """The least watermark that closes or forgets something; None: any may."""
+        self.watched: Number | None = None
+        """When `IdleKeys` looks at it next, if that is known."""
 
     def late(self, ts: Number, key: Any) -> bool:
         """Whether all windows of a row are closed, and it can no longer be taken."""
@@ -608,3 +610,82 @@ class Sessions(Lane):
                 burst.changed, burst.closed = changed, closed
                 known.append(burst)
                 self._watch(one_key(key), burst)
+
+
+class IdleKeys:
+    """Closes the windows of keys that stay behind the others, and forgets such keys.
+
+    Where each key has a watermark, it is at least a distance behind the greatest timestamp of all
+    keys. A key without open windows whose watermark is just that is as good as a new one.
+
+    Args:
+        idle: the distance.
+        layout: what the lanes share.
+    """
+
+    def __init__(self, idle: Amount, layout: Layout) -> None:
+        self._idle, self._layout = length(idle), layout
+        self.top: Number | None = None
+        """The greatest timestamp of all keys."""
+        self._timers: list[tuple[Number, int, Any, Lane]] = []
+        self._number = count()
+
+    @property
+    def floor(self) -> Number | None:
+        """Where the watermark of each key is at least; None before the first row."""
+        return None if self.top is None else self._layout.later(self.top, -self._idle)
+
+    def admit(self, key: Any, lane: Lane, fire: Fire) -> None:
+        """A row of a key comes: all before the least watermark is closed for it."""
+        if (floor := self.floor) is not None:
+            self._raise(lane, floor, fire)
+        if lane.watched is None:
+            self._watch(key, lane)
+
+    def observe(self, key: Any, lane: Lane, lanes: dict[Any, Lane], fire: Fire) -> None:
+        """A row of a key has been taken: close, and forget, what is too far behind it."""
+        self._watch(key, lane)
+        top = lane.progress.top
+        if top is not None and (self.top is None or top > self.top):
+            self.top = top
+            self._sweep(lanes, fire)
+
+    def _sweep(self, lanes: dict[Any, Lane], fire: Fire) -> None:
+        floor, due = self.floor, []
+        assert floor is not None
+        while self._timers and self._timers[0][0] <= floor:
+            due.append(heapq.heappop(self._timers))
+        for at, _, key, lane in due:
+            if lanes.get(key) is not lane:
+                continue
+            self._raise(lane, floor, fire)
+            if lane.watched == at:
+                lane.watched = None
+            if lane.closes() is None and not _later(lane.progress.current, floor):
+                del lanes[key]
+            else:
+                self._watch(key, lane)
+
+    def _raise(self, lane: Lane, floor: Number, fire: Fire) -> None:
+        if not _later(lane.progress.current, floor):
+            lane.progress.current = floor
+            lane.reach(floor, fire)
+
+    def _watch(self, key: Any, lane: Lane) -> None:
+        """Look at a key again when its first window closes, or when it can be forgotten."""
+        at = lane.closes()
+        at = lane.progress.current if at is None else at
+        if at is not None and (lane.watched is None or at < lane.watched):
+            lane.watched = at
+            heapq.heappush(self._timers, (at, next(self._number), key, lane))
+
+    def restored(self, top: Number | None, lanes: dict[Any, Lane]) -> None:
+        """Go on from a snapshot."""
+        self.top, self._timers = top, []
+        for key, lane in lanes.items():
+            lane.watched = None
+            self._watch(key, lane)
+
+
+def _later(watermark: Number | None, floor: Number) -> bool:
+    return watermark is not None and bool(watermark > floor)
