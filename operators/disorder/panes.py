@@ -27,6 +27,7 @@ from windowlib.operators.disorder.disorder_operator import (
 from windowlib.operators.kinds import unchanged
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.running import kept
+from windowlib.runtime.splitting import names_in
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
 from windowlib.window.arrow import rows_of
@@ -140,6 +141,10 @@ class Panes(DisorderOperator):
                 f"between two windows would be lost. Use an `every` up to the size."
             )
             raise ModelError(msg)
+
+    def punctuates_by(self, port: int) -> tuple[str, ...]:
+        """By its key: a punctuation follows the rows of one window of one key."""
+        return names_in(self.by) or () if port == 0 and unchanged(self) else ()
 
     # -- windows by number ------------------------------------------------------------------------
 

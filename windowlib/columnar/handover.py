@@ -557,12 +557,18 @@ class WindowHandOver(HandOver):
         self.engine.advance(now)
         return True
 
+    def ages_at(self) -> int | None:
+        """When the next partition has been idle for longer than its age."""
+        return None if self.engine is None else self.engine.ages_at()
+
     def _lapses(self, now: int) -> bool:
-        """Whether the time of a subwindow of its own is over."""
-        if self.window.spec.evict.lapse is None:
-            return False
-        due = self.due()
-        return due is not None and due <= now
+        """Whether the time of a subwindow of its own is over, or the age of a partition."""
+        eviction = self.window.state.eviction
+        ages = eviction is not None and eviction.alone
+        found = [self.ages_at() if ages else None]
+        if self.window.spec.evict.lapse is not None:
+            found.append(self.due())
+        return any(due is not None and due <= now for due in found)
 
     def _tick(self, tick: int, failures: list[Exception]) -> None:
         engine, window = self.engine, self.window

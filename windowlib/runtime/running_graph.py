@@ -28,6 +28,7 @@ class RunningGraph(Running):
         ports = len(self.model.outputs)
         self._rows, self._marks, self._finals = ([nowhere] * ports for _ in range(3))
         self._open_feeds = Counter((node, port) for node, port, _ in graph.edges())
+        self._live = []
         self._direct = (None,) * len(self.model.inputs)  # rows go to operators, not to windows
         self._made = Made()
         self._schemas = [None] * len(self.model.inputs)
@@ -133,6 +134,11 @@ class RunningGraph(Running):
             insert(row)
             if self._failures:
                 self._raise()
+
+    def part_ages(self) -> None:
+        """For hosts that split keys: partitions age by themselves, in all operators."""
+        for node in self.nodes.values():
+            node.part_ages()
 
     def collect(self, outputs: Sequence[Made]) -> None:
         """For hosts: rows of each output go there, as columns where one operator makes them."""

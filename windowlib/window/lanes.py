@@ -130,6 +130,10 @@ class Lane:
         """What is kept of a key for open windows, in order of time."""
         raise NotImplementedError
 
+    def kept(self) -> Iterator[Any]:
+        """All contents, those of closed windows that may be corrected included."""
+        raise NotImplementedError
+
     def save(self) -> list[Any]:
         """All of it, as plain data."""
         raise NotImplementedError
@@ -325,6 +329,11 @@ class Hopping(Lane):
         """What is kept of a key for open windows, in order of time."""
         return [keys[key] for keys in self._held() if key in keys]
 
+    def kept(self) -> Iterator[Any]:
+        """All contents, those of closed windows that may be corrected included."""
+        for keys in self.slices.values():
+            yield from keys.values()
+
     def save(self) -> list[Any]:
         """All of it, as plain data."""
         save = self.layout.store.save
@@ -393,6 +402,11 @@ class Landmarks(Hopping):
     def contents(self, key: Any) -> list[Any]:
         """What is kept of a key, in order of time."""
         return ([self.whole[key]] if key in self.whole else []) + super().contents(key)
+
+    def kept(self) -> Iterator[Any]:
+        """All contents."""
+        yield from self.whole.values()
+        yield from super().kept()
 
     def save(self) -> list[Any]:
         """All of it, as plain data."""
@@ -590,6 +604,11 @@ class Sessions(Lane):
     def contents(self, key: Any) -> list[Any]:
         """What is kept of a key in open sessions, in order of time."""
         return [each.content for each in self.bursts.get(key, ()) if not each.closed]
+
+    def kept(self) -> Iterator[Any]:
+        """All contents, those of closed sessions that may be corrected included."""
+        for bursts in self.bursts.values():
+            yield from (each.content for each in bursts)
 
     def save(self) -> list[Any]:
         """All of it, as plain data."""

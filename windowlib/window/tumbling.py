@@ -128,6 +128,13 @@ class TumblingWindow(Window[T, K]):
         first = next(iter(self._subs.values()), None)
         return None if first is None else int(first.ref + self._lapse)
 
+    def _pass(self, now: int) -> bool:
+        due = self._tick if self._lapse is None else self._due()
+        if due is not None and due <= now:
+            return False
+        self._now = now
+        return True
+
     def _rebase(self, start: int) -> None:
         super()._rebase(start)
         if self._lapse is not None:
