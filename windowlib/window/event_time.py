@@ -596,8 +596,17 @@ class EventTimeWindow(Window[T, K]):
 
     def _advance(self, now: int) -> None:
         super()._advance(now)
+        self._skip_ticks(now)
+
+    def _pass(self, now: int) -> bool:
+        moved = super()._pass(now)
+        if moved:
+            self._skip_ticks(now)
+        return moved
+
+    def _skip_ticks(self, now: int) -> None:
+        """Leave out the ticks that are over: nothing had changed at them."""
         if self._period is not None and self._tick is not None and self._tick <= now:
-            # Nothing had changed at the ticks that are over.
             self._tick += ((now - self._tick) // self._period + 1) * self._period
 
     def _act(self, failures: list[Exception]) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
 from itertools import count
 from typing import Any, NamedTuple
 
 from windowlib.attributes import one_key
 from windowlib.durations import Amount, Number, length
-from windowlib.event_time.axis import Axis, Grid, instant
+from windowlib.event_time.axis import Axis, Grid, instant, later
 from windowlib.event_time.watermark import Progress, Watermark
 from windowlib.spec.specification import Landmark, Session, Sliding, Spec
 from windowlib.window.contents import Store
@@ -68,12 +67,6 @@ class Layout:
         self.ends = self.starts.shifted(event.size)
         self.keeps = None if self.allowed is None else self.ends.shifted(self.allowed)
         """When a closed window is no longer kept, if it is for a while."""
-
-    def later(self, ts: Number, distance: Number) -> Number:
-        """A timestamp moved on by a distance, in numbers of its own kind."""
-        if isinstance(ts, Decimal) and isinstance(distance, float):
-            return ts + Decimal(repr(distance))
-        return ts + distance
 
 
 def _number(since: Any) -> Number:
@@ -463,12 +456,12 @@ class Sessions(Lane):
             bursts.sort(key=lambda each: each.first)
 
     def _end(self, burst: Burst) -> Number:
-        return self.layout.later(burst.last, self.layout.gap)
+        return later(burst.last, self.layout.gap)
 
     def _dropped(self, end: Number) -> Number:
         """When a session with this end is no longer kept."""
         allowed = self.layout.allowed
-        return end if allowed is None else self.layout.later(end, length(allowed))
+        return end if allowed is None else later(end, length(allowed))
 
     def _over(self, end: Number) -> bool:
         """Whether the watermark has passed an end."""
@@ -477,13 +470,13 @@ class Sessions(Lane):
 
     def _met(self, ts: Number, key: Any) -> list[Burst]:
         """The sessions that a row belongs to, or joins."""
-        end = self.layout.later(ts, self.layout.gap)
+        end = later(ts, self.layout.gap)
         known = self.bursts.get(key, ())
         return [each for each in known if each.first <= end and ts <= self._end(each)]
 
     def late(self, ts: Number, key: Any) -> bool:
         """Whether the session that a row would be in is closed, and no longer kept."""
-        end = self.layout.later(ts, self.layout.gap)
+        end = later(ts, self.layout.gap)
         return self._over(self._dropped(end)) and not self._met(ts, key)
 
     def add(self, key: Any, ts: Number, row: Any, number: int, fire: Fire) -> None:
@@ -652,7 +645,7 @@ class IdleKeys:
     @property
     def floor(self) -> Number | None:
         """Where the watermark of each key is at least; None before the first row."""
-        return None if self.top is None else self._layout.later(self.top, -self._idle)
+        return None if self.top is None else later(self.top, -self._idle)
 
     def admit(self, key: Any, lane: Lane, fire: Fire) -> None:
         """A row of a key comes: all before the least watermark is closed for it."""
@@ -680,13 +673,13 @@ class IdleKeys:
             self._raise(lane, floor, fire)
             if lane.watched == at:
                 lane.watched = None
-            if lane.closes() is None and not _later(lane.progress.current, floor):
+            if lane.closes() is None and not _beyond(lane.progress.current, floor):
                 del lanes[key]
             else:
                 self._watch(key, lane)
 
     def _raise(self, lane: Lane, floor: Number, fire: Fire) -> None:
-        if not _later(lane.progress.current, floor):
+        if not _beyond(lane.progress.current, floor):
             lane.progress.current = floor
             lane.reach(floor, fire)
 
@@ -706,5 +699,5 @@ class IdleKeys:
             self._watch(key, lane)
 
 
-def _later(watermark: Number | None, floor: Number) -> bool:
+def _beyond(watermark: Number | None, floor: Number) -> bool:
     return watermark is not None and bool(watermark > floor)
