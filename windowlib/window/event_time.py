@@ -33,7 +33,7 @@ from windowlib.window.contents import store_of
 from windowlib.window.engine.rules import key_default, pair, reject_key
 from windowlib.window.events import UNHEARD, WindowEvents
 from windowlib.window.failure import add_note, raise_first
-from windowlib.window.lanes import Firing, Lane, Layout
+from windowlib.window.lanes import Firing, IdleKeys, Lane, Layout
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Tuples
 
 T = TypeVar("T")
@@ -115,7 +115,11 @@ class EventTimeWindow(Window[T, K]):
         self._layout = Layout(known, self._axis, store_of(self._factory, shown, merges))
         self._store = self._layout.store
         self._source = source_getter(self._layout.watermark)
-        self._each_key = self._layout.watermark.scope == "key"
+        watermark = self._layout.watermark
+        self._each_key = watermark.scope == "key"
+        self._idle: IdleKeys | None = None
+        if self._each_key and watermark.idle is not None:
+            self._idle = IdleKeys(watermark.idle, self._layout)
         self._lanes: dict[Any, Lane] = {}
         self._arrivals_seen = 0
         self.inside = Inside(self)
@@ -207,6 +211,8 @@ class EventTimeWindow(Window[T, K]):
             ts = self._axis.place(value, row)
             source = None if self._source is None else one_key(self._source(row))
             lane = self._lane(key)
+            if self._idle is not None:
+                self._idle.admit(key, lane, self._fire)
             late = lane.late(ts, key)
         except Exception as error:
             raise self._better(error, key) from error.__cause__
@@ -220,6 +226,8 @@ class EventTimeWindow(Window[T, K]):
             watermark = lane.progress.observe(ts, source)
             if lane.next is None or watermark >= lane.next:
                 lane.reach(watermark, self._fire)
+            if self._idle is not None:
+                self._idle.observe(key, lane, self._lanes, self._fire)
         if self.moved is not None:
             self.moved(self, key, self._failures)
         if self._failures:
@@ -315,7 +323,7 @@ class EventTimeWindow(Window[T, K]):
         >>> window.watermark, len(window), window.closes()
         (10, 1, 30)
         """
-        self._follows, self._each_key, self._source = True, False, None
+        self._follows, self._each_key, self._source, self._idle = True, False, None, None
         self._layout.watermark = Watermark()
 
     def reach(self, watermark: Number) -> None:
@@ -588,8 +596,17 @@ class EventTimeWindow(Window[T, K]):
 
     def _advance(self, now: int) -> None:
         super()._advance(now)
+        self._skip_ticks(now)
+
+    def _pass(self, now: int) -> bool:
+        moved = super()._pass(now)
+        if moved:
+            self._skip_ticks(now)
+        return moved
+
+    def _skip_ticks(self, now: int) -> None:
+        """Leave out the ticks that are over: nothing had changed at them."""
         if self._period is not None and self._tick is not None and self._tick <= now:
-            # Nothing had changed at the ticks that are over.
             self._tick += ((now - self._tick) // self._period + 1) * self._period
 
     def _act(self, failures: list[Exception]) -> None:
@@ -616,6 +633,8 @@ class EventTimeWindow(Window[T, K]):
                 "late": self.late_rows,
                 "axis": [self._axis.timed, form, self._sample],
             }
+            if self._idle is not None:
+                state["top"] = self._idle.top
             head = snapshot.head(self.state)
             return {**head, "event_time": state, "events": self.events.snapshot()}
 
@@ -652,6 +671,8 @@ class EventTimeWindow(Window[T, K]):
             raise
         self._arrivals_seen, self._taken, self.late_rows = found
         self._lanes, self._sample = lanes, sample
+        if self._idle is not None:
+            self._idle.restored(saved["top"], lanes)
 
 
 FORMS: dict[str | None, type | None] = {None: None, "float": float, "Decimal": Decimal}
