@@ -62,6 +62,7 @@ from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
 from windowlib.window.failure import add_note, collected, entered, find, raise_first
+from windowlib.window.guard import Guard
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
 
@@ -130,6 +131,7 @@ class Window(Generic[T, K]):
         self._consumer = Consumer() if consumer is None else consumer
         self._engine = engine
         self._open_key = open_key
+        self._guard = Guard(self)
         self.state = WindowState(self)
         # Where subwindows end in storage order, an ordered dict finds the first at once, however
         # many left before it.
@@ -274,6 +276,7 @@ class Window(Generic[T, K]):
         >>> window.size(), window.summary().value()
         (2, 9)
         """
+        self._guard.check("insert_batch(batch)")
         parts = record_batches(batch, "insert_batch", times)
         for part in parts:
             host = self._host()
@@ -320,6 +323,7 @@ class Window(Generic[T, K]):
                 f"advanced. Handlers may read the window, not move it."
             )
             raise ClockError(msg)
+        self._guard.check(f"advance({instant_text(now)})")
         if now < self._now:
             msg = (
                 f"advance({instant_text(now)}): time went back from {instant_text(self._now)}. A "
@@ -327,7 +331,7 @@ class Window(Generic[T, K]):
             )
             raise ClockError(msg)
         failures: list[Exception] = []
-        self._acting = True
+        self._acting = self._guard.held = True
         try:
             done = self._ahead and self._host().advance(now, failures)
             while not done and (due := self._sooner(self._due())) is not None and due <= now:
@@ -338,7 +342,7 @@ class Window(Generic[T, K]):
                     with collected(self, failures):
                         self._age()
         finally:
-            self._acting = False
+            self._acting = self._guard.held = False
         self._now = now
         raise_first(failures)
 
@@ -455,6 +459,13 @@ class Window(Generic[T, K]):
         as if the handler had returned, and then its exception comes out. So it is when an interrupt
         stops a handler; one that comes between the steps leaves no subwindow behind that is over.
         """
+        try:
+            return self._brought_to_an_end(error, tuple_, key)
+        finally:
+            self._guard.held = False
+
+    def _brought_to_an_end(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
+        """What to raise, after what was still to be done."""
         failed = find(self, error)
         if not isinstance(error, Exception) and failed is None:
             self._interrupted(key)
@@ -504,6 +515,7 @@ class Window(Generic[T, K]):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
+            self._guard.check("restore(state)")
             snapshot.put(self.state, state)
             self._restores += 1
             self._reset_insert()
@@ -764,6 +776,11 @@ class WindowState:
     def lock(self) -> AbstractContextManager[object] | None:
         """What every insert and every timer runs under, for windows with a time policy."""
         return self._window._lock
+
+    @property
+    def guard(self) -> Guard:
+        """Whether a handler is at work, and what it may not do then."""
+        return self._window._guard
 
     @property
     def open_key(self) -> bool:

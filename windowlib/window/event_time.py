@@ -162,6 +162,7 @@ class EventTimeWindow(Window[T, K]):
         elif self.spec.by is not KEY:
             reject_key(self.state, f"insert(tuple, key={key!r})")
         with self.locked():
+            self._guard.check("insert(tuple)")
             self._settle()
             self._take(tuple_, key)
 
@@ -173,6 +174,7 @@ class EventTimeWindow(Window[T, K]):
             keys: one key per tuple, for windows that are given keys at `insert`.
         """
         with self.locked():
+            self._guard.check("insert_many(tuples)")
             self._settle()
             for tuple_, key in pair(self.state, tuples, keys):
                 self._take(tuple_, key)
@@ -186,6 +188,7 @@ class EventTimeWindow(Window[T, K]):
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
+        self._guard.check("insert_batch(batch)")
         when = None if times is None else Times(times)
         for part in record_batches(batch, "insert_batch", times):
             if when is None:
@@ -255,7 +258,7 @@ class EventTimeWindow(Window[T, K]):
         """Take a row that is not late; where a handler refuses it, it is not taken."""
         try:
             if handler := self._on.get("before_insert"):
-                handler(self, row, key)
+                self._call(handler, row, key)
             lane.add(key, ts, row, self._number(), self._fire)
         except Exception as error:
             add_note(self, error, f"tuple {self.seen + 1}")
@@ -263,7 +266,7 @@ class EventTimeWindow(Window[T, K]):
         self._taken += 1
         if handler := self._on.get("after_insert"):
             try:
-                handler(self, row, key)
+                self._call(handler, row, key)
             except Exception as error:
                 add_note(self, error, f"tuple {self.seen}")
                 self._failures.append(error)
@@ -294,7 +297,7 @@ class EventTimeWindow(Window[T, K]):
         self.late_rows += 1
         if self.spec.late == "port":
             try:
-                self.events.on_late(self, row, key)
+                self._call(self.events.on_late, row, key)
             except Exception as error:
                 add_note(self, error, f"late tuple {self.late_rows}")
                 self._failures.append(error)
@@ -333,6 +336,7 @@ class EventTimeWindow(Window[T, K]):
             watermark: a place on the axis: a number, or microseconds for datetimes.
         """
         with self.locked():
+            self._guard.check(f"reach({watermark!r})")
             lane = self._lane(None)
             if lane.progress.current is not None and watermark <= lane.progress.current:
                 return
@@ -396,12 +400,20 @@ class EventTimeWindow(Window[T, K]):
                 if handler is not None:
                     if name == "after_flush" and self._factory is None:
                         self._firing = firing._replace(contents=())
-                    handler(self, firing.key)
+                    self._call(handler, firing.key)
         except Exception as error:
             add_note(self, error, f"window up to {self._form(firing.end)}")
             self._failures.append(error)
         finally:
             self._firing = before
+
+    def _call(self, handler: Callable[..., None], *args: Any) -> None:
+        """Call a handler, which must not change the window meanwhile."""
+        self._guard.held = True
+        try:
+            handler(self, *args)
+        finally:
+            self._guard.held = False
 
     def _form_of(self, value: Any) -> Any:
         """A timestamp in the form of bounds: dates are datetimes if a window is not whole days."""
@@ -641,6 +653,7 @@ class EventTimeWindow(Window[T, K]):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
+            self._guard.check("restore(state)")
             self._settle()
             snapshot.check(self.state, state)
             try:
