@@ -165,4 +165,15 @@ def run() -> list[Measure]:
         Measure("bytes a key, 100,000 keys", bytes_a_key(), 200, False),
         *in_panes(),
         *time_joins.run(),
+        *on_spark(),
     ]
+
+
+def on_spark() -> list[Measure]:
+    """The same beside Spark's own windows."""
+    from bench import event_time_spark
+
+    return event_time_spark.run()
+
+
+OPTIONS = {"--spark": on_spark}

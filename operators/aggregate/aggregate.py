@@ -336,6 +336,8 @@ class Aggregate(Partitioned):
     def emit_part(self, key: Any, part: PartialResult) -> None:
         """The rows of a window, and a punctuation."""
         groups = group_values(self._plan, part)
+        if self.outputs.of_event_time:
+            self.outputs.locate(self.containers[0], key)
         for row in self.outputs.rows(key, sum(group.n for group in groups), groups):
             self._outputs[0](row)
         self._puncts[0]()

@@ -66,8 +66,20 @@ class WindowHandover(Handover, Protocol):
     engine: Any
     """What has the window's state, if that is in arrays."""
 
+    def ages_at(self) -> int | None:
+        """When the next partition has been idle for longer than its age."""
+
+    @property
+    def vacant(self) -> bool:
+        """Whether the state is in arrays, and there is no partition."""
+
     def insert(self, batch: Any) -> None:
         """Insert each row in order; all of them arrive now."""
+
+    def insert_marked(
+        self, batch: Any, marks: Any, insert: Callable[[Any], None]
+    ) -> list[Exception]:
+        """Insert each row in order, with punctuations before some; gives all failures."""
 
     def insert_timed(self, batch: Any, times: Attribute) -> list[Any]:
         """Advance to the time of each row and insert it; the rows whose times Python must read."""
@@ -100,7 +112,10 @@ class Times:
 
     def __call__(self, row: Any) -> int:
         """When this row arrives."""
-        value = self._get(row)
+        try:
+            value = row[self.column] if type(row) is dict else self._get(row)
+        except KeyError:
+            value = self._get(row)  # which says what is missing
         try:
             return as_instant(value)
         except ClockError:
@@ -112,14 +127,15 @@ class Times:
 
 
 class WatermarkTimes(Times):
-    """The clock of event time: after each row it is where the watermark is, and never goes back.
-
-    So rows may come out of order, and a backfill moves the clock as the live stream did.
+    """The clock of event time: reads the time of each row, and moves the watermark with it.
 
     >>> clock = WatermarkTimes("ts", "5s", "replay")
-    >>> [clock({"ts": ts}) / 1e6 for ts in (10, 20, 17, 30)]
-    [5.0, 15.0, 15.0, 25.0]
+    >>> [(clock({"ts": ts}) / 1e6, clock.reached / 1e6) for ts in (10, 20, 17, 30)]
+    [(10.0, 5.0), (20.0, 15.0), (17.0, 15.0), (30.0, 25.0)]
     """
+
+    reached: int
+    """Where the watermark is after the last row, in microseconds."""
 
     def __init__(self, times: Attribute, watermark: Any, call: str) -> None:
         super().__init__(times)
@@ -134,9 +150,10 @@ class WatermarkTimes(Times):
         self._progress, self._source = spec.start(), source_getter(spec)
 
     def __call__(self, row: Any) -> int:
-        """Where the clock is with this row."""
+        """When this row arrives."""
         source = None if self._source is None else one_key(self._source(row))
-        at: int = self._progress.observe(super().__call__(row), source)
+        at = super().__call__(row)
+        self.reached = self._progress.observe(at, source)
         return at
 
 

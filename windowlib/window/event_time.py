@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, TypeVar
@@ -74,6 +75,8 @@ class EventTimeWindow(Window[T, K]):
 
     only_handlers = False
     event_time: ClassVar[bool] = True
+    moved: Callable[[EventTimeWindow[T, K], Any, list[Exception]], None] | None = None
+    """Told after each row, with its key, and when a host has moved the watermark."""
     spec_type: ClassVar[Any] = Tumbling | Sliding
 
     def __init__(
@@ -122,6 +125,7 @@ class EventTimeWindow(Window[T, K]):
         self._sample: Any = None  # a timestamp, for the form that bounds have
         self._firing: Firing | None = None
         self._failures: list[Exception] = []
+        self._fired_keys: dict[Any, None] = {}  # since they were asked for
         self._follows = False  # whether a host tells the watermark
         self._period = None if known.early is None else known.early // MICROSECOND
         if self._period is not None:
@@ -216,6 +220,8 @@ class EventTimeWindow(Window[T, K]):
             watermark = lane.progress.observe(ts, source)
             if lane.next is None or watermark >= lane.next:
                 lane.reach(watermark, self._fire)
+        if self.moved is not None:
+            self.moved(self, key, self._failures)
         if self._failures:
             self._raise()
 
@@ -325,7 +331,24 @@ class EventTimeWindow(Window[T, K]):
             if not self._ahead or not self._host().reach(watermark):
                 lane.progress.current = watermark
                 lane.reach(watermark, self._fire)
+                if self.moved is not None:
+                    self.moved(self, None, self._failures)
                 self._raise()
+
+    @property
+    def each_key(self) -> bool:
+        """Whether each key has a watermark of its own."""
+        return self._each_key
+
+    def reached(self, key: Any) -> Number | None:
+        """Where the watermark of a key is on the axis, or that of all; None before any row."""
+        lane = self._lanes.get(one_key(key) if self._each_key else None)
+        return None if lane is None else lane.progress.current
+
+    def closed(self) -> list[K]:
+        """The keys that have fired since the last time, and have no open window any more."""
+        fired, self._fired_keys = self._fired_keys, {}
+        return [key for key in fired if key not in self]
 
     def absorb(self, partials: Any, schema: Any) -> None:
         """Take rows that the columnar engine of another such window has folded.
@@ -357,6 +380,8 @@ class EventTimeWindow(Window[T, K]):
     def _fire(self, firing: Firing) -> None:
         """Call the handlers for a window; a failure does not keep the others from running."""
         before, self._firing = self._firing, firing
+        if self.moved is not None:
+            self._fired_keys[firing.key] = None
         try:
             for name in FIRING[self.kind]:
                 handler = self._on.get(name)
@@ -391,6 +416,54 @@ class EventTimeWindow(Window[T, K]):
     def retracts(self, key: Any = DEFAULT_KEY) -> bool:
         """Whether the window that fires takes back what was sent before; for handlers."""
         return self._fired("retracts", key).retracts
+
+    # -- for hosts that keep the rows of windows elsewhere ----------------------------------------
+
+    def firing(self, key: Any = DEFAULT_KEY) -> tuple[Any, Any, int, bool, Any]:
+        """What there is to say of the window that fires: where it is, how often it was sent.
+
+        Start and end are places on the axis, and the last is a timestamp, for the form of bounds.
+        """
+        found = self._fired("firing", key)
+        return found.start, found.end, found.revision, found.retracts, self._sample
+
+    def slices(self, key: Any = DEFAULT_KEY) -> list[tuple[int, int]]:
+        """The slices of the window that fires: the number of the first arrival, and the size."""
+        contents = self._fired("slices", key).contents
+        return [(each.born, self._store.size([each])) for each in contents]
+
+    @contextmanager
+    def processing(self, key: Any, said: Sequence[Any], rows: Iterable[Any]) -> Iterator[None]:
+        """Meanwhile handlers find a window that another such container has fired.
+
+        Args:
+            key: its key.
+            said: what `firing` said there.
+            rows: its rows, in order of event time.
+        """
+        start, end, revision, retracts, self._sample = said
+        content = self._store.new(0)
+        for row in rows:
+            self._store.add(content, 0, row)
+        before = self._firing
+        self._firing = Firing(one_key(key), [content], start, end, revision, retracts)
+        try:
+            yield
+        finally:
+            self._firing = before
+
+    def kept(self) -> Iterator[Any]:
+        """All rows that are kept, those of closed windows that may be corrected included."""
+        self._settle()
+        for lane in self._lanes.values():
+            for content in lane.kept():
+                yield from self._store.tuples([content])
+
+    def exchange(self, other: Callable[[Any], Any]) -> None:
+        """Keep other rows in the places of those that are kept."""
+        for lane in self._lanes.values():
+            for content in lane.kept():
+                content.rows = [other(row) for row in content.rows]
 
     def _fired(self, call: str, key: Any) -> Firing:
         firing = self._firing

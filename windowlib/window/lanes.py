@@ -8,7 +8,7 @@ for each window that the watermark has passed, in the order of their ends.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import count
 from typing import Any, NamedTuple
@@ -126,6 +126,10 @@ class Lane:
 
     def contents(self, key: Any) -> list[Any]:
         """What is kept of a key for open windows, in order of time."""
+        raise NotImplementedError
+
+    def kept(self) -> Iterator[Any]:
+        """All contents, those of closed windows that may be corrected included."""
         raise NotImplementedError
 
     def save(self) -> list[Any]:
@@ -323,6 +327,11 @@ class Hopping(Lane):
         """What is kept of a key for open windows, in order of time."""
         return [keys[key] for keys in self._held() if key in keys]
 
+    def kept(self) -> Iterator[Any]:
+        """All contents, those of closed windows that may be corrected included."""
+        for keys in self.slices.values():
+            yield from keys.values()
+
     def save(self) -> list[Any]:
         """All of it, as plain data."""
         save = self.layout.store.save
@@ -392,6 +401,11 @@ class Landmarks(Hopping):
         """What is kept of a key, in order of time."""
         return ([self.whole[key]] if key in self.whole else []) + super().contents(key)
 
+    def kept(self) -> Iterator[Any]:
+        """All contents."""
+        yield from self.whole.values()
+        yield from super().kept()
+
     def save(self) -> list[Any]:
         """All of it, as plain data."""
         save = self.layout.store.save
@@ -428,6 +442,23 @@ class Sessions(Lane):
         # When to look at each of them again, as a heap; its end may have moved on by then.
         self._timers: list[tuple[Number, int, Any, Burst]] = []
         self._number = count()
+
+    def opened(self) -> Iterator[tuple[Any, Number, Number, Any]]:
+        """The key, the first and the last timestamp and the content of all open sessions."""
+        for key, bursts in self.bursts.items():
+            for each in bursts:
+                yield key, each.first, each.last, each.content
+
+    def refill(self, opened: Iterable[tuple[Any, Number, Number, Any]]) -> None:
+        """Have these sessions and no others."""
+        self.bursts, self._timers, self.next = {}, [], None
+        for key, first, last, content in opened:
+            burst = Burst(first, content)
+            burst.last = last
+            self.bursts.setdefault(key, []).append(burst)
+            self._watch(key, burst)
+        for bursts in self.bursts.values():
+            bursts.sort(key=lambda each: each.first)
 
     def _end(self, burst: Burst) -> Number:
         return self.layout.later(burst.last, self.layout.gap)
@@ -571,6 +602,11 @@ class Sessions(Lane):
     def contents(self, key: Any) -> list[Any]:
         """What is kept of a key in open sessions, in order of time."""
         return [each.content for each in self.bursts.get(key, ()) if not each.closed]
+
+    def kept(self) -> Iterator[Any]:
+        """All contents, those of closed sessions that may be corrected included."""
+        for bursts in self.bursts.values():
+            yield from (each.content for each in bursts)
 
     def save(self) -> list[Any]:
         """All of it, as plain data."""
