@@ -826,6 +826,11 @@ class WindowState:
         """How many tuples a subwindow drops the oldest at by itself, without an event."""
         return self._window._maxlen()
 
+    @property
+    def calls(self) -> Mapping[str, Callable[..., None]]:
+        """What `insert` and `insert_many` call, by name, as long as it is there."""
+        return vars(self._window)
+
     # -- who is told ------------------------------------------------------------------------------
 
     @property
