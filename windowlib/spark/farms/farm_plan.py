@@ -238,9 +238,7 @@ class PaneFarmPlan(FarmPlan):
         """Slices are known from the time of a row alone, and partials come in any order."""
         refuse_second_look(self)
         if self.plan.holds:
-            why = (
-                "parts of slices have no times of rows, for which the clock of a stream could wait"
-            )
+            why = "the clock of a stream waits for single rows, and slices have none"
             self.refuse(why, "Use KeyFarm or WindowFarm, or drop times=.")
         if self._time is None:
             why = (
