@@ -27,7 +27,7 @@ from windowlib.farms.pool import CallerPool, ProcessPool
 from windowlib.farms.running_farm import RunningFarm, worker_count
 from windowlib.farms.transfer import movable, returnable
 from windowlib.runtime.running import Running, insert_pieces, nowhere
-from windowlib.window.arrow import in_order, joined
+from windowlib.window.arrow import as_arrow, in_order, joined
 
 if TYPE_CHECKING:
     from windowlib.farms.farm import Farm
@@ -183,7 +183,10 @@ class AdaptiveFarm:
         if not returnable(operator):
             return f"{operator.name} keeps more than its windows, so it cannot move while it runs"
         state = self.current.snapshot()
-        if "windows" not in state or not all("parts" in each for each in state["windows"]):
+        moves = ("parts", "event_time")
+        if "windows" not in state or not all(
+            any(form in each for form in moves) for each in state["windows"]
+        ):
             return f"{operator.name} is no single window, so it cannot move while it runs"
         if farm.wanted != "key" and not movable(state):
             return "its window keeps results and no tuples, and takes rows as fast as a farm"
@@ -272,12 +275,12 @@ class AdaptiveFarm:
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order."""
-        for piece in self._pieces(batch):
+        for piece in self._pieces(as_arrow(batch, "insert_batch")):
             self._timed(piece.num_rows, self.current.insert_batch, piece, port, times)
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch, wait, and give the rows of the first output that it made."""
-        for piece in self._pieces(batch):
+        for piece in self._pieces(as_arrow(batch, "process_batch")):
             found = self._timed(piece.num_rows, self.current.process_batch, piece, port, times)
             self._ready.append(found)
         ready, self._ready = self._ready, []

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import pickle
 import warnings
 from collections import deque
@@ -33,8 +34,10 @@ from windowlib.spec.policies import Attribute
 from windowlib.window.arrow import (
     Times,
     WatermarkTimes,
+    as_arrow,
     fitting_row,
     in_order,
+    is_batch,
     ranks,
     record_batches,
 )
@@ -44,6 +47,12 @@ CHUNK = 4096
 ROWS = 10
 """How many rows a table shows."""
 MARKS = (Mark, Restart, Tagged)
+FRAMES = {
+    "toArrow": "Use df.transform(op), or pass its toArrow()",
+    "collect": "Pass its collect()",
+    "to_dict": "Pass pa.Table.from_pandas(df)",
+}
+"""What to do with frames that are no rows yet, by a method that they have."""
 Item = tuple[str, Any]
 
 
@@ -58,8 +67,9 @@ def replay(
     """Run rows through an operator or a graph, in this process.
 
     Rows are dicts, dataclasses, named tuples or other objects; Arrow tables and batches count as
-    their rows. Among them may stand `punct()`, `advance(to)` and `restart()`. The result is
-    lazy: iterate over it for the rows of the first output.
+    their rows, and so do DataFrames of pandas, polars and others with Arrow streams. Among them may
+    stand `punct()`, `advance(to)` and `restart()`. The result is lazy: iterate over it for the rows
+    of the first output.
 
     Args:
         operator: an operator, or a `Graph`.
@@ -70,7 +80,9 @@ def replay(
         times: the column that says when a row arrives, which moves the clock.
         start: where the clock starts; at the first arrival if `times` is given, else at 0.
         watermark: with `times`, how far the clock stays behind the greatest time so far, as "5s" or
-            a `Watermark`: the clock of event time, for rows that come out of order.
+            a `Watermark`: the clock of event time, for rows that come out of order. Rows wait until
+            it has passed them, and are taken in the order of time; `late_rows` counts those that
+            it has passed before they come, which are dropped.
     """
     if not isinstance(operator, Operator):
         raise OperatorError(f"replay({operator!r}, ...): not an operator. Pass an Operator object.")
@@ -80,6 +92,7 @@ def replay(
             f'times="ts".'
         )
         raise OperatorError(msg)
+    inputs = tuple(as_arrow(each, "replay") for each in inputs)
     bounded = all(isinstance(each, Sequence) or is_batch(each) for each in inputs)
     return Replay(operator, _joined(operator, inputs, merge), times, start, bounded, watermark)
 
@@ -152,8 +165,9 @@ class Replay(Iterator[Any]):
         self.operator = operator
         self._bounded = bounded  # whether all input is at hand
         self._times = None if times is None else Times(times)
+        self._waiting: WaitingRows | None = None
         if times is not None and watermark is not None:
-            self._times = WatermarkTimes(times, watermark, "replay")
+            rows = self._waiting = WaitingRows(rows, WatermarkTimes(times, watermark, "replay"))
         self._start = start
         self._moved = False
         self._out: deque[Any] = deque()  # rows of the first output; all else as `Beside`
@@ -175,6 +189,11 @@ class Replay(Iterator[Any]):
                 self._kept[port].append(row)  # so that it is there to be asked for
         self._ahead.end()
         raise StopIteration
+
+    @property
+    def late_rows(self) -> int:
+        """How many rows were dropped so far because the clock of event time had passed them."""
+        return 0 if self._waiting is None else self._waiting.late_rows
 
     def items(self) -> Iterator[Item]:
         """All that comes out, in order: pairs of port name and row, or `punct()`."""
@@ -285,7 +304,7 @@ class Replay(Iterator[Any]):
         if start is None and self._times is not None:
             first = next((_row(item) for item in chunk if _is_row(item)), None)
             if first is not None and is_batch(first):
-                (first,) = first.slice(0, 1).to_pylist()
+                (first,) = as_arrow(first, "replay").slice(0, 1).to_pylist()
             start = None if first is None else timedelta(microseconds=self._times(first))
         return self._connected(self._open(0 if start is None else start))
 
@@ -312,7 +331,7 @@ class Replay(Iterator[Any]):
                 running.insert_many(chunk, port)
             else:
                 self._moved = True
-                running.insert_timed(chunk, self._clock(running), port)
+                running.insert_timed(chunk, self._times, port)
             return running
         for item in chunk:
             if is_batch(_row(item)):
@@ -327,11 +346,10 @@ class Replay(Iterator[Any]):
         return running
 
     def _take_batch(self, running: Running, item: Any) -> Running:
-        batch, tagged = _row(item), isinstance(item, Tagged)
+        batch, tagged = as_arrow(_row(item), "replay"), isinstance(item, Tagged)
         times = None if self._times is None else self._times.column
         several = len(running.model.inputs) > 1 and not tagged
-        moves = isinstance(self._times, WatermarkTimes)  # row by row, as it passes them
-        if several or moves or times not in (None, *batch.schema.names):
+        if several or times not in (None, *batch.schema.names):
             rows = batch.to_pylist()
             return self._take(running, [Tagged(item.port, row) for row in rows] if tagged else rows)
         assert times is None or isinstance(times, str)
@@ -351,16 +369,8 @@ class Replay(Iterator[Any]):
         self._check(row, port)
         if self._times is not None:
             self._moved = True
-            running.advance_micros(self._clock(running)(row))
+            running.advance_micros(self._times(row))
         running.insert(row, port)
-
-    def _clock(self, running: Running) -> Callable[[Any], int]:
-        """When a row arrives."""
-        times = self._times
-        assert times is not None
-        if not isinstance(times, WatermarkTimes):
-            return times
-        return lambda row: max(times(row), running.micros)  # which may be before the start
 
     def _port(self, running: Running, item: Any) -> int:
         if isinstance(item, Tagged):
@@ -485,7 +495,7 @@ def _alternating(ports: Sequence[str], inputs: Sequence[Iterable[Any]]) -> Itera
 
 def _ordered(by: Any, rows: Iterable[Any]) -> Iterable[Any]:
     """A list or a table in the order that the window asks for; marks stay where they are."""
-    bounded = isinstance(rows, Sequence) or hasattr(rows, "to_pylist")
+    bounded = isinstance(rows, Sequence) or is_batch(rows)
     if by is None or not bounded:
         return rows
     if is_batch(rows):
@@ -510,11 +520,11 @@ def sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> I
 def _chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[Any]]:
     """Lists of rows, as large as can be had without waiting for the next; or single batches."""
     kind = type(rows).__name__
-    if hasattr(rows, "to_pylist"):
+    fix = next((fix for name, fix in FRAMES.items() if hasattr(rows, name)), None)
+    if is_batch(rows):
         rows = [rows]
-    elif hasattr(rows, "to_dict"):
-        msg = f"replay(op, {kind}): a {kind} is no list of rows. Pass pa.Table.from_pandas(df)."
-        raise SchemaError(msg)
+    elif fix is not None:
+        raise SchemaError(f"replay(op, {kind}): a {kind} is no list of rows. {fix}.")
     elif isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
         msg = f"replay(op, {rows!r}): a {kind} is no list of rows. Pass a list, as [row]."
         raise SchemaError(msg)
@@ -528,26 +538,68 @@ def _chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[
 def _flat(chunks: Iterable[Sequence[Any]], open_batches: bool) -> Iterator[list[Any]]:
     """The same with Arrow batches opened up, or each a chunk of its own; no chunk is empty."""
     for chunk in chunks:
-        if not any(hasattr(kind, "to_pylist") for kind in set(map(type, chunk))):
+        if not any(map(is_batch, set(map(type, chunk)))):
             if chunk:
                 yield list(chunk)
             continue
         for item in chunk:
-            if hasattr(item, "to_pylist"):
-                for part in _slices(item) if open_batches else record_batches(item, "replay"):
+            if is_batch(item):
+                table = as_arrow(item, "replay")
+                for part in _slices(table) if open_batches else record_batches(table, "replay"):
                     yield part.to_pylist() if open_batches else [part]
             else:
                 yield [item]
 
 
-def is_batch(item: Any) -> bool:
-    """Whether it is an Arrow batch."""
-    return hasattr(item, "to_pylist")
-
-
 def _slices(table: Any) -> Iterator[Any]:
     """An Arrow table or batch in pieces that are worth turning into Python objects at once."""
     return (table.slice(i, CHUNK) for i in range(0, len(table), CHUNK))
+
+
+# -------------------------------------------------------------------------------------------------
+# Rows that wait for the clock of event time.
+
+
+class WaitingRows:
+    """Rows in the order of time, each when the watermark has passed it; then the clock moves there.
+
+    Args:
+        rows: rows in any order, with marks among them, which do not wait.
+        clock: what reads their times, and the watermark.
+
+    >>> from windowlib.window.arrow import WatermarkTimes
+    >>> rows = WaitingRows([{"ts": ts} for ts in (4, 9, 6, 1, 20)], WatermarkTimes("ts", "3s", ""))
+    >>> [item["ts"] if isinstance(item, dict) else item.at.seconds for item in rows]
+    [4, 6, 6, 9, 17, 20]
+    >>> rows.late_rows
+    1
+    """
+
+    def __init__(self, rows: Iterable[Any], clock: WatermarkTimes) -> None:
+        self._rows, self._clock = rows, clock
+        self.late_rows = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        waiting: list[tuple[int, int, Any]] = []
+        mark, started = -math.inf, False
+        items = (item for chunk in _chunks(self._rows) for item in chunk)
+        for number, item in enumerate(items):
+            if not _is_row(item):
+                yield item
+                continue
+            at, reached = self._clock(_row(item)), self._clock.reached
+            if at < mark:
+                self.late_rows += 1
+                continue
+            heapq.heappush(waiting, (at, number, item))
+            while waiting[0][0] < reached:
+                started = True
+                yield heapq.heappop(waiting)[2]
+            if started and reached > mark:
+                yield Mark(timedelta(microseconds=reached))
+            mark = reached
+        while waiting:
+            yield heapq.heappop(waiting)[2]
 
 
 # -------------------------------------------------------------------------------------------------

@@ -61,7 +61,8 @@ from windowlib.window.engine.generated import InsertEach, generate_each
 from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
-from windowlib.window.failure import add_note, entered, find, raise_first
+from windowlib.window.failure import add_note, collected, entered, find, raise_first
+from windowlib.window.guard import Guard
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
 
@@ -83,6 +84,8 @@ class Window(Generic[T, K]):
     spec_type: ClassVar[Any]
     kind: str
     event_time: ClassVar[bool] = False
+    port: int = 0
+    """The input of its operator, by number, for handlers of several."""
     only_handlers: ClassVar[bool] = True
     """Whether what is in it is processed by handlers alone; others need not be for its kind."""
     _restores = 0  # how often its state was replaced
@@ -128,6 +131,7 @@ class Window(Generic[T, K]):
         self._consumer = Consumer() if consumer is None else consumer
         self._engine = engine
         self._open_key = open_key
+        self._guard = Guard(self)
         self.state = WindowState(self)
         # Where subwindows end in storage order, an ordered dict finds the first at once, however
         # many left before it.
@@ -260,7 +264,8 @@ class Window(Generic[T, K]):
         would give, whole columns are worked on at once; `explain()` says which.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`, or a DataFrame of pandas, polars or
+                another library with Arrow streams.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
 
@@ -271,6 +276,7 @@ class Window(Generic[T, K]):
         >>> window.size(), window.summary().value()
         (2, 9)
         """
+        self._guard.check("insert_batch(batch)")
         parts = record_batches(batch, "insert_batch", times)
         for part in parts:
             host = self._host()
@@ -317,6 +323,7 @@ class Window(Generic[T, K]):
                 f"advanced. Handlers may read the window, not move it."
             )
             raise ClockError(msg)
+        self._guard.check(f"advance({instant_text(now)})")
         if now < self._now:
             msg = (
                 f"advance({instant_text(now)}): time went back from {instant_text(self._now)}. A "
@@ -324,14 +331,18 @@ class Window(Generic[T, K]):
             )
             raise ClockError(msg)
         failures: list[Exception] = []
-        self._acting = True
+        self._acting = self._guard.held = True
         try:
             done = self._ahead and self._host().advance(now, failures)
-            while not done and (due := self._due()) is not None and due <= now:
+            while not done and (due := self._sooner(self._due())) is not None and due <= now:
                 self._now = max(due, self._now)
-                self._act(failures)
+                if self._due() == due:  # ticks and deadlines look at ages themselves
+                    self._act(failures)
+                else:
+                    with collected(self, failures):
+                        self._age()
         finally:
-            self._acting = False
+            self._acting = self._guard.held = False
         self._now = now
         raise_first(failures)
 
@@ -363,6 +374,17 @@ class Window(Generic[T, K]):
         """The check of partition age, before anything else of an insert, a mark or a tick."""
         if self._pe is not None and self._pe.by_age:
             self._pe.evict()
+
+    def _sooner(self, due: int | None) -> int | None:
+        """What is due first: something, or a partition whose age is over on its own account."""
+        age = self._ages_at()
+        return due if age is None else age if due is None else min(due, age)
+
+    def _ages_at(self) -> int | None:
+        """When the age of a partition is over by itself, with nothing that would check it."""
+        if self._pe is None or not self._pe.alone:
+            return None
+        return self._host().ages_at() if self._ahead else self._pe.ages_at()
 
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due first; a handler's failure does not keep the others from running."""
@@ -437,6 +459,13 @@ class Window(Generic[T, K]):
         as if the handler had returned, and then its exception comes out. So it is when an interrupt
         stops a handler; one that comes between the steps leaves no subwindow behind that is over.
         """
+        try:
+            return self._brought_to_an_end(error, tuple_, key)
+        finally:
+            self._guard.held = False
+
+    def _brought_to_an_end(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
+        """What to raise, after what was still to be done."""
         failed = find(self, error)
         if not isinstance(error, Exception) and failed is None:
             self._interrupted(key)
@@ -486,6 +515,7 @@ class Window(Generic[T, K]):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
+            self._guard.check("restore(state)")
             snapshot.put(self.state, state)
             self._restores += 1
             self._reset_insert()
@@ -519,7 +549,7 @@ class Window(Generic[T, K]):
     @property
     def next_due(self) -> float | None:
         """When the window next has to act by itself, in seconds, or None."""
-        due = self._due()
+        due = self._sooner(self._due())
         return None if due is None else due / 1e6
 
     def locked(self) -> AbstractContextManager[object]:
@@ -748,6 +778,11 @@ class WindowState:
         return self._window._lock
 
     @property
+    def guard(self) -> Guard:
+        """Whether a handler is at work, and what it may not do then."""
+        return self._window._guard
+
+    @property
     def open_key(self) -> bool:
         """Whether a key may be passed to `insert`, or none."""
         return self._window._open_key
@@ -875,11 +910,20 @@ class WindowState:
 
     def due(self) -> int | None:
         """When something has to happen next, or None."""
-        return self._window._due()
+        return self._window._sooner(self._window._due())
 
     def wakes(self) -> int | None:
         """When next something happens that can be seen, or None."""
-        return self._window._wakes()
+        return self._window._sooner(self._window._wakes())
+
+    def part_ages(self) -> None:
+        """Let the age of a partition depend on its own rows and the clock alone.
+
+        For hosts that split keys over several windows: whatever keys share one, a partition goes
+        when it has been idle for longer than the age, and at that time.
+        """
+        if (evicting := self._window._pe) is not None and evicting.by_age:
+            evicting.alone = True
 
     def passes(self, now: int) -> bool:
         """Move the clock, unless something can be seen to happen until then; whether it moved."""

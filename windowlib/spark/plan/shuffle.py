@@ -38,6 +38,8 @@ ENDED = -2
 """The side of a chunk without rows: the input has ended."""
 FOLDED = -3
 """The side of a chunk that holds partials of rows instead of the rows."""
+SPANS = -4
+"""The side of a chunk without rows: the times of the first and the last row of a task."""
 REGISTER = -1
 """The bucket that never gets rows. It has state from the first micro-batch on, so a query that has
 other buckets than before, none of which has state, still meets what the checkpoint was for."""
