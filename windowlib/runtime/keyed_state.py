@@ -235,7 +235,7 @@ def saved_key(key: Any) -> Any:
     if isinstance(key, list):
         msg = (
             f"restore(state): the key {key!r} is a list, as JSON makes of a tuple, and lists are "
-            f"no keys. Write snapshots of operators with several key columns with pickle."
+            f"no keys. Write snapshots of operators with several key columns with dump_state."
         )
         raise StateVersionError(msg)
     return one_key(key)
