@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -23,7 +22,7 @@ S = TypeVar("S", bound="Declaration")
 
 ATOMS = frozenset(
     {bool, int, float, complex, str, bytes, type(None)}
-    | {date, datetime, time, timedelta, Decimal, Fraction}
+    | {date, datetime, time, timedelta, Decimal}
 )
 PLAIN = "numbers, text, bytes, dates and times, None, and lists, tuples, dicts and sets of them"
 
