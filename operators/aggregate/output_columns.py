@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from windowlib.errors import ModelError, suggestion
 from windowlib.operators import agg
 from windowlib.operators.aggregate.groups import GroupValues
-from windowlib.operators.expressions import Col, Expr, RowExpr, plain
+from windowlib.operators.expressions import Col, Expr, RowExpr, plain, translated
 from windowlib.operators.functions.call import Agg
 from windowlib.operators.functions.event_time import OF_EVENT_TIME
 from windowlib.spec.policies import Attribute
@@ -46,6 +46,8 @@ class AggregateOutputs:
         if not outputs:
             msg = "Aggregate(...): no output. Name at least one, such as n=agg.count()."
             raise ModelError(msg)
+        outputs = {name: translated(value) for name, value in outputs.items()}
+        having = translated(having)
         keys = [*_key_texts(by, "key"), *_key_texts(group_by, "group")]
         _check_keys(by, group_by)
         self.keys = [name for name, _ in keys]

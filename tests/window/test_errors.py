@@ -1116,8 +1116,8 @@ CALLS = [
         "more than columns",
         lambda: flushed(lambda window, key: window.keys()),
         AccessError,
-        "window.keys: a handler with content='arrow' has column, arrow, size, spec and now. Use "
-        "these, or say content='tuples'.",
+        "window.keys: a handler with content='arrow' has column, arrow, size, spec, port and now. "
+        "Use these, or say content='tuples'.",
     ),
     (
         "a window that is taking a batch",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from windowlib.attributes import one_key
 from windowlib.columnar.primitives import Array
 from windowlib.farms.emitter import AT, INDEX, StoredExtent
 from windowlib.runtime.operator import Operator
+from windowlib.runtime.own_state import keys_of, split
 
 PARTITIONS = ("parts", "asleep")
 """Where the state of a window has its partitions: those that hold tuples, and those that did."""
@@ -29,8 +31,8 @@ def movable(state: Mapping[str, Any]) -> bool:
 
 
 def returnable(operator: Operator) -> bool:
-    """Whether an operator keeps nothing beside its window, so that the window is all to restore."""
-    return type(operator).snapshot is Operator.snapshot
+    """Whether all that an operator keeps is of keys: in its windows, or declared as such."""
+    return type(operator).snapshot is Operator.snapshot and not operator.unkeyed_state
 
 
 def described_as(state: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,6 +127,7 @@ def split_states(
         {**first, "windows": [dict(each) for each in first["windows"]]} for _ in range(workers)
     ]
     for worker, state in enumerate(found):
+        state |= split(states, partial(_owns, owner, worker))
         for number, window in enumerate(state["windows"]):
             own = [each["windows"][number] for each in states]
             window["now"] = max(each["now"] for each in own)
@@ -140,13 +143,14 @@ def split_states(
 
 
 def key_sizes(state: Mapping[str, Any]) -> Counter[Any]:
-    """The keys that the windows of an operator hold, and about how much of each."""
+    """The keys that an operator holds, and about how much of each."""
     sizes: Counter[Any] = Counter()
     for window in state["windows"]:
         for key, _, _ in window["event_time"]["lanes"] if "event_time" in window else ():
             sizes[one_key(key)] += 1
         for part in (*window.get("parts", ()), *window.get("asleep", ())):
             sizes[one_key(part["key"])] += 1 + len(part["data"])
+    sizes.update(keys_of(state))
     return sizes
 
 
@@ -162,6 +166,10 @@ def _lanes(windows: Sequence[Mapping[str, Any]], owner: Any, worker: int) -> dic
         "late": 0 if worker else sum(state["late"] for state in states),
         "axis": next((s["axis"] for s in states if s["axis"][2] is not None), states[0]["axis"]),
     }
+
+
+def _owns(owner: Any, worker: int, key: Any) -> bool:
+    return bool(owner(key) == worker)
 
 
 def _partitions(windows: Sequence[Mapping[str, Any]], place: str) -> Iterator[Mapping[str, Any]]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    Sized,
+)
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain, count, islice
@@ -48,10 +57,11 @@ from windowlib.window.arrow import (
 )
 from windowlib.window.consumer import Consumer
 from windowlib.window.engine import build, explain
+from windowlib.window.engine.generated import InsertEach, generate_each
 from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
-from windowlib.window.failure import add_note, entered, find, raise_first
+from windowlib.window.failure import add_note, collected, entered, find, raise_first
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
 
@@ -72,6 +82,8 @@ class Window(Generic[T, K]):
     spec_type: ClassVar[Any]
     kind: str
     event_time: ClassVar[bool] = False
+    port: int = 0
+    """The input of its operator, by number, for handlers of several."""
     only_handlers: ClassVar[bool] = True
     """Whether what is in it is processed by handlers alone; others need not be for its kind."""
     _restores = 0  # how often its state was replaced
@@ -185,6 +197,7 @@ class Window(Generic[T, K]):
     def _reset_insert(self) -> None:
         """Forget the specialised inserts; the next call builds them for the tuple it brings."""
         self._built: tuple[Callable[..., None], Callable[..., None]] | None = None
+        self._each: InsertEach | None = None
         if "_clock" in self.__dict__:
             return
         for name in ("insert", "insert_many"):
@@ -233,6 +246,14 @@ class Window(Generic[T, K]):
         elif keys is not None:
             self._no_tuples(keys)
 
+    def _inserter(self, sample: T) -> InsertEach | None:
+        """The loop of `insert_many` as a generator, where it is generated; the state is here."""
+        if self._engine != "generated" or self._built is None or "insert" not in self.__dict__:
+            return None
+        if self._each is None:
+            self._each = generate_each(self.state, sample)
+        return self._each
+
     def insert_batch(self, batch: Any, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
 
@@ -240,7 +261,8 @@ class Window(Generic[T, K]):
         would give, whole columns are worked on at once; `explain()` says which.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`, or a DataFrame of pandas, polars or
+                another library with Arrow streams.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
 
@@ -301,9 +323,13 @@ class Window(Generic[T, K]):
         self._acting = True
         try:
             done = self._ahead and self._host().advance(now, failures)
-            while not done and (due := self._due()) is not None and due <= now:
+            while not done and (due := self._sooner(self._due())) is not None and due <= now:
                 self._now = max(due, self._now)
-                self._act(failures)
+                if self._due() == due:  # ticks and deadlines look at ages themselves
+                    self._act(failures)
+                else:
+                    with collected(self, failures):
+                        self._age()
         finally:
             self._acting = False
         self._now = now
@@ -325,6 +351,17 @@ class Window(Generic[T, K]):
         """The check of partition age, before anything else of an insert, a mark or a tick."""
         if self._pe is not None and self._pe.by_age:
             self._pe.evict()
+
+    def _sooner(self, due: int | None) -> int | None:
+        """What is due first: something, or a partition whose age is over on its own account."""
+        age = self._ages_at()
+        return due if age is None else age if due is None else min(due, age)
+
+    def _ages_at(self) -> int | None:
+        """When the age of a partition is over by itself, with nothing that would check it."""
+        if self._pe is None or not self._pe.alone:
+            return None
+        return self._host().ages_at() if self._ahead else self._pe.ages_at()
 
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due first; a handler's failure does not keep the others from running."""
@@ -481,7 +518,7 @@ class Window(Generic[T, K]):
     @property
     def next_due(self) -> float | None:
         """When the window next has to act by itself, in seconds, or None."""
-        due = self._due()
+        due = self._sooner(self._due())
         return None if due is None else due / 1e6
 
     def locked(self) -> AbstractContextManager[object]:
@@ -775,6 +812,18 @@ class WindowState:
         if fired is not None:
             self._window._consumer = replace(self._window._consumer, fired=wrap(fired))
 
+    def insert_each(
+        self, tuples: Iterator[Any], out: Sized, like: Any
+    ) -> Generator[None, None, Any] | None:
+        """Insert tuples of the type of `like`, and pause after one that put something into `out`.
+
+        Returns:
+            A generator, whose value is the first tuple of another type, which is not inserted, or
+            UNSET. None: there is no such loop; it is made once a tuple was inserted.
+        """
+        each = self._window._inserter(like)
+        return None if each is None else each(tuples, type(like), out)
+
     def reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
         """A function from a key to `use(key, size, summary)`; None if empty, or never full."""
         return self._window._reader(use, partial)
@@ -820,11 +869,20 @@ class WindowState:
 
     def due(self) -> int | None:
         """When something has to happen next, or None."""
-        return self._window._due()
+        return self._window._sooner(self._window._due())
 
     def wakes(self) -> int | None:
         """When next something happens that can be seen, or None."""
-        return self._window._wakes()
+        return self._window._sooner(self._window._wakes())
+
+    def part_ages(self) -> None:
+        """Let the age of a partition depend on its own rows and the clock alone.
+
+        For hosts that split keys over several windows: whatever keys share one, a partition goes
+        when it has been idle for longer than the age, and at that time.
+        """
+        if (evicting := self._window._pe) is not None and evicting.by_age:
+            evicting.alone = True
 
     def advance(self, now: int) -> None:
         """Move the clock; the lock must be held."""

@@ -75,6 +75,8 @@ class EventTimeWindow(Window[T, K]):
 
     only_handlers = False
     event_time: ClassVar[bool] = True
+    moved: Callable[[EventTimeWindow[T, K], Any, list[Exception]], None] | None = None
+    """Told after each row, with its key, and when a host has moved the watermark."""
     spec_type: ClassVar[Any] = Tumbling | Sliding
 
     def __init__(
@@ -123,6 +125,7 @@ class EventTimeWindow(Window[T, K]):
         self._sample: Any = None  # a timestamp, for the form that bounds have
         self._firing: Firing | None = None
         self._failures: list[Exception] = []
+        self._fired_keys: dict[Any, None] = {}  # since they were asked for
         self._follows = False  # whether a host tells the watermark
         self._period = None if known.early is None else known.early // MICROSECOND
         if self._period is not None:
@@ -174,7 +177,8 @@ class EventTimeWindow(Window[T, K]):
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; rows count as dicts.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`, or a DataFrame of pandas, polars or
+                another library with Arrow streams; rows count as dicts.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
@@ -216,6 +220,8 @@ class EventTimeWindow(Window[T, K]):
             watermark = lane.progress.observe(ts, source)
             if lane.next is None or watermark >= lane.next:
                 lane.reach(watermark, self._fire)
+        if self.moved is not None:
+            self.moved(self, key, self._failures)
         if self._failures:
             self._raise()
 
@@ -325,7 +331,24 @@ class EventTimeWindow(Window[T, K]):
             if not self._ahead or not self._host().reach(watermark):
                 lane.progress.current = watermark
                 lane.reach(watermark, self._fire)
+                if self.moved is not None:
+                    self.moved(self, None, self._failures)
                 self._raise()
+
+    @property
+    def each_key(self) -> bool:
+        """Whether each key has a watermark of its own."""
+        return self._each_key
+
+    def reached(self, key: Any) -> Number | None:
+        """Where the watermark of a key is on the axis, or that of all; None before any row."""
+        lane = self._lanes.get(one_key(key) if self._each_key else None)
+        return None if lane is None else lane.progress.current
+
+    def closed(self) -> list[K]:
+        """The keys that have fired since the last time, and have no open window any more."""
+        fired, self._fired_keys = self._fired_keys, {}
+        return [key for key in fired if key not in self]
 
     def absorb(self, partials: Any, schema: Any) -> None:
         """Take rows that the columnar engine of another such window has folded.
@@ -357,6 +380,8 @@ class EventTimeWindow(Window[T, K]):
     def _fire(self, firing: Firing) -> None:
         """Call the handlers for a window; a failure does not keep the others from running."""
         before, self._firing = self._firing, firing
+        if self.moved is not None:
+            self._fired_keys[firing.key] = None
         try:
             for name in FIRING[self.kind]:
                 handler = self._on.get(name)

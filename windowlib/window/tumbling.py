@@ -107,10 +107,11 @@ class TumblingWindow(Window[T, K]):
         if mark == "other":
             return
         failures: list[Exception] = []
-        if self._ahead and self._host().fire_all(self._flush_all, failures):
+        vacant = self._ahead and self._host().vacant
+        if self._ahead and not vacant and self._host().fire_all(self._flush_all, failures):
             raise_first(failures)
             return
-        if self._subs:
+        if self._subs and not vacant:
             with collected(self, failures):
                 self._age()
             self._flush_all(failures)

@@ -27,6 +27,7 @@ class Attached:
         """The DataFrame of the operator's output."""
         plan = plan_query(self.operator, self.options, frames)
         led = plan.watermark is not None
+        validation.warn_clock(self.operator, self.options.clock_said, plan.streaming)
         validation.warn_order(self.operator, self.options.order_by, plan.streaming, led)
         prepare_session(plan)
         return frame_of(plan)

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from windowlib.errors import (
+    ClockWarning,
     HostError,
     ModelError,
     OperatorError,
@@ -74,12 +75,22 @@ def store_provider(spark: Any) -> None:
         raise HostError(msg)
 
 
-def times(column: str | None, given: Sequence[Any], streaming: bool) -> None:
-    """Refuse an arrival column on a stream, or one that an input lacks."""
-    if column is not None and streaming:
+def watermark(given: object, times: str | None) -> None:
+    """Refuse a watermark that nothing follows."""
+    if given is not None and times is None:
         msg = (
-            f"attach(times={column!r}): rows of a stream arrive when Spark takes them. Drop "
-            f'`times=`, or use Delta("{column}", ...) for windows over that column.'
+            f"attach(watermark={given!r}): nothing says which column it follows. Name it, as "
+            f'times="ts".'
+        )
+        raise HostError(msg)
+
+
+def times(column: str | None, clock: object, given: Sequence[Any], streaming: bool) -> None:
+    """Refuse a second clock on a stream, or a column that an input lacks."""
+    if column is not None and clock is not None and streaming:
+        msg = (
+            f"attach(times={column!r}, clock=...): a stream has one clock. Drop `clock=`, or "
+            f"`times=`."
         )
         raise HostError(msg)
     _there("times", order_columns(column), given)
@@ -139,7 +150,9 @@ def specs(operator: Operator) -> list[Spec]:
 
 def timed(operator: Operator) -> bool:
     """Whether time alone makes something happen in it."""
-    return any(spec.timed for spec in specs(operator))
+    if isinstance(operator, Graph):
+        return any(timed(node) for node in operator.operators.values())
+    return operator.timed
 
 
 def aged(operator: Operator) -> bool:
@@ -170,6 +183,19 @@ def event_order(
         return None
     column = event_column(spec)
     return column if orders[0] in (None, column) else None
+
+
+def warn_clock(operator: Operator, said: bool, streaming: bool) -> None:
+    """Warn of a query that goes on for ever, because it waits for a clock that never stops."""
+    if said or not streaming or not timed(operator):
+        return
+    windows = [spec for spec in specs(operator) if spec.timed]
+    msg = (
+        f"{windows[0]!r} runs on Spark's processing time: the query does not end with "
+        f"trigger(availableNow=True), and a backfill gives other rows. Say attach(op, "
+        f'times="ts") to run on event time, or times=None to accept it.'
+    )
+    warnings.warn(msg, ClockWarning, stacklevel=4)
 
 
 def warn_order(operator: Operator, given: Any, streaming: bool, led: bool = False) -> None:

@@ -209,7 +209,8 @@ class LiveQuery:
             (folder / name).mkdir()
         stream = spark.readStream.schema(spark_of(schema, "--schema"))
         stream = stream.option("maxFilesPerTrigger", 1).option("cleanSource", "delete")
-        placed = attach(operator, port=port, order_by=None)  # a file is one task, so one order
+        # A file is one task, so it has one order; its rows arrive when they come.
+        placed = attach(operator, port=port, order_by=None, times=None)
         frames = [stream.parquet(str(self.folder))]
         plan = plan_query(placed.operator, placed.options, frames)
         self.plan = ending_with(plan, folder / "ends")

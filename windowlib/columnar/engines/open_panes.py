@@ -1,0 +1,295 @@
+"""Panes over whole batches: the rows of windows that wait, and those that come out, as columns.
+
+A batch is split by window at once. Rows that no window has let go yet stay as Arrow columns, with
+the numbers that place them in arrays beside them. What a batch closes comes out as one batch of
+rows, window after window, with the places of the punctuations between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.arrays.columns import exact_columns
+from windowlib.columnar.arrays.physical import plain_type
+from windowlib.columnar.inputs import empty_batch
+from windowlib.columnar.primitives import NONE, Array, Places, ranges
+from windowlib.columnar.primitives.grouping import stable_order
+from windowlib.event_time.axis import Grid
+from windowlib.window.arrow import rows_of
+from windowlib.window.consumer import Decline
+
+RADIX = 1 << 32
+"""Timestamps within so many numbers are sorted by their digits."""
+
+
+@dataclass(slots=True)
+class PlacedRows:
+    """Rows of one schema, with what places them in windows."""
+
+    batch: pa.RecordBatch
+    lanes: Array
+    """The number of the lane of each."""
+    lo: Array
+    """The first window that it is for: of its time, and not closed when it came."""
+    hi: Array
+    """The last window of its time."""
+    ts: Array
+    numbers: Array
+    """The number of its arrival."""
+
+    def __len__(self) -> int:
+        return len(self.lanes)
+
+    def at(self, places: Places) -> PlacedRows:
+        """Some of them."""
+        arrays = (each[places] for each in (self.lanes, self.lo, self.hi, self.ts, self.numbers))
+        return PlacedRows(self.batch.take(pa.array(places)), *arrays)
+
+
+class PaneStep(NamedTuple):
+    """Windows of one lane that a row of the batch closes."""
+
+    lane: Any
+    cause: int
+    bound: int
+    """The first window that is open after it."""
+
+
+class ReleasedPanes(NamedTuple):
+    """What comes out: rows, window after window, and the punctuations between them."""
+
+    batch: pa.RecordBatch
+    windows: Array
+    """The number of the window of each row."""
+    marks: Places
+    """Before which row each punctuation comes."""
+    causes: Places
+    """The row of the incoming batch that let each punctuation out, and the rows before it."""
+
+    def start_column(self, grid: Grid, kind: pa.DataType) -> pa.Array:
+        """Where the window of each row starts, in the form that timestamps of a type have."""
+        at, types = grid.points(self.windows), pa.types
+        if types.is_timestamp(kind):
+            return pa.array(at, pa.timestamp("us", kind.tz))
+        if types.is_duration(kind):
+            return pa.array(at, pa.duration("us"))
+        if types.is_date(kind):
+            return pa.array(at, pa.timestamp("us")).cast(pa.date32())
+        return pa.array(at)
+
+
+class PaneColumns:
+    """The rows of the open windows of all lanes.
+
+    Args:
+        schema: of the batches that come in.
+        starts: where windows start.
+        ends: where they end.
+        empty: how many empty windows in a row give a punctuation.
+    """
+
+    def __init__(self, schema: pa.Schema, starts: Grid, ends: Grid, empty: int) -> None:
+        self.schema, self._starts, self._ends, self._empty = schema, starts, ends, empty
+        self._hops = starts.origin * ends.scale != (ends.origin - ends.step) * starts.scale
+        self._parts: list[PlacedRows] = []
+        self.size = 0
+        """How many rows there are."""
+
+    # -- from and to single rows ------------------------------------------------------------------
+
+    def load(self, entries: Sequence[tuple[Any, int, int, Any, int, Any]]) -> None:
+        """Take rows that came one by one; `Decline` if these columns cannot have them.
+
+        Args:
+            entries: lane, first and last window, timestamp, number and row of each, in the order
+                of arrival.
+        """
+        if not entries:
+            return
+        lanes, lo, hi, ts, numbers, rows = zip(*entries, strict=True)
+        names = self.schema.names
+        columns = exact_columns(rows, names, lambda name: plain_type(self.schema.field(name).type))
+        arrays = [each.arrow() for each in columns]
+        if [each.type for each in arrays] != self.schema.types:
+            raise Decline("columns with an encoding")
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        if len({type(each) for each in ts}) > 1 or not isinstance(ts[0], int | float):
+            raise Decline("timestamps that are no numbers of one type")
+        whole = [np.array([lane.number for lane in lanes])]
+        whole += [np.array(each) for each in (lo, hi, ts, numbers)]
+        self._parts, self.size = [PlacedRows(batch, *whole)], len(rows)
+
+    def entries(self) -> Iterable[tuple[int, int, Any, int, Any]]:
+        """Lane, last window, timestamp, number and row of all that wait, in order of arrival."""
+        for part in self._parts:
+            columns = (part.lanes, part.hi, part.ts, part.numbers)
+            yield from zip(*(each.tolist() for each in columns), rows_of(part.batch), strict=True)
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    def take(self, batch: pa.RecordBatch, taken: Sequence[Any], first: int) -> ReleasedPanes | None:
+        """Take the rows of a batch; what they let out, if anything.
+
+        Args:
+            batch: the rows.
+            taken: those of each lane, with their timestamps, and which of them are late.
+            first: the number of the first arrival.
+        """
+        steps: list[PaneStep] = []
+        found = [self._placed(each, steps) for each in taken]
+        new = PlacedRows(batch, *self._scattered(taken, found), first + np.arange(batch.num_rows))
+        if any(bool(each.late.any()) for each in taken):
+            late = np.concatenate([each.at[each.late] for each in taken])
+            new = new.at(np.delete(np.arange(batch.num_rows), late))
+        if len(new):
+            self._parts.append(new)
+            self.size += len(new)
+        return self._released(steps)
+
+    def _placed(self, taken: Any, steps: list[PaneStep]) -> tuple[Array, ...]:
+        """Lane, first and last window and timestamp of the rows of a lane; adds what they close."""
+        lane, bounds, hi = taken.lane, taken.lane.bounds, taken.lane.last
+        lane.bounds = lane.last = None
+        before = np.empty_like(bounds)
+        before[1:], before[0] = bounds[:-1], bounds[0] if lane.bound is None else lane.bound
+        lane.bound, lane.seen = int(before[0]), taken.reached[-1].item()
+        moves = np.flatnonzero(bounds != before)
+        at, to = taken.at[moves].tolist(), bounds[moves].tolist()
+        steps += [PaneStep(lane, *step) for step in zip(at, to, strict=True)]
+        lo = np.maximum(self._ends.indexes(taken.ts) + 1, before) if self._hops else hi
+        return np.full(len(hi), lane.number), lo, hi, taken.ts
+
+    @staticmethod
+    def _scattered(taken: Sequence[Any], found: Sequence[tuple[Array, ...]]) -> list[Array]:
+        """What rows have, lane by lane, in the order of the batch."""
+        if len(found) == 1:  # which has all rows
+            return list(found[0])
+        order = np.argsort(np.concatenate([each.at for each in taken]))
+        return [np.concatenate(parts)[order] for parts in zip(*found, strict=True)]
+
+    def let_out(self, lanes: Sequence[Any]) -> ReleasedPanes | None:
+        """Close all windows of some lanes that have rows."""
+        held, lowest = self._whole(), np.iinfo(np.int64).min
+        last = np.full(int(held.lanes.max(initial=0)) + 1, lowest)
+        np.maximum.at(last, held.lanes, held.hi)
+        known = dict(enumerate(last.tolist()))
+        ends = [(lane, known.get(lane.number, lowest)) for lane in lanes]
+        steps = [PaneStep(lane, at, end + 1) for at, (lane, end) in enumerate(ends) if end > lowest]
+        return self._released(steps)
+
+    def _whole(self) -> PlacedRows:
+        """All rows together."""
+        parts = self._parts
+        if not parts:
+            return PlacedRows(empty_batch(self.schema), *[NONE] * 5)
+        if len(parts) > 1:
+            names = ("lanes", "lo", "hi", "ts", "numbers")
+            arrays = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+            whole = PlacedRows(pa.concat_batches([part.batch for part in parts]), *arrays)
+            self._parts = [whole]
+        return self._parts[0]
+
+    def _released(self, steps: list[PaneStep]) -> ReleasedPanes | None:
+        """Let out the windows that some steps close, in their order."""
+        if not steps:
+            return None
+        held = self._whole()
+        bounds = self._limits(held, steps)
+        owners, windows, lanes = self._in_order(held, bounds)
+        new = windows[1:] != windows[:-1]
+        if lanes is not None:
+            new |= lanes[1:] != lanes[:-1]
+        heads = np.append(0, np.flatnonzero(new) + 1)[: len(owners)]
+        lengths = np.diff(np.append(heads, len(owners)))
+        of = np.zeros(len(heads), np.int64) if lanes is None else lanes[heads]
+        order, marks, causes = self._marked(steps, windows[heads], of, lengths)
+        if not len(marks):
+            return None
+        if order is not None:
+            within = ranges(heads[order], lengths[order])
+            owners, windows = owners[within], windows[within]
+        batch = held.batch.take(pa.array(owners))
+        staying = np.flatnonzero(held.hi >= bounds)
+        self._parts, self.size = [held.at(staying)] if len(staying) else [], len(staying)
+        if self.size and self._hops:
+            left = self._parts[0]
+            left.lo = np.maximum(left.lo, bounds[staying] if bounds.ndim else bounds)
+        return ReleasedPanes(batch, windows, marks, causes)
+
+    def _limits(self, held: PlacedRows, steps: list[PaneStep]) -> Array:
+        """The first window that stays open, for each row; one for all if there is one lane."""
+        limit = np.full(int(held.lanes.max(initial=0)) + 1, np.iinfo(np.int64).min)
+        for lane, _, bound in steps:
+            if lane.number < len(limit):
+                limit[lane.number] = bound
+        return limit.reshape(()) if len(limit) == 1 else limit[held.lanes]
+
+    def _in_order(self, held: PlacedRows, bounds: Array) -> tuple[Places, Array, Array | None]:
+        """The rows that come out, once for each of their windows, these, and lanes if several.
+
+        By lane and window, in the order of time; equal timestamps as they came.
+        """
+        owners, windows = self._pairs(held, bounds)
+        ts = held.ts[owners]
+        if self._hops or bounds.ndim:
+            lanes = held.lanes[owners]
+            order = np.lexsort((held.numbers[owners], ts, windows, lanes))
+            return owners[order], windows[order], lanes[order]
+        if bool((ts[1:] >= ts[:-1]).all()):
+            return owners, windows, None
+        span = int(ts.max()) - int(ts.min()) + 1 if ts.dtype.kind == "i" else RADIX
+        order = stable_order(ts - ts.min(), span) if span < RADIX else np.argsort(ts, kind="stable")
+        return owners[order], windows[order], None
+
+    def _pairs(self, held: PlacedRows, bounds: Array) -> tuple[Places, Array]:
+        """The rows that come out, each once for each of its windows, and these."""
+        if not self._hops:
+            leaving = np.flatnonzero(held.hi < bounds)
+            return leaving, held.hi[leaving]
+        last = np.minimum(held.hi, np.maximum(bounds, held.lo) - 1)
+        lengths = last - held.lo + 1
+        return np.repeat(np.arange(len(held)), lengths), ranges(held.lo, lengths)
+
+    def _marked(
+        self, steps: list[PaneStep], windows: Array, lanes: Array, lengths: Places
+    ) -> tuple[Places | None, Places, Places]:
+        """The order of windows, None: as they are; where punctuations come, and what causes them.
+
+        Windows are given by lane and number. An empty one between others is a punctuation alone.
+        """
+        single = len({step.lane.number for step in steps}) == 1
+        waiting: dict[int, list[tuple[int, int]]] = {}
+        for place, (lane, window) in enumerate(zip(lanes.tolist(), windows.tolist(), strict=True)):
+            waiting.setdefault(lane, []).append((window, place))
+        order: list[int] = []
+        counts: list[tuple[int, int]] = []  # punctuations, and the row that causes them
+        sizes: list[int] = []  # rows that come before each of those
+        out, size = 0, lengths.tolist()
+        for queue in waiting.values():
+            queue.reverse()  # the next one is the last
+        for lane, cause, bound in steps if single else sorted(steps, key=lambda step: step.cause):
+            queue, at = waiting.get(lane.number, []), lane.bound
+            while at < bound:
+                following = queue[-1][0] if queue else bound
+                target = min(bound, following)
+                silent = min(target - at, self._empty) if lane.begun else 0
+                counts.append((silent, cause))
+                sizes.append(out)
+                if target == bound:
+                    break
+                _, place = queue.pop()
+                order.append(place)
+                out += size[place]
+                counts.append((1, cause))
+                sizes.append(out)
+                lane.begun, at = True, target + 1
+            lane.bound = max(bound, at)
+        times = np.array([count for count, _ in counts], np.int64)
+        marks = np.repeat(np.array(sizes, np.int64), times)
+        causes = np.repeat(np.array([cause for _, cause in counts], np.int64), times)
+        return None if single else np.array(order, np.int64), marks, causes
