@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="Declaration")
 
 ATOMS = frozenset(
-    {bool, int, float, complex, str, bytes, type(None)}
-    | {date, datetime, time, timedelta, Decimal}
+    {bool, int, float, complex, str, bytes, type(None)} | {date, datetime, time, timedelta, Decimal}
 )
 PLAIN = "numbers, text, bytes, dates and times, None, and lists, tuples, dicts and sets of them"
 

@@ -348,7 +348,7 @@ class Window(Generic[T, K]):
 
     def _passes(self, now: int) -> bool:
         """Move the clock, unless something can be seen to happen until then; whether it moved."""
-        if self._now > now or self._acting or self._ahead:
+        if self._now > now or self._acting or self._guard.held or self._ahead:
             return False
         if self._pe is not None and self._pe.alone and (age := self._pe.ages_at()) is not None:
             return age > now and self._pass(now)
