@@ -100,17 +100,29 @@ class Running:
 
     def insert(self, row: Any, port: int = 0) -> None:
         """Take one row."""
-        if port not in self._taking:
-            self._refuse("insert(row)", port)
-        window = self._direct[port]
         try:
-            if window is not None:
-                window.insert(row)
-            else:
+            take = self._takers[port]["insert"]
+        except KeyError:
+            take = self._taker(port)
+        try:
+            if take is None:
                 self.operator.on_tuple(row, port)
+            else:
+                take(row)
         except Exception as error:
             self._note(error, f"row {row!r}")
             raise
+
+    def _taker(self, port: int) -> Row | None:
+        """What takes a row at a port, None if the operator does; for a row that has come."""
+        if port not in self._taking:
+            self._refuse("insert(row)", port)
+        window = self._direct[port]
+        if window is not None:  # its insert is built by the first row, and there from then on
+            self._takers[port] = window.state.calls
+            return window.insert
+        self._takers[port] = {"insert": None}
+        return None
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
         """Take rows in order: the same as `insert` for each, only faster."""
@@ -356,6 +368,7 @@ class Running:
     @_ended.setter
     def _ended(self, ports: Iterable[int]) -> None:
         self._taking = set(range(len(self.model.inputs))) - set(ports)
+        self._takers: dict[int, Mapping[str, Row | None]] = {}  # by the ports that take rows
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.operator.name}>"

@@ -62,6 +62,7 @@ from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
 from windowlib.window.failure import add_note, collected, entered, find, raise_first
+from windowlib.window.guard import Guard
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
 
@@ -130,6 +131,7 @@ class Window(Generic[T, K]):
         self._consumer = Consumer() if consumer is None else consumer
         self._engine = engine
         self._open_key = open_key
+        self._guard = Guard(self)
         self.state = WindowState(self)
         # Where subwindows end in storage order, an ordered dict finds the first at once, however
         # many left before it.
@@ -274,6 +276,7 @@ class Window(Generic[T, K]):
         >>> window.size(), window.summary().value()
         (2, 9)
         """
+        self._guard.check("insert_batch(batch)")
         parts = record_batches(batch, "insert_batch", times)
         for part in parts:
             host = self._host()
@@ -320,6 +323,7 @@ class Window(Generic[T, K]):
                 f"advanced. Handlers may read the window, not move it."
             )
             raise ClockError(msg)
+        self._guard.check(f"advance({instant_text(now)})")
         if now < self._now:
             msg = (
                 f"advance({instant_text(now)}): time went back from {instant_text(self._now)}. A "
@@ -327,7 +331,7 @@ class Window(Generic[T, K]):
             )
             raise ClockError(msg)
         failures: list[Exception] = []
-        self._acting = True
+        self._acting = self._guard.held = True
         try:
             done = self._ahead and self._host().advance(now, failures)
             while not done and (due := self._sooner(self._due())) is not None and due <= now:
@@ -338,13 +342,13 @@ class Window(Generic[T, K]):
                     with collected(self, failures):
                         self._age()
         finally:
-            self._acting = False
+            self._acting = self._guard.held = False
         self._now = now
         raise_first(failures)
 
     def _passes(self, now: int) -> bool:
         """Move the clock, unless something can be seen to happen until then; whether it moved."""
-        if self._now > now or self._acting or self._ahead:
+        if self._now > now or self._acting or self._guard.held or self._ahead:
             return False
         if self._pe is not None and self._pe.alone and (age := self._pe.ages_at()) is not None:
             return age > now and self._pass(now)
@@ -459,6 +463,13 @@ class Window(Generic[T, K]):
         as if the handler had returned, and then its exception comes out. So it is when an interrupt
         stops a handler; one that comes between the steps leaves no subwindow behind that is over.
         """
+        try:
+            return self._brought_to_an_end(error, tuple_, key)
+        finally:
+            self._guard.held = False
+
+    def _brought_to_an_end(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
+        """What to raise, after what was still to be done."""
         failed = find(self, error)
         if not isinstance(error, Exception) and failed is None:
             self._interrupted(key)
@@ -508,6 +519,7 @@ class Window(Generic[T, K]):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
+            self._guard.check("restore(state)")
             snapshot.put(self.state, state)
             self._restores += 1
             self._reset_insert()
@@ -770,6 +782,11 @@ class WindowState:
         return self._window._lock
 
     @property
+    def guard(self) -> Guard:
+        """Whether a handler is at work, and what it may not do then."""
+        return self._window._guard
+
+    @property
     def open_key(self) -> bool:
         """Whether a key may be passed to `insert`, or none."""
         return self._window._open_key
@@ -812,6 +829,11 @@ class WindowState:
     def capacity(self) -> int | None:
         """How many tuples a subwindow drops the oldest at by itself, without an event."""
         return self._window._maxlen()
+
+    @property
+    def calls(self) -> Mapping[str, Callable[..., None]]:
+        """What `insert` and `insert_many` call, by name, as long as it is there."""
+        return vars(self._window)
 
     # -- who is told ------------------------------------------------------------------------------
 

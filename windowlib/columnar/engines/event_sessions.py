@@ -27,6 +27,7 @@ from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns
 from windowlib.columnar.kernels.kernel import Planes, concat_planes, planes_at
 from windowlib.columnar.primitives import NONE, Array, Places
+from windowlib.event_time.axis import later, later_many
 from windowlib.window.consumer import Decline
 from windowlib.window.lanes import Landmarks, Sessions
 
@@ -161,11 +162,11 @@ class SessionEngine(EventTimeEngine):
         return pairwise(cuts)
 
     def _ends(self, last: Array) -> Array:
-        return last + self.layout.gap
+        return later_many(last, self.layout.gap)
 
     def _late(self, opened: SessionGroups, key: int, ts: Any, watermark: Any) -> bool:
         """Whether a row would be in a session that is closed, and touches none that is open."""
-        end = ts + self.layout.gap
+        end = later(ts.item(), self.layout.gap)
         touched = (opened.ids == key) & (opened.first <= end) & (ts <= self._ends(opened.last))
         return bool(end < watermark) and not touched.any()
 
