@@ -22,7 +22,7 @@ from windowlib.operators.arguments import several, window_of
 from windowlib.operators.arrow_output import pass_through_schema
 from windowlib.operators.expressions import Col, Expr, quoted, translated
 from windowlib.operators.functions.call import Agg
-from windowlib.operators.functions.event_time import RETRACTS
+from windowlib.operators.functions.firing_facts import RETRACTS
 from windowlib.operators.kinds import Partitioned, each_partition, read_names, unchanged
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import Operator

@@ -181,14 +181,12 @@ class Running:
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
-        batch = as_arrow(batch, "insert_batch")
-        self._offered(batch, "insert_batch", port, times)
+        batch, _ = self._offered(batch, "insert_batch", port, times)
         self._take_batch(batch, port, times, self._orders[port])
 
     def insert_ordered(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """`insert_batch` of rows that are in order, whatever the window's `order_by` says."""
-        batch = as_arrow(batch, "insert_ordered")
-        self._offered(batch, "insert_ordered", port, times)
+        batch, _ = self._offered(batch, "insert_ordered", port, times)
         self._take_batch(batch, port, times, None)
 
     def begin(self, now: int, schemas: Sequence[Any]) -> None:
@@ -253,14 +251,16 @@ class Running:
                 with kept(failures):
                     self.punctuate(port)
 
-    def _offered(self, batch: Any, call: str, port: int, times: str | None) -> list[Any]:
-        """Refuse a batch that cannot be taken, before any of its rows is; the schemas of ports."""
+    def _offered(
+        self, batch: Any, call: str, port: int, times: str | None
+    ) -> tuple[Any, list[Any]]:
+        """Refuse what cannot be taken, before any row is; as Arrow, with the schemas of ports."""
         if port not in self._taking:
             self._refuse(f"{call}(batch)", port)
-        schemas = [*self._schemas]
+        schemas, batch = [*self._schemas], as_arrow(batch, call)
         schemas[port] = columns_of(batch, call, times)
         self._note_schema(batch, port)
-        return schemas
+        return batch, schemas
 
     @cached_property
     def _orders(self) -> list[Any]:
@@ -303,8 +303,7 @@ class Running:
         >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
         [{'total': 3}, {'total': 7}]
         """
-        batch = as_arrow(batch, "process_batch")
-        schemas = self._offered(batch, "process_batch", port, times)
+        batch, schemas = self._offered(batch, "process_batch", port, times)
         made, schema = self._made, self.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
         self._wire()
