@@ -549,7 +549,7 @@ class EventTimeWindow(Window[T, K]):
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
             self._settle()
-            snapshot.check(self.state, state)
+            state = snapshot.checked(self.state, state)
             try:
                 self._load(state)
             except snapshot.DAMAGE as error:
