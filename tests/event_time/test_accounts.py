@@ -24,6 +24,7 @@ from windowlib import (
 from windowlib.columnar import handover
 from windowlib.columnar.engines import event_sessions
 from windowlib.operators import Aggregate, agg
+from windowlib.window.event_time import EventTimeWindow
 
 
 @pytest.fixture(autouse=True)
@@ -123,6 +124,7 @@ def run(spec: Any, outputs: dict[str, Any], rows: list[dict[str, Any]], cuts: An
         else:
             running.insert_many(part)
         (window,) = running.operator.containers
+        assert isinstance(window, EventTimeWindow)
         if isinstance(spec, Tumbling) and spec.late != "update":
             inside = sum(row["size"] for row in sink.rows.values())
             assert at == inside + window.late_rows + len(window)

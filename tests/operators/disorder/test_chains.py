@@ -24,7 +24,12 @@ def arrays_for_any_batch(monkeypatch):
     monkeypatch.setattr(handover, "FEW", 2)  # rows between empty windows
 
 
-FUNCTIONS = {"n": agg.count(), "all": agg.collect("n"), "s": agg.sum("x"), "first": agg.first("ts")}
+FUNCTIONS: dict[str, Any] = {
+    "n": agg.count(),
+    "all": agg.collect("n"),
+    "s": agg.sum("x"),
+    "first": agg.first("ts"),
+}
 BEHIND = {
     "aggregate": lambda: Aggregate(Tumbling(Punct()), **FUNCTIONS),
     "by key": lambda: Aggregate(Tumbling(Punct(), by="k"), **FUNCTIONS),
