@@ -63,6 +63,8 @@ class Bare(Operator):
 class Dying:
     """Workers that die of everything."""
 
+    now = 0.0
+
     def __init__(self, workers, setup):
         pass
 
@@ -282,6 +284,11 @@ CASES = [
         "RoundRobin(2, 3).private(CountWindows(4, 2), 0)",
         "RoundRobin(2, batch=3).private(...): windows that go round in batches have no one slide. "
         "Use batch=1, or window() for each of them.",
+    ),
+    (
+        'KeyFarm(Aggregate(Tumbling(Event("ts", 5), by="k"), name="high", x=agg.max("x")))',
+        "KeyFarm(high): one watermark closes the windows of all keys, so one worker must see all "
+        'rows. Use WindowFarm, or say Watermark(..., scope="key").',
     ),
     ("choose(high, 0)", "choose(high, workers=0): not a number of workers. Use 1 or more."),
     (

@@ -308,17 +308,33 @@ def alike(at: Number, value: Any) -> Any:
     """
     if isinstance(value, timedelta):
         return at * MICROSECOND
-    if isinstance(value, datetime):
-        moment = EPOCH + at * MICROSECOND
-        if value.tzinfo is None:
-            return moment
-        return moment.replace(tzinfo=UTC).astimezone(value.tzinfo)
     if isinstance(value, date):
-        moment = EPOCH + at * MICROSECOND
-        return moment if at % DAY else moment.date()
+        try:
+            return _moment(at, value)
+        except OverflowError:
+            year = "10000" if at > 0 else "0"
+            msg = (
+                f"a window of event time reaches into the year {year}, which datetimes do not "
+                f"have. Drop or fill timestamps such as {value!r} first."
+            )
+            raise SchemaError(msg) from None
     if isinstance(value, Decimal):
         return at if isinstance(at, Decimal) else Decimal(repr(at))
     return float(at) if isinstance(value, float) else at
+
+
+def _moment(at: int, value: date) -> Any:
+    """Microseconds since 1970 in the form of a datetime or a date."""
+    moment = EPOCH + at * MICROSECOND
+    if not isinstance(value, datetime):
+        return moment if at % DAY else moment.date()
+    if value.tzinfo is None:
+        return moment
+    return moment.replace(tzinfo=UTC).astimezone(value.tzinfo)
+
+
+FIRST_MOMENT, LAST_MOMENT = ((each - EPOCH) // MICROSECOND for each in (datetime.min, datetime.max))
+"""The microseconds that datetimes can say."""
 
 
 def instant(value: Any) -> int | None:
@@ -326,7 +342,10 @@ def instant(value: Any) -> int | None:
     if isinstance(value, datetime):
         if value != value:  # pandas has a datetime that is none
             return None
-        naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        try:
+            naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        except OverflowError:  # in UTC it is in the year 0 or 10000
+            return None
         return int((naive - EPOCH) // MICROSECOND)
     if isinstance(value, date):
         return (datetime(value.year, value.month, value.day) - EPOCH) // MICROSECOND

@@ -16,12 +16,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from windowlib.durations import Instant
 from windowlib.errors import FarmError, SchemaError
+from windowlib.farms.figures import FarmFigures, Tell
 from windowlib.farms.key_farm import RunningKeyFarm
 from windowlib.farms.pool import CallerPool, ProcessPool
 from windowlib.farms.running_farm import RunningFarm, worker_count
@@ -161,6 +163,8 @@ class AdaptiveFarm:
         self._since, self._look, self._warm = Interval(), LOOK, False
         self._processors = Processors()
         self._started = 0.0
+        self._tell: Tell | None = None
+        self._every = 1.0
         self._patience = LOOK
         """Seconds of work until workers are tried again; more each time they did not pay."""
         self._alone = 0.0
@@ -492,6 +496,8 @@ class AdaptiveFarm:
     def _go_on(self, running: Any) -> None:
         self.current = running
         vars(self).pop("insert", None)
+        if _is_farm(running):
+            self._observed(running)
         for port, outputs in self._connected.items():
             running.connect(port, *outputs)
 
@@ -527,6 +533,23 @@ class AdaptiveFarm:
             "tasks": 0 if farm is None else len(farm.scheduler),
             "deaths": 0 if farm is None else farm.deaths,
         }
+
+    def figures(self) -> FarmFigures:
+        """How busy workers are, what waits, and how long results take; see `FarmFigures`."""
+        if not _is_farm(self.current):
+            return FarmFigures(self.place)
+        found: FarmFigures = self.current.figures()
+        return replace(found, place=self.place)
+
+    def observe(self, tell: Tell, every: float = 1.0) -> None:
+        """Have somebody told the figures while it works, every so many seconds at most."""
+        self._tell, self._every = tell, every
+        if _is_farm(self.current):
+            self._observed(self.current)
+
+    def _observed(self, farm: RunningFarm) -> None:
+        if self._tell is not None:
+            farm.observe(lambda found: self._tell(replace(found, place=self.place)), self._every)
 
     def explain(self) -> str:
         """Where it works and has worked, and why."""

@@ -136,6 +136,11 @@ def _by_key(operator: Operator, workers: int) -> Choice | None:
 
 
 def _no_key(operator: Operator) -> tuple[str, str]:
+    if any(
+        spec is not None and spec.event_time and spec.by is not None for spec in operator.windows
+    ):
+        why = "one watermark closes the windows of all keys, so one worker must see all rows"
+        return why, 'Use WindowFarm, or say Watermark(..., scope="key").'
     why = "no column keeps its rows apart, so one worker must see them all"
     return why, 'Partition its window, by="symbol", or say the columns in splits_by.'
 

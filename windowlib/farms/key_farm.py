@@ -249,7 +249,7 @@ class RunningKeyFarm(RunningFarm):
 
     def _give(self, tasks: list[Task]) -> None:
         """Give away tasks whose results come out together, in the order of the rows."""
-        number, found = self.collector.next(), {}
+        number, found = self.numbers(), {}
 
         def received(place: int, answer: RowResults | FailedResult) -> None:
             found[place] = answer

@@ -142,20 +142,15 @@ def split_states(
     return found
 
 
-def _owns(owner: Any, worker: int, key: Any) -> bool:
-    return bool(owner(key) == worker)
-
-
 def key_sizes(state: Mapping[str, Any]) -> Counter[Any]:
-    """The keys that the windows of an operator hold, and about how much of each."""
+    """The keys that an operator holds, and about how much of each."""
     sizes: Counter[Any] = Counter()
     for window in state["windows"]:
         for key, _, _ in window["event_time"]["lanes"] if "event_time" in window else ():
             sizes[one_key(key)] += 1
         for part in (*window.get("parts", ()), *window.get("asleep", ())):
             sizes[one_key(part["key"])] += 1 + len(part["data"])
-    for key in keys_of(state):
-        sizes[key] += 1
+    sizes.update(keys_of(state))
     return sizes
 
 
@@ -171,6 +166,10 @@ def _lanes(windows: Sequence[Mapping[str, Any]], owner: Any, worker: int) -> dic
         "late": 0 if worker else sum(state["late"] for state in states),
         "axis": next((s["axis"] for s in states if s["axis"][2] is not None), states[0]["axis"]),
     }
+
+
+def _owns(owner: Any, worker: int, key: Any) -> bool:
+    return bool(owner(key) == worker)
 
 
 def _partitions(windows: Sequence[Mapping[str, Any]], place: str) -> Iterator[Mapping[str, Any]]:

@@ -139,7 +139,7 @@ class RunningWindowFarm(RunningFarm):
         ]
         if marks:
             self._end_batch()
-            self.deliver(self.collector.next(), list(marks))
+            self.deliver(self.numbers(), list(marks))
         self.throttle()
 
     def _advance(self, now: int) -> None:
@@ -157,11 +157,14 @@ class RunningWindowFarm(RunningFarm):
     def _worked(self, worker: int, task: Task, seconds: float) -> None:
         self.dispatch.worked(worker, task, seconds)
 
+    def _answers_taken(self) -> None:
+        self.dispatch.flush_full()
+
     def _fired(self) -> None:
         """Give away what has fired."""
         emitter = self._emitter
         firings, emitter.fired = emitter.fired, []
-        first = self.collector.next(len(firings))
+        first = self.numbers(len(firings))
         if not any(firing.empty or firing.late for firing in firings):
             self.dispatch.fired_together(firings, first)
         else:  # punctuations and late rows, of which there are few
@@ -453,9 +456,8 @@ class AgnosticDispatch(Dispatch):
         pairs = zip(firings, count(first), strict=False)
         if self.farm.batch is None:
             self._together += pairs
-            while len(self._together) >= self.size:
-                self._give(self._together[: self.size])
-                del self._together[: self.size]
+            while self._seconds is not None and len(self._together) >= self.size:
+                self._give_some()
             return
         for pair in pairs:
             held = self._apart.setdefault(pair[0].key, [])
@@ -472,12 +474,13 @@ class AgnosticDispatch(Dispatch):
             self.size = min(MOST, max(1, int(TASK / max(self._seconds, 1e-9))))
 
     def flush_full(self) -> None:
-        """Give away what is held if a worker has nothing to do."""
-        if self._together and self.run.idle:
-            self._give_all()
+        """Give away what is held while a worker has nothing to do; one by one at first."""
+        while self._together and self.run.idle:
+            self._give_some()
 
-    def _give_all(self) -> None:
-        held, self._together = self._together, []
+    def _give_some(self) -> None:
+        held = self._together[: self.size]
+        del self._together[: self.size]
         self._give(held)
 
     def _give(self, held: list[HeldFiring]) -> None:
@@ -500,8 +503,8 @@ class AgnosticDispatch(Dispatch):
 
     def flush(self) -> None:
         """Give away what is held."""
-        if self._together:
-            self._give_all()
+        while self._together:
+            self._give_some()
         for key in list(self._apart):
             self._give(self._apart.pop(key))
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import pickle
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,6 +40,7 @@ from windowlib.window.arrow import (
     ranks,
     record_batches,
 )
+from windowlib.window.state_bytes import written_and_read
 from windowlib.window.subwindow import UNSET
 
 CHUNK = 4096
@@ -397,7 +397,7 @@ class Replay(Iterator[Any]):
             self.operator.check_columns(names, port)
 
     def _restarted(self, running: Running) -> Running:
-        state = pickle.loads(pickle.dumps(running.snapshot()))
+        state = written_and_read(running.snapshot())
         fresh = self._connected(self._open(running.now))
         fresh.restore(state)
         return fresh

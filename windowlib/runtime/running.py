@@ -21,7 +21,7 @@ from windowlib.window.arrow import Made, Times, as_arrow, chunks_of, columns_of,
 from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.failure import raise_first
-from windowlib.window.snapshot import ARRAYS, check_format, first_change
+from windowlib.window.snapshot import ARRAY_READERS, ARRAYS, first_change, reader
 from windowlib.window.subwindow import UNSET
 
 if TYPE_CHECKING:
@@ -545,7 +545,7 @@ class Running:
 
         Nothing changes if the state does not fit.
         """
-        check_state(state, self.definition.describe())
+        state = checked_state(state, self.definition.describe())
         before = self.snapshot(arrays=True)
         try:
             self._put(state)
@@ -612,6 +612,8 @@ def kept(failures: list[Exception]) -> Iterator[None]:
 
 
 VERSION = 1
+READERS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {VERSION: dict}
+"""For each format that was ever released, what makes a snapshot of this one of it."""
 NO_SNAPSHOT = "restore(state): this is not a snapshot of an operator. Pass what snapshot() gave."
 
 
@@ -630,13 +632,13 @@ def put_form(state: Mapping[str, Any], windows: Sequence[Window[Any, Any]]) -> l
     return list(state["schemas"])
 
 
-def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
-    """Refuse a snapshot of another format or of another operator, and say what changed."""
+def checked_state(state: Mapping[str, Any], now: Mapping[str, str]) -> Mapping[str, Any]:
+    """A snapshot in this format; one of an unknown format or of another operator is refused."""
     if not isinstance(state, Mapping) or not {"v", "operator", "state"} <= set(state):
         raise StateVersionError(NO_SNAPSHOT)
-    check_format("the snapshot has", state["v"], VERSION)
+    state = reader("the snapshot has", state["v"], READERS)(state)
     if "arrays" in state:
-        check_format("the arrays of the snapshot have", state["arrays"], ARRAYS)
+        reader("the arrays of the snapshot have", state["arrays"], ARRAY_READERS)
     was = state["operator"]
     if not isinstance(was, Mapping):
         raise StateVersionError(NO_SNAPSHOT)
@@ -646,3 +648,4 @@ def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
             f"operator says {name}={now.get(name)}. Build it as it was, or start afresh."
         )
         raise StateVersionError(msg)
+    return state

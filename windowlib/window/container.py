@@ -348,7 +348,11 @@ class Window(Generic[T, K]):
 
     def _passes(self, now: int) -> bool:
         """Move the clock, unless something can be seen to happen until then; whether it moved."""
-        return self._now <= now and not self._acting and not self._ahead and self._pass(now)
+        if self._now > now or self._acting or self._guard.held or self._ahead:
+            return False
+        if self._pe is not None and self._pe.alone and (age := self._pe.ages_at()) is not None:
+            return age > now and self._pass(now)
+        return self._pass(now)
 
     def _pass(self, now: int) -> bool:
         """The same for a clock that can be moved, and tuples that are in subwindows."""

@@ -24,6 +24,7 @@ from windowlib.columnar.inputs import Inputs, LayoutColumns, empty_batch
 from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
 from windowlib.columnar.kernels.kernel import Kernel, Planes, concat_planes, planes_at, planes_with
 from windowlib.columnar.primitives import NONE, Array, group, ranges
+from windowlib.event_time.axis import FIRST_MOMENT, LAST_MOMENT
 from windowlib.spec.specification import KEY
 from windowlib.window.consumer import Decline
 from windowlib.window.contents import FoldStore
@@ -494,6 +495,9 @@ class EventTimeEngine:
         """Points in time in the form of the timestamps."""
         kind = plain_type(self.schema.field(self.inside.axis.attribute).type)
         types = pa.types
+        dated = len(at) and (types.is_timestamp(kind) or types.is_date(kind))
+        if dated and not FIRST_MOMENT <= int(at.min()) <= int(at.max()) <= LAST_MOMENT:
+            raise Decline("windows that reach beyond the years of datetimes")
         if types.is_timestamp(kind):
             return pa.array(at, pa.timestamp("us", kind.tz))
         if types.is_duration(kind):

@@ -6,6 +6,7 @@
 | `WindowFarm` | buckets send windows; round robin; each task applies the function |
 | `PaneFarm`, and `WindowPartition` by time | tasks compute partials of slices where the rows \
 are; buckets merge them |
+| `PaneFarm` of event time | tasks fold rows into partials of slices; buckets merge them |
 | `WindowPartition` | buckets send pieces of windows; tasks compute partials; tasks merge \
 them |
 """
@@ -47,6 +48,7 @@ from windowlib.spark.farms.window_stages import (
 from windowlib.spark.observe.plan_text import explain_plan
 from windowlib.spark.plan import validation
 from windowlib.spark.plan.attached import Attached, frame_of, prepare_session
+from windowlib.spark.plan.folding import kept_rows
 from windowlib.spark.plan.input_merge import order_columns
 from windowlib.spark.plan.query_plan import (
     AttachOptions,
@@ -181,6 +183,7 @@ class WindowFarmPlan(FarmPlan):
 
     def check(self) -> None:
         """Rows are not copied to the tasks of all their windows."""
+        refuse_late_port(self)
         if self.farm.active:
             why = "rows would be copied through the shuffle to the tasks of all their windows"
             self.refuse(why, "Use WindowFarm(op, active=False).")
@@ -209,10 +212,16 @@ class WindowPartitionPlan(FarmPlan):
     def check(self) -> None:
         """Tuples are gone when the result of the whole is known."""
         refuse_second_look(self)
+        refuse_late_port(self)
+
+    @property
+    def parts(self) -> int:
+        """Into how many pieces a window is cut."""
+        return int(self.farm.parts)
 
     def frame(self) -> DataFrame:
         """Three stages."""
-        sender = FiringSender(self.operator, pieces=self.farm.parts)
+        sender = FiringSender(self.operator, pieces=self.parts)
         pieces = sent_windows(self, sender).repartition(self.tasks)
         compute = ComputePartials(self.operator, self.plan.inputs[0])
         partials = pieces.mapInArrow(compute, PIECES)
@@ -223,7 +232,7 @@ class WindowPartitionPlan(FarmPlan):
     def stages(self) -> list[str]:
         """What it does."""
         return [
-            f"buckets keep the window, and send what fires in {self.farm.parts} pieces",
+            f"buckets keep the window, and send what fires in {self.parts} pieces",
             f"round robin over {self.tasks} tasks, each of which computes the pieces it gets",
             "the results of one window meet in one task, which merges them in their order",
         ]
@@ -238,9 +247,7 @@ class PaneFarmPlan(FarmPlan):
         """Slices are known from the time of a row alone, and partials come in any order."""
         refuse_second_look(self)
         if self.plan.holds:
-            why = (
-                "parts of slices have no times of rows, for which the clock of a stream could wait"
-            )
+            why = "the clock of a stream waits for single rows, and slices have none"
             self.refuse(why, "Use KeyFarm or WindowFarm, or drop times=.")
         if self._time is None:
             why = (
@@ -351,19 +358,62 @@ class PaneFarmPlan(FarmPlan):
         ]
 
 
+class EventPanePlan(WindowPartitionPlan):
+    """Tasks fold rows of event time into partials of slices, which the watermark closes.
+
+    Where rows have to be in order, buckets keep the windows and send pieces of them.
+    """
+
+    @property
+    def _kept(self) -> str:
+        """Why rows cross the shuffle; empty if their partials do."""
+        if self.numbered:
+            return "windows are numbered where they fire"
+        return kept_rows(self.plan.bucket_spec())
+
+    @property
+    def parts(self) -> int:
+        """Into how many pieces a window is cut that is not folded."""
+        return max(int(self.farm.parts), int(self.workers))
+
+    def frame(self) -> DataFrame:
+        """The plan of the operator folds before the shuffle; else three stages."""
+        return super().frame() if self._kept else frame_of(self.plan)
+
+    def stages(self) -> list[str]:
+        """What it does."""
+        if why := self._kept:
+            first, *others = super().stages()
+            return [f"{first} ({why})", *others]
+        return [
+            "each task folds its rows into one partial for each key and slice of event time",
+            "buckets merge the partials, and windows fire when Spark's watermark has passed them",
+        ]
+
+
 def _kind_of_plan(farm: Farm) -> type[FarmPlan]:
     if isinstance(farm, KeyFarm):
         return KeyFarmPlan
     if isinstance(farm, WindowFarm):
         return WindowFarmPlan
     (spec,) = farm.operator.windows
-    timed = isinstance(model_of(spec), TimeWindows)  # type: ignore[arg-type]
+    assert spec is not None
+    if spec.event_time and isinstance(farm, PaneFarm):
+        return EventPanePlan
+    timed = isinstance(model_of(spec), TimeWindows)
     return WindowPartitionPlan if isinstance(farm, WindowPartition) and not timed else PaneFarmPlan
 
 
 def sent_windows(plan: FarmPlan, sender: FiringSender) -> DataFrame:
     """The windows that buckets send, in place of the rows of the operator."""
     return frame_of(with_output(plan.plan, sender, SENT, type(plan.farm).__name__))
+
+
+def refuse_late_port(plan: FarmPlan) -> None:
+    """Refuse late rows as an output: they leave the buckets, which send windows."""
+    if any(spec is not None and spec.late == "port" for spec in plan.operator.windows):
+        why = "late rows would come out of its first stage, and rows of windows out of its last"
+        plan.refuse(why, 'Say late="drop" or late="update", or run the operator without a farm.')
 
 
 def refuse_second_look(plan: FarmPlan) -> None:

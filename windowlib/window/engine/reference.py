@@ -89,6 +89,8 @@ class Reference:
     def finish(self, event: str, tuple_: Any, key: Any, error: BaseException) -> None:
         """Do the steps that were still to come when the handler of `event` raised `error`."""
         failures: list[Exception] = []
+        known = self.w.find(key)
+        key = key if known is None else known.key  # a partition keeps the key it was born with
         for step in self._left_after(event):
             with collected(self.w.window, failures):
                 s = self.w.find(key)
