@@ -22,6 +22,7 @@ from windowlib.errors import (
     PolicyError,
     PunctuationError,
     SchemaError,
+    StateError,
     StateVersionError,
     WindowlibError,
     WindowlibWarning,
@@ -58,6 +59,7 @@ from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.events import WindowEvents
 from windowlib.window.sliding import SlidingWindow
+from windowlib.window.state_bytes import dump_state, load_state
 from windowlib.window.tumbling import TumblingWindow
 
 __all__ = [
@@ -100,6 +102,7 @@ __all__ = [
     "Session",
     "Sliding",
     "SlidingWindow",
+    "StateError",
     "StateVersionError",
     "Summarizer",
     "Time",
@@ -116,6 +119,8 @@ __all__ = [
     "WindowlibWarning",
     "WorkloadError",
     "advance",
+    "dump_state",
+    "load_state",
     "parse",
     "punct",
     "replay",
@@ -134,6 +139,7 @@ register("running_graph", "windowlib.runtime.running_graph:RunningGraph")
 register("explain", "windowlib.runtime.explain:explain")
 register("explain_on_spark", "windowlib.spark.plan.attach:explain_on")
 register("spark_attach", "windowlib.spark.plan.attach:attach")
+register("operator_from", "windowlib.tools.commands.call_text:operator_from")
 register("flowchart", "windowlib.tools.mermaid:flowchart")
 register("listing", "windowlib.tools.listing:Listing")
 register("operator_html", "windowlib.tools.notebook:operator_html")

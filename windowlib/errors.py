@@ -38,7 +38,11 @@ class ClockError(WindowlibError, ValueError):
     """Time that runs backwards, or a clock used outside its life."""
 
 
-class StateVersionError(WindowlibError, ValueError):
+class StateError(WindowlibError, ValueError):
+    """Stored state that is damaged, or data that cannot be stored."""
+
+
+class StateVersionError(StateError):
     """A snapshot written by another specification or another format."""
 
 

@@ -244,7 +244,7 @@ class DisorderOperator(PassThrough):
         before = [lane.state.snapshot() for lane, _ in groups] if self.late == "error" else []
         found = []
         for lane, at in groups:
-            own = ts[at]
+            own = ts if self.by is None else ts[at]
             reached = lane.state.observe_many(own)
             found.append(
                 BufferedRows(lane, at, own, reached, self._behind_many(lane, own, reached))

@@ -27,6 +27,7 @@ from windowlib.operators.disorder.disorder_operator import (
 from windowlib.operators.kinds import unchanged
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.running import kept
+from windowlib.runtime.splitting import names_in
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
 from windowlib.window.arrow import rows_of
@@ -141,6 +142,10 @@ class Panes(DisorderOperator):
             )
             raise ModelError(msg)
 
+    def punctuates_by(self, port: int) -> tuple[str, ...]:
+        """By its key: a punctuation follows the rows of one window of one key."""
+        return names_in(self.by) or () if port == 0 and unchanged(self) else ()
+
     # -- windows by number ------------------------------------------------------------------------
 
     def _last(self, ts: Any) -> Any:
@@ -197,7 +202,8 @@ class Panes(DisorderOperator):
         if len(entries) > FEW_HELD * batch.num_rows or not self._starts_fit(kind):
             return False
         schema = batch.schema.remove_metadata()
-        made = extension("pane_columns")(schema, self._starts, self._ends, self.empty)
+        grids, keyed = (self._starts, self._ends), self.by is not None
+        made = extension("pane_columns")(schema, *grids, self.empty, keyed)
         try:
             made.load(entries)
         except Decline:

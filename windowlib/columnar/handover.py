@@ -20,11 +20,8 @@ from windowlib.columnar.arrays.encoding import checked_count, need
 from windowlib.columnar.arrays.physical import plain_type
 from windowlib.columnar.arrays.stamps import HUGE, Stamps, read, stretches
 from windowlib.columnar.engines.engine import Engine
-from windowlib.columnar.engines.event_time import (
-    EventTimeEngine,
-    SlicePartials,
-    event_time_engine,
-)
+from windowlib.columnar.engines.event_sessions import event_time_engine
+from windowlib.columnar.engines.event_time import EventTimeEngine, SlicePartials
 from windowlib.columnar.firings import FIRING, Firings
 from windowlib.columnar.planner import engine_for, handlers_of
 from windowlib.columnar.primitives import NONE, Places
@@ -208,6 +205,7 @@ class WindowHandOver(HandOver):
         self._crowd = CROWD  # keys from which on it is worth asking whether they are in use
         self._handlers: Callable[[Firings], None] | None = None
         self._beat = window.spec.policies[-1].tick  # how far ticks are apart, if it ticks
+        self._locked = window.locked()  # one lock, or none, for good
 
     @property
     def ahead(self) -> bool:
@@ -229,7 +227,7 @@ class WindowHandOver(HandOver):
         """Insert each row in order; all of them arrive now."""
         self.schema = batch.schema
         for part in self._slices(batch):
-            with self.window.locked():
+            with self._locked:
                 self._insert(part, None)
 
     def insert_marked(
@@ -326,7 +324,7 @@ class WindowHandOver(HandOver):
         if window.state.acting:  # a handler must not move the clock, which is said elsewhere
             stamps = stamps[:0]
         for part in self._slices(batch.slice(0, len(stamps))):
-            with window.locked():
+            with self._locked:
                 self._insert(part, stamps[at : at + part.num_rows])
             at += part.num_rows
         rest: list[Any] = batch.slice(at).to_pylist()
@@ -336,7 +334,7 @@ class WindowHandOver(HandOver):
         """The same for rows whose times Python has to read, or to say what is wrong with them."""
         window = self.window
         for row in rows:
-            with window.locked():
+            with self._locked:
                 window.state.advance(times(row))
                 window.insert(row)
 
@@ -421,7 +419,8 @@ class WindowHandOver(HandOver):
     def _commit(self, engine: Engine) -> None:
         ticks, window = engine.ticks, self.window
         engine.commit()
-        window.state.now = engine.now
+        if engine.arrivals is not None:
+            window.state.now = engine.now
         if ticks:
             window.state.tick = self._tick_after(ticks)
         if engine.keys is not None and len(engine.keys) > self._crowd:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -28,7 +28,7 @@ from windowlib.farms.key_farm import RunningKeyFarm
 from windowlib.farms.pool import CallerPool, ProcessPool
 from windowlib.farms.running_farm import RunningFarm, worker_count
 from windowlib.farms.transfer import movable, returnable
-from windowlib.runtime.running import Running, nowhere
+from windowlib.runtime.running import Running, insert_pieces, nowhere
 from windowlib.window.arrow import as_arrow, in_order, joined
 
 if TYPE_CHECKING:
@@ -261,6 +261,21 @@ class AdaptiveFarm:
                 self.current.insert_many(some(), port)
             finally:
                 self._took(taken, time.perf_counter() - start)
+
+    def insert_each(
+        self, rows: Iterator[Any], out: Sized, port: int = 0, *, like: Any
+    ) -> Generator[None, None, Any]:
+        """Take each row before the next is asked for, and pause after one that made something."""
+        if self._fixed is None:
+            return insert_pieces(self, rows, out, port, like=like)
+        each: Generator[None, None, Any] = self.current.insert_each(rows, out, port, like=like)
+        return each
+
+    def insert_timed(self, rows: Iterable[Any], when: Callable[[Any], int], port: int = 0) -> None:
+        """Advance to the time of each row, and insert it."""
+        for row in rows:
+            self.advance_micros(when(row))
+            self.insert(row, port)
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order."""

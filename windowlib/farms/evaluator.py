@@ -24,6 +24,7 @@ from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.kept_rows import RowColumns
 from windowlib.columnar.engines.row_engine import WholeWindows
 from windowlib.columnar.firings import FiringView
+from windowlib.errors import FarmError, StateError
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
 from windowlib.spec.policies import Count, Time
@@ -31,6 +32,7 @@ from windowlib.spec.specification import Sliding, Spec, Tumbling
 from windowlib.window.arrow import rows_of
 from windowlib.window.consumer import Decline, FiringFailed
 from windowlib.window.event_time import FIRING, EventTimeWindow
+from windowlib.window.state_bytes import dump_state, load_state
 
 if TYPE_CHECKING:
     from windowlib.window.container import Window
@@ -203,6 +205,21 @@ class WindowEvaluator:
         """The partial of each slice, or of each part of a window."""
         seen = list(views(self.window, batch, extents))
         return self.operator.parts_of(seen, [each.key for each in extents])
+
+    def part_bytes(self, part: Any) -> bytes:
+        """A partial as bytes, for another process."""
+        try:
+            return dump_state(self.operator.save_part(part))
+        except StateError as error:
+            msg = (
+                f"{self.operator.name}.part_of(...): {error} Or override save_part and load_part, "
+                f"which make plain data of what part_of returns, and the other way."
+            )
+            raise FarmError(msg) from error
+
+    def part_from(self, data: bytes) -> Any:
+        """What `part_bytes` got."""
+        return self.operator.load_part(load_state(data))
 
     def merged(self, partials: Sequence[Any]) -> Any:
         """The partials merged, in their order."""

@@ -24,7 +24,7 @@ from windowlib.farms.pool import ProcessPool, WorkerAnswer, WorkerDeath
 from windowlib.farms.scheduler import Assignments, Collector, Task, scheduler
 from windowlib.farms.worker import WorkerException, WorkerSetup
 from windowlib.runtime.running import VERSION, Running, kept, nowhere
-from windowlib.window.arrow import Made, Times, as_arrow, chunks_of, in_order, named_row
+from windowlib.window.arrow import Made, Times, chunks_of, in_order, named_row
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
@@ -156,8 +156,7 @@ class RunningFarm(Running):
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch, wait, and give the rows of the first output that it made."""
-        batch = as_arrow(batch, "process_batch")
-        schemas = self._offered(batch, "process_batch", port, times)
+        batch, schemas = self._offered(batch, "process_batch", port, times)
         made, schema = self._made, self.farm.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
         try:

@@ -86,6 +86,8 @@ class Operator(WindowEvents[Any, Any]):
     """Whether it waits for all its inputs, so that it is irrelevant which of them is ahead."""
     follows_watermark: bool = False
     """Whether a host tells the watermark of its windows of event time; rows do not move it."""
+    punctuated_by: tuple[str, ...] = ()
+    """The columns in which all rows between two punctuations that come in are alike, if known."""
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     _outputs: tuple[Emit, ...] = ()
     _puncts: tuple[Callable[[], None], ...] = ()
@@ -220,6 +222,10 @@ class Operator(WindowEvents[Any, Any]):
             return said
         attribute = spec.evict.event.attribute
         return attribute if isinstance(attribute, str) else ...
+
+    def punctuates_by(self, port: int) -> tuple[str, ...]:
+        """The columns in which all rows are alike that an output sends between two punctuations."""
+        return ()
 
     def keeps_order(self, port: int) -> bool:
         """Whether the rows of an output come at once, in the order of those they are made of."""
@@ -591,6 +597,17 @@ class Operator(WindowEvents[Any, Any]):
         """`merge_parts` for one or more, in order; override it where many at once are cheaper."""
         return reduce(self.merge_parts, parts)
 
+    def save_part(self, part: Any) -> Any:
+        """The result of a part as plain data, for hosts that send it as bytes.
+
+        An operator whose `part_of` returns objects of its own overrides this and `load_part`.
+        """
+        return part
+
+    def load_part(self, saved: Any) -> Any:
+        """What `save_part` got."""
+        return saved
+
     def emit_part(self, key: Any, part: Any) -> None:
         """Send the rows of a window, given the result of all its parts."""
         raise NotImplementedError
@@ -712,4 +729,9 @@ def stable_text(value: object) -> str:
         return f"partial({', '.join(map(stable_text, parts))})"
     if isinstance(value, type) or hasattr(value, "__qualname__"):  # a function
         return f"<{attribute_text(value)}>"
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    return unaddressed(repr(value))
+
+
+def unaddressed(text: str) -> str:
+    """A text without addresses, which differ from process to process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import pickle
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,6 +40,7 @@ from windowlib.window.arrow import (
     ranks,
     record_batches,
 )
+from windowlib.window.state_bytes import written_and_read
 from windowlib.window.subwindow import UNSET
 
 CHUNK = 4096
@@ -321,13 +321,17 @@ class Replay(Iterator[Any]):
         return running
 
     def _take(self, running: Running, chunk: list[Any]) -> Running:
-        kinds = set(map(type, chunk))
-        if self._times is None and not any(issubclass(kind, MARKS) for kind in kinds):
-            if is_batch(chunk[0]):
-                return self._take_batch(running, chunk[0])
-            port = self._port(running, chunk[0])
-            self._check(chunk[0], port)
-            running.insert_many(chunk, port)
+        first, kinds = chunk[0], set(map(type, chunk))
+        if not any(issubclass(kind, MARKS) for kind in kinds):
+            if is_batch(first):
+                return self._take_batch(running, first)
+            port = self._port(running, first)
+            self._check(first, port)
+            if self._times is None:
+                running.insert_many(chunk, port)
+            else:
+                self._moved = True
+                running.insert_timed(chunk, self._times, port)
             return running
         for item in chunk:
             if is_batch(_row(item)):
@@ -393,7 +397,7 @@ class Replay(Iterator[Any]):
             self.operator.check_columns(names, port)
 
     def _restarted(self, running: Running) -> Running:
-        state = pickle.loads(pickle.dumps(running.snapshot()))
+        state = written_and_read(running.snapshot())
         fresh = self._connected(self._open(running.now))
         fresh.restore(state)
         return fresh

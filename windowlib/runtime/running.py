@@ -21,7 +21,7 @@ from windowlib.window.arrow import Made, Times, as_arrow, chunks_of, columns_of,
 from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.failure import raise_first
-from windowlib.window.snapshot import ARRAYS, check_format, first_change
+from windowlib.window.snapshot import ARRAY_READERS, ARRAYS, first_change, reader
 from windowlib.window.subwindow import UNSET
 
 if TYPE_CHECKING:
@@ -100,17 +100,29 @@ class Running:
 
     def insert(self, row: Any, port: int = 0) -> None:
         """Take one row."""
-        if port not in self._taking:
-            self._refuse("insert(row)", port)
-        window = self._direct[port]
         try:
-            if window is not None:
-                window.insert(row)
-            else:
+            take = self._takers[port]["insert"]
+        except KeyError:
+            take = self._taker(port)
+        try:
+            if take is None:
                 self.operator.on_tuple(row, port)
+            else:
+                take(row)
         except Exception as error:
             self._note(error, f"row {row!r}")
             raise
+
+    def _taker(self, port: int) -> Row | None:
+        """What takes a row at a port, None if the operator does; for a row that has come."""
+        if port not in self._taking:
+            self._refuse("insert(row)", port)
+        window = self._direct[port]
+        if window is not None:  # its insert is built by the first row, and there from then on
+            self._takers[port] = window.state.calls
+            return window.insert
+        self._takers[port] = {"insert": None}
+        return None
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
         """Take rows in order: the same as `insert` for each, only faster."""
@@ -122,6 +134,23 @@ class Running:
         else:
             for row in rows:
                 self.insert(row, port)
+
+    def insert_timed(self, rows: Iterable[Any], when: Callable[[Any], int], port: int = 0) -> None:
+        """Advance to the time of each row, in microseconds, and insert it."""
+        window = self._direct[port]
+        if window is None or self._clocked is not window or port not in self._taking:
+            for row in rows:
+                self.advance_micros(when(row))
+                self.insert(row, port)
+            return
+        passes = window.state.passes
+        for row in rows:
+            at = when(row)
+            if passes(at):
+                self._now = at
+            else:
+                self.advance_micros(at)
+            window.insert(row)
 
     def insert_each(
         self, rows: Iterator[Any], out: Sized, port: int = 0, *, like: Any
@@ -139,28 +168,7 @@ class Running:
         """
         window = self._direct[port]
         each = None if window is None else window.state.insert_each(rows, out, like)
-        return each or self._insert_each(rows, out, port, type(like))
-
-    def _insert_each(
-        self, rows: Iterator[Any], out: Sized, port: int, kind: type[Any]
-    ) -> Generator[None, None, Any]:
-        other = []
-
-        def alike() -> Iterator[Any]:
-            for row in rows:
-                if type(row) is not kind:
-                    other.append(row)
-                    return
-                yield row
-                if out:
-                    return
-            other.append(UNSET)
-
-        while not other:
-            self.insert_many(alike(), port)
-            if out:
-                yield
-        return other[0]
+        return each or insert_pieces(self, rows, out, port, like=like)
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
@@ -173,14 +181,12 @@ class Running:
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
-        batch = as_arrow(batch, "insert_batch")
-        self._offered(batch, "insert_batch", port, times)
+        batch, _ = self._offered(batch, "insert_batch", port, times)
         self._take_batch(batch, port, times, self._orders[port])
 
     def insert_ordered(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """`insert_batch` of rows that are in order, whatever the window's `order_by` says."""
-        batch = as_arrow(batch, "insert_ordered")
-        self._offered(batch, "insert_ordered", port, times)
+        batch, _ = self._offered(batch, "insert_ordered", port, times)
         self._take_batch(batch, port, times, None)
 
     def begin(self, now: int, schemas: Sequence[Any]) -> None:
@@ -245,14 +251,16 @@ class Running:
                 with kept(failures):
                     self.punctuate(port)
 
-    def _offered(self, batch: Any, call: str, port: int, times: str | None) -> list[Any]:
-        """Refuse a batch that cannot be taken, before any of its rows is; the schemas of ports."""
+    def _offered(
+        self, batch: Any, call: str, port: int, times: str | None
+    ) -> tuple[Any, list[Any]]:
+        """Refuse what cannot be taken, before any row is; as Arrow, with the schemas of ports."""
         if port not in self._taking:
             self._refuse(f"{call}(batch)", port)
-        schemas = [*self._schemas]
+        schemas, batch = [*self._schemas], as_arrow(batch, call)
         schemas[port] = columns_of(batch, call, times)
         self._note_schema(batch, port)
-        return schemas
+        return batch, schemas
 
     @cached_property
     def _orders(self) -> list[Any]:
@@ -267,21 +275,19 @@ class Running:
     def _insert_timed(self, batch: Any, port: int, times: str) -> None:
         """Advance to the time of each row, and insert it."""
         window, when = self._direct[port], Times(times)
-        if window is not None and self._one_clock and not window.event_time:
+        if window is not None and self._clocked is window and not window.event_time:
             try:
                 rows = window.state.handover().insert_timed(batch, times)
             finally:
                 self._now = window.state.now
         else:
             rows = batch.to_pylist()
-        for row in rows:  # of several windows, or with a time that is none
-            self.advance_micros(when(row))
-            self.insert(row, port)
+        self.insert_timed(rows, when, port)  # of several windows, or with a time that is none
 
-    @property
-    def _one_clock(self) -> bool:
-        """Whether time moves one window and nothing else."""
-        return len(self._live) == 1 and not self.operator._watches_clock
+    @cached_property
+    def _clocked(self) -> Window[Any, Any] | None:
+        """The window that time moves, if it moves nothing else."""
+        return None if len(self._live) != 1 or self.operator._watches_clock else self._live[0]
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take a batch and give the rows of the first output that it made as an Arrow batch.
@@ -297,8 +303,7 @@ class Running:
         >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
         [{'total': 3}, {'total': 7}]
         """
-        batch = as_arrow(batch, "process_batch")
-        schemas = self._offered(batch, "process_batch", port, times)
+        batch, schemas = self._offered(batch, "process_batch", port, times)
         made, schema = self._made, self.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
         self._wire()
@@ -362,6 +367,7 @@ class Running:
     @_ended.setter
     def _ended(self, ports: Iterable[int]) -> None:
         self._taking = set(range(len(self.model.inputs))) - set(ports)
+        self._takers: dict[int, Mapping[str, Row | None]] = {}  # by the ports that take rows
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.operator.name}>"
@@ -461,6 +467,10 @@ class Running:
     def advance_micros(self, now: int) -> None:
         """`advance`, in microseconds."""
         self._check_time(now)
+        window = self._clocked
+        if window is not None and self._taking and window.state.passes(now):
+            self._now = now
+            return
         failures: list[Exception] = []
         while (due := self._wakes()) is not None and due <= now:
             self._tell(max(due, self._now))
@@ -528,7 +538,7 @@ class Running:
 
         Nothing changes if the state does not fit.
         """
-        check_state(state, self.definition.describe())
+        state = checked_state(state, self.definition.describe())
         before = self.snapshot(arrays=True)
         try:
             self._put(state)
@@ -552,6 +562,29 @@ class Running:
         self.operator.restore(copy.deepcopy(state["state"]))
 
 
+def insert_pieces(
+    running: Any, rows: Iterator[Any], out: Sized, port: int, *, like: Any
+) -> Generator[None, None, Any]:
+    """`insert_each` by `insert_many`, which is called again after each pause."""
+    kind, other = type(like), []
+
+    def alike() -> Iterator[Any]:
+        for row in rows:
+            if type(row) is not kind:
+                other.append(row)
+                return
+            yield row
+            if out:
+                return
+        other.append(UNSET)
+
+    while not other:
+        running.insert_many(alike(), port)
+        if out:
+            yield
+    return other[0]
+
+
 @contextmanager
 def kept(failures: list[Exception]) -> Iterator[None]:
     """Keep an exception for later, so that one failure does not cost the others their turn."""
@@ -566,6 +599,8 @@ def kept(failures: list[Exception]) -> Iterator[None]:
 
 
 VERSION = 1
+READERS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {VERSION: dict}
+"""For each format that was ever released, what makes a snapshot of this one of it."""
 NO_SNAPSHOT = "restore(state): this is not a snapshot of an operator. Pass what snapshot() gave."
 
 
@@ -584,13 +619,13 @@ def put_form(state: Mapping[str, Any], windows: Sequence[Window[Any, Any]]) -> l
     return list(state["schemas"])
 
 
-def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
-    """Refuse a snapshot of another format or of another operator, and say what changed."""
+def checked_state(state: Mapping[str, Any], now: Mapping[str, str]) -> Mapping[str, Any]:
+    """A snapshot in this format; one of an unknown format or of another operator is refused."""
     if not isinstance(state, Mapping) or not {"v", "operator", "state"} <= set(state):
         raise StateVersionError(NO_SNAPSHOT)
-    check_format("the snapshot has", state["v"], VERSION)
+    state = reader("the snapshot has", state["v"], READERS)(state)
     if "arrays" in state:
-        check_format("the arrays of the snapshot have", state["arrays"], ARRAYS)
+        reader("the arrays of the snapshot have", state["arrays"], ARRAY_READERS)
     was = state["operator"]
     if not isinstance(was, Mapping):
         raise StateVersionError(NO_SNAPSHOT)
@@ -600,3 +635,4 @@ def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
             f"operator says {name}={now.get(name)}. Build it as it was, or start afresh."
         )
         raise StateVersionError(msg)
+    return state

@@ -28,6 +28,7 @@ class RunningGraph(Running):
         ports = len(self.model.outputs)
         self._rows, self._marks, self._finals = ([nowhere] * ports for _ in range(3))
         self._open_feeds = Counter((node, port) for node, port, _ in graph.edges())
+        self._live = []
         self._direct = (None,) * len(self.model.inputs)  # rows go to operators, not to windows
         self._made = Made()
         self._schemas = [None] * len(self.model.inputs)

@@ -112,7 +112,10 @@ class Times:
 
     def __call__(self, row: Any) -> int:
         """When this row arrives."""
-        value = self._get(row)
+        try:
+            value = row[self.column] if type(row) is dict else self._get(row)
+        except KeyError:
+            value = self._get(row)  # which says what is missing
         try:
             return as_instant(value)
         except ClockError:

@@ -62,6 +62,7 @@ from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
 from windowlib.window.failure import add_note, collected, entered, find, raise_first
+from windowlib.window.guard import Guard
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
 
@@ -70,6 +71,7 @@ K = TypeVar("K")
 U = TypeVar("U")
 Engine = Literal["generated", "reference"]
 Mark = Literal["window", "final", "other"]
+UNLOCKED = nullcontext()
 
 
 class Window(Generic[T, K]):
@@ -129,6 +131,7 @@ class Window(Generic[T, K]):
         self._consumer = Consumer() if consumer is None else consumer
         self._engine = engine
         self._open_key = open_key
+        self._guard = Guard(self)
         self.state = WindowState(self)
         # Where subwindows end in storage order, an ordered dict finds the first at once, however
         # many left before it.
@@ -273,6 +276,7 @@ class Window(Generic[T, K]):
         >>> window.size(), window.summary().value()
         (2, 9)
         """
+        self._guard.check("insert_batch(batch)")
         parts = record_batches(batch, "insert_batch", times)
         for part in parts:
             host = self._host()
@@ -303,16 +307,23 @@ class Window(Generic[T, K]):
         Args:
             now: seconds as a number, a datetime, or a timedelta; the same scale as `start`.
         """
-        with self.locked():
-            self._advance(as_instant(now))
+        at = as_instant(now)
+        if self._lock is None:
+            self._advance(at)
+            return
+        with self._lock:
+            self._advance(at)
 
     def _advance(self, now: int) -> None:
+        if self._passes(now):
+            return
         if self._acting:
             msg = (
                 f"advance({instant_text(now)}): called by a handler while the window is being "
                 f"advanced. Handlers may read the window, not move it."
             )
             raise ClockError(msg)
+        self._guard.check(f"advance({instant_text(now)})")
         if now < self._now:
             msg = (
                 f"advance({instant_text(now)}): time went back from {instant_text(self._now)}. A "
@@ -320,7 +331,7 @@ class Window(Generic[T, K]):
             )
             raise ClockError(msg)
         failures: list[Exception] = []
-        self._acting = True
+        self._acting = self._guard.held = True
         try:
             done = self._ahead and self._host().advance(now, failures)
             while not done and (due := self._sooner(self._due())) is not None and due <= now:
@@ -331,9 +342,25 @@ class Window(Generic[T, K]):
                     with collected(self, failures):
                         self._age()
         finally:
-            self._acting = False
+            self._acting = self._guard.held = False
         self._now = now
         raise_first(failures)
+
+    def _passes(self, now: int) -> bool:
+        """Move the clock, unless something can be seen to happen until then; whether it moved."""
+        if self._now > now or self._acting or self._guard.held or self._ahead:
+            return False
+        if self._pe is not None and self._pe.alone and (age := self._pe.ages_at()) is not None:
+            return age > now and self._pass(now)
+        return self._pass(now)
+
+    def _pass(self, now: int) -> bool:
+        """The same for a clock that can be moved, and tuples that are in subwindows."""
+        due = self._due()
+        if due is not None and due <= now:
+            return False
+        self._now = now
+        return True
 
     def _rebase(self, start: int) -> None:
         """Start the clock of a window that has never been advanced at another time."""
@@ -436,6 +463,13 @@ class Window(Generic[T, K]):
         as if the handler had returned, and then its exception comes out. So it is when an interrupt
         stops a handler; one that comes between the steps leaves no subwindow behind that is over.
         """
+        try:
+            return self._brought_to_an_end(error, tuple_, key)
+        finally:
+            self._guard.held = False
+
+    def _brought_to_an_end(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
+        """What to raise, after what was still to be done."""
         failed = find(self, error)
         if not isinstance(error, Exception) and failed is None:
             self._interrupted(key)
@@ -485,6 +519,7 @@ class Window(Generic[T, K]):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
+            self._guard.check("restore(state)")
             snapshot.put(self.state, state)
             self._restores += 1
             self._reset_insert()
@@ -530,7 +565,7 @@ class Window(Generic[T, K]):
         ...     list(window.keys())
         []
         """
-        return nullcontext() if self._lock is None else self._lock
+        return UNLOCKED if self._lock is None else self._lock
 
     def keys(self) -> KeysView[K]:
         """The partitions in storage order (order of creation)."""
@@ -747,6 +782,11 @@ class WindowState:
         return self._window._lock
 
     @property
+    def guard(self) -> Guard:
+        """Whether a handler is at work, and what it may not do then."""
+        return self._window._guard
+
+    @property
     def open_key(self) -> bool:
         """Whether a key may be passed to `insert`, or none."""
         return self._window._open_key
@@ -789,6 +829,11 @@ class WindowState:
     def capacity(self) -> int | None:
         """How many tuples a subwindow drops the oldest at by itself, without an event."""
         return self._window._maxlen()
+
+    @property
+    def calls(self) -> Mapping[str, Callable[..., None]]:
+        """What `insert` and `insert_many` call, by name, as long as it is there."""
+        return vars(self._window)
 
     # -- who is told ------------------------------------------------------------------------------
 
@@ -883,6 +928,14 @@ class WindowState:
         """
         if (evicting := self._window._pe) is not None and evicting.by_age:
             evicting.alone = True
+
+    def passes(self, now: int) -> bool:
+        """Move the clock, unless something can be seen to happen until then; whether it moved."""
+        window = self._window
+        if window._lock is None:
+            return window._passes(now)
+        with window._lock:
+            return window._passes(now)
 
     def advance(self, now: int) -> None:
         """Move the clock; the lock must be held."""

@@ -33,7 +33,7 @@ from windowlib.window.contents import store_of
 from windowlib.window.engine.rules import key_default, pair, reject_key
 from windowlib.window.events import UNHEARD, WindowEvents
 from windowlib.window.failure import add_note, raise_first
-from windowlib.window.lanes import Firing, Lane, Layout
+from windowlib.window.lanes import Firing, IdleKeys, Lane, Layout
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Tuples
 
 T = TypeVar("T")
@@ -115,7 +115,11 @@ class EventTimeWindow(Window[T, K]):
         self._layout = Layout(known, self._axis, store_of(self._factory, shown, merges))
         self._store = self._layout.store
         self._source = source_getter(self._layout.watermark)
-        self._each_key = self._layout.watermark.scope == "key"
+        watermark = self._layout.watermark
+        self._each_key = watermark.scope == "key"
+        self._idle: IdleKeys | None = None
+        if self._each_key and watermark.idle is not None:
+            self._idle = IdleKeys(watermark.idle, self._layout)
         self._lanes: dict[Any, Lane] = {}
         self._arrivals_seen = 0
         self.inside = Inside(self)
@@ -158,6 +162,7 @@ class EventTimeWindow(Window[T, K]):
         elif self.spec.by is not KEY:
             reject_key(self.state, f"insert(tuple, key={key!r})")
         with self.locked():
+            self._guard.check("insert(tuple)")
             self._settle()
             self._take(tuple_, key)
 
@@ -169,6 +174,7 @@ class EventTimeWindow(Window[T, K]):
             keys: one key per tuple, for windows that are given keys at `insert`.
         """
         with self.locked():
+            self._guard.check("insert_many(tuples)")
             self._settle()
             for tuple_, key in pair(self.state, tuples, keys):
                 self._take(tuple_, key)
@@ -182,6 +188,7 @@ class EventTimeWindow(Window[T, K]):
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
+        self._guard.check("insert_batch(batch)")
         when = None if times is None else Times(times)
         for part in record_batches(batch, "insert_batch", times):
             if when is None:
@@ -207,6 +214,8 @@ class EventTimeWindow(Window[T, K]):
             ts = self._axis.place(value, row)
             source = None if self._source is None else one_key(self._source(row))
             lane = self._lane(key)
+            if self._idle is not None:
+                self._idle.admit(key, lane, self._fire)
             late = lane.late(ts, key)
         except Exception as error:
             raise self._better(error, key) from error.__cause__
@@ -220,6 +229,8 @@ class EventTimeWindow(Window[T, K]):
             watermark = lane.progress.observe(ts, source)
             if lane.next is None or watermark >= lane.next:
                 lane.reach(watermark, self._fire)
+            if self._idle is not None:
+                self._idle.observe(key, lane, self._lanes, self._fire)
         if self.moved is not None:
             self.moved(self, key, self._failures)
         if self._failures:
@@ -247,7 +258,7 @@ class EventTimeWindow(Window[T, K]):
         """Take a row that is not late; where a handler refuses it, it is not taken."""
         try:
             if handler := self._on.get("before_insert"):
-                handler(self, row, key)
+                self._call(handler, row, key)
             lane.add(key, ts, row, self._number(), self._fire)
         except Exception as error:
             add_note(self, error, f"tuple {self.seen + 1}")
@@ -255,7 +266,7 @@ class EventTimeWindow(Window[T, K]):
         self._taken += 1
         if handler := self._on.get("after_insert"):
             try:
-                handler(self, row, key)
+                self._call(handler, row, key)
             except Exception as error:
                 add_note(self, error, f"tuple {self.seen}")
                 self._failures.append(error)
@@ -286,7 +297,7 @@ class EventTimeWindow(Window[T, K]):
         self.late_rows += 1
         if self.spec.late == "port":
             try:
-                self.events.on_late(self, row, key)
+                self._call(self.events.on_late, row, key)
             except Exception as error:
                 add_note(self, error, f"late tuple {self.late_rows}")
                 self._failures.append(error)
@@ -315,7 +326,7 @@ class EventTimeWindow(Window[T, K]):
         >>> window.watermark, len(window), window.closes()
         (10, 1, 30)
         """
-        self._follows, self._each_key, self._source = True, False, None
+        self._follows, self._each_key, self._source, self._idle = True, False, None, None
         self._layout.watermark = Watermark()
 
     def reach(self, watermark: Number) -> None:
@@ -325,6 +336,7 @@ class EventTimeWindow(Window[T, K]):
             watermark: a place on the axis: a number, or microseconds for datetimes.
         """
         with self.locked():
+            self._guard.check(f"reach({watermark!r})")
             lane = self._lane(None)
             if lane.progress.current is not None and watermark <= lane.progress.current:
                 return
@@ -388,12 +400,20 @@ class EventTimeWindow(Window[T, K]):
                 if handler is not None:
                     if name == "after_flush" and self._factory is None:
                         self._firing = firing._replace(contents=())
-                    handler(self, firing.key)
+                    self._call(handler, firing.key)
         except Exception as error:
             add_note(self, error, f"window up to {self._form(firing.end)}")
             self._failures.append(error)
         finally:
             self._firing = before
+
+    def _call(self, handler: Callable[..., None], *args: Any) -> None:
+        """Call a handler, which must not change the window meanwhile."""
+        self._guard.held = True
+        try:
+            handler(self, *args)
+        finally:
+            self._guard.held = False
 
     def _form_of(self, value: Any) -> Any:
         """A timestamp in the form of bounds: dates are datetimes if a window is not whole days."""
@@ -588,8 +608,17 @@ class EventTimeWindow(Window[T, K]):
 
     def _advance(self, now: int) -> None:
         super()._advance(now)
+        self._skip_ticks(now)
+
+    def _pass(self, now: int) -> bool:
+        moved = super()._pass(now)
+        if moved:
+            self._skip_ticks(now)
+        return moved
+
+    def _skip_ticks(self, now: int) -> None:
+        """Leave out the ticks that are over: nothing had changed at them."""
         if self._period is not None and self._tick is not None and self._tick <= now:
-            # Nothing had changed at the ticks that are over.
             self._tick += ((now - self._tick) // self._period + 1) * self._period
 
     def _act(self, failures: list[Exception]) -> None:
@@ -616,14 +645,17 @@ class EventTimeWindow(Window[T, K]):
                 "late": self.late_rows,
                 "axis": [self._axis.timed, form, self._sample],
             }
+            if self._idle is not None:
+                state["top"] = self._idle.top
             head = snapshot.head(self.state)
             return {**head, "event_time": state, "events": self.events.snapshot()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
+            self._guard.check("restore(state)")
             self._settle()
-            snapshot.check(self.state, state)
+            state = snapshot.checked(self.state, state)
             try:
                 self._load(state)
             except snapshot.DAMAGE as error:
@@ -652,6 +684,8 @@ class EventTimeWindow(Window[T, K]):
             raise
         self._arrivals_seen, self._taken, self.late_rows = found
         self._lanes, self._sample = lanes, sample
+        if self._idle is not None:
+            self._idle.restored(saved["top"], lanes)
 
 
 FORMS: dict[str | None, type | None] = {None: None, "float": float, "Decimal": Decimal}

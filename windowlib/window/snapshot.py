@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from windowlib.attributes import one_key
 from windowlib.errors import StateVersionError
@@ -13,9 +14,14 @@ from windowlib.window.subwindow import UNSET, Subwindow
 if TYPE_CHECKING:
     from windowlib.window.container import WindowState
 
+T = TypeVar("T")
 VERSION = 2
 ARRAYS = 1
 """The format of `arrays`, which stand in a snapshot in place of partitions."""
+READERS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {VERSION: dict}
+"""For each format that was ever released, what makes a snapshot of this one of it."""
+ARRAY_READERS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {ARRAYS: dict}
+"""The same for `arrays`."""
 DAMAGE = (KeyError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
 
 
@@ -50,7 +56,7 @@ def head(state: WindowState) -> dict[str, Any]:
 
 def put(state: WindowState, saved: Mapping[str, Any]) -> None:
     """Replace a window's state; nothing changes if the snapshot does not fit."""
-    check(state, saved)
+    saved = checked(state, saved)
     if "arrays" in saved:
         _put_arrays(state, saved)
     else:
@@ -87,6 +93,7 @@ def damaged(error: Exception) -> StateVersionError:
 def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
     """Replace a window's state by partitions."""
     try:
+        check_parts(state, saved)
         parts = [restored(state, part) for part in saved["parts"]]
         asleep = [restored(state, part) for part in saved["asleep"]]
         clock, left = (saved["start"], saved["now"], saved["tick"]), saved["left"]
@@ -97,8 +104,35 @@ def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
         raise
     except DAMAGE as error:
         raise damaged(error) from error
-    if "events" in saved:  # a running operator keeps its own state beside its windows'
-        state.window.events.restore(saved["events"])  # the last thing that may fail
+    before = _contents(state)
+    try:
+        _fill(state, clock, parts, asleep, left, lru)
+        try:
+            state.check()
+        except (AssertionError, *DAMAGE) as error:
+            raise damaged(error) from error
+        if "events" in saved:  # a running operator keeps its own state beside its windows'
+            state.window.events.restore(saved["events"])
+    except Exception:
+        _fill(state, *before)
+        raise
+
+
+def _contents(state: WindowState) -> tuple[Any, ...]:
+    """What a window holds, for `_fill`."""
+    parts, asleep = list(state.subwindows.values()), list(state.asleep.values())
+    lru = [] if state.eviction is None else list(state.eviction.lru.values())
+    return (state.start, state.now, state.tick), parts, asleep, state.left, lru
+
+
+def _fill(
+    state: WindowState,
+    clock: tuple[int, int, int | None],
+    parts: Sequence[Subwindow],
+    asleep: Sequence[Subwindow],
+    left: int,
+    lru: Sequence[Subwindow],
+) -> None:
     state.set_clock(*clock)
     state.asleep.clear()
     state.asleep.update((s.key, s) for s in asleep)
@@ -107,19 +141,75 @@ def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
         state.eviction.refill(lru)
 
 
+# -- what a snapshot must be like, whatever wrote it ----------------------------------------------
+
+COUNTS = ("taken", "count", "n")
+FLAGS = ("full", "rough", "returning")
+PART = {"key", "stamp", "ref", "newest", "data", "stamps", "summary", *COUNTS, *FLAGS}
+
+
+def check_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
+    """Refuse partitions that no window can have had; a change of a value may go unseen."""
+    now = _whole("now", saved["now"])
+    _need(_whole("start", saved["start"]) <= now, "the clock is before its start")
+    if saved["tick"] is not None:
+        _whole("tick", saved["tick"])
+    _need(_whole("left", saved["left"]) >= 0, "a count below 0")
+    keys = set()
+    for part in (*saved["parts"], *saved["asleep"]):
+        keys.add(_key(part["key"]))
+        _check_part(state, part, now)
+    _need(len(keys) == len(saved["parts"]) + len(saved["asleep"]), "a key occurs twice")
+    _need(all(not part["data"] for part in saved["asleep"]), "a partition asleep has tuples")
+    lru = saved["lru"]
+    _need((lru is None) == (state.eviction is None), "partitions are evicted, or are not")
+    _need(lru is None or len(set(map(one_key, lru))) == len(lru), "a key was used last twice")
+
+
+def _check_part(state: WindowState, part: Mapping[str, Any], now: int) -> None:
+    _need(set(part) == PART, f"a partition with {sorted(set(part) ^ PART)}, or without")
+    for name in COUNTS:
+        _need(_whole(name, part[name]) >= 0, f"{name} is below 0")
+    for name in FLAGS:
+        _need(type(part[name]) is bool, f"{name} is {part[name]!r}")
+    for name in ("ref", "newest"):
+        _need(len(part[name]) <= 1, f"{name} has {len(part[name])} values")
+    data, stamps = part["data"], part["stamps"]
+    _need(_whole("stamp", part["stamp"]) <= now, "a stamp is ahead of the clock")
+    _need(not stamps or len(stamps) == len(data), f"{len(stamps)} stamps of {len(data)} tuples")
+    for earlier, later in pairwise((*(_whole("stamp", each) for each in stamps), now)):
+        _need(earlier <= later, "stamps go back")
+    read = state.key_getter
+    if read is not None:
+        key = one_key(part["key"])
+        _need(all(one_key(read(each)) == key for each in data), f"a tuple is not of {key!r}")
+
+
+def _need(true: bool, what: str) -> None:
+    if not true:
+        raise ValueError(what)
+
+
+def _whole(name: str, value: Any) -> int:
+    _need(type(value) is int, f"{name} is {value!r}")
+    return int(value)
+
+
 def _description(state: WindowState) -> dict[str, str]:
     return {**state.spec.describe(), "keeps": state.storage}
 
 
-def check(state: WindowState, saved: Mapping[str, Any]) -> None:
-    """Refuse a snapshot of another format or of another window, and say what changed."""
+def checked(state: WindowState, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A snapshot in this format; one of an unknown format or of another window is refused."""
     if not isinstance(saved, Mapping) or not {"v", "spec"} <= set(saved):
         raise StateVersionError("restore(state): this is not a snapshot of a window.")
-    check_format("the snapshot has", saved["v"], VERSION)
+    saved = reader("the snapshot has", saved["v"], READERS)(saved)
     if "arrays" in saved:
-        if not isinstance(saved["arrays"], Mapping):
+        arrays = saved["arrays"]
+        if not isinstance(arrays, Mapping):
             raise StateVersionError("restore(state): this is not a snapshot of a window.")
-        check_format("the arrays of the snapshot have", saved["arrays"].get("v"), ARRAYS)
+        read = reader("the arrays of the snapshot have", arrays.get("v"), ARRAY_READERS)
+        saved = {**saved, "arrays": read(arrays)}
     was, now = saved["spec"], _description(state)
     if not isinstance(was, Mapping):
         raise StateVersionError("restore(state): this is not a snapshot of a window.")
@@ -129,6 +219,7 @@ def check(state: WindowState, saved: Mapping[str, Any]) -> None:
             f"window says {name}={now.get(name)}. Build the window as it was, or start afresh."
         )
         raise StateVersionError(msg)
+    return saved
 
 
 def first_change(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
@@ -140,14 +231,16 @@ def first_change(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     return next((name for name in {**was, **now} if was.get(name) != now.get(name)), None)
 
 
-def check_format(what: str, found: Any, known: int) -> None:
-    """Refuse another format than the known one."""
-    if found != known:
-        msg = (
-            f"restore(state): {what} format {found!r}, this version reads {known}. Use the version "
-            f"that wrote it, or start afresh."
-        )
-        raise StateVersionError(msg)
+def reader(what: str, found: Any, readers: Mapping[int, T]) -> T:
+    """What reads a format; one that is unknown is refused."""
+    if type(found) is int and found in readers:
+        return readers[found]
+    known = ", ".join(map(str, readers))
+    msg = (
+        f"restore(state): {what} format {found!r}, this version reads {known}. Use the version "
+        f"that wrote it, or start afresh."
+    )
+    raise StateVersionError(msg)
 
 
 def dumped(state: WindowState, s: Subwindow) -> dict[str, Any]:
@@ -166,7 +259,7 @@ def _key(saved: Any) -> Any:
     if isinstance(saved, list):
         msg = (
             f"restore(state): the key {saved!r} is a list, as JSON makes of a tuple, and lists are "
-            f"no keys. Write snapshots of windows with several key columns with pickle."
+            f"no keys. Write snapshots of windows with several key columns with dump_state."
         )
         raise StateVersionError(msg)
     return one_key(saved)

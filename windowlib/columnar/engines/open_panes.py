@@ -29,26 +29,39 @@ RADIX = 1 << 32
 
 @dataclass(slots=True)
 class PlacedRows:
-    """Rows of one schema, with what places them in windows."""
+    """Rows of one schema in the order of arrival, with what places them in windows."""
 
     batch: pa.RecordBatch
-    lanes: Array
-    """The number of the lane of each."""
-    lo: Array
-    """The first window that it is for: of its time, and not closed when it came."""
-    hi: Array
-    """The last window of its time."""
     ts: Array
     numbers: Array
-    """The number of its arrival."""
+    """The number of the arrival of each."""
+    hi: Array
+    """The last window of its time."""
+    lo: Array | None
+    """The first window that it is for: of its time, and not closed when it came. None: `hi`."""
+    lanes: Array | None
+    """The number of its lane; None: there is but one."""
 
     def __len__(self) -> int:
-        return len(self.lanes)
+        return len(self.ts)
+
+    @property
+    def _arrays(self) -> list[Array | None]:
+        return [self.ts, self.numbers, self.hi, self.lo, self.lanes]
 
     def at(self, places: Places) -> PlacedRows:
         """Some of them."""
-        arrays = (each[places] for each in (self.lanes, self.lo, self.hi, self.ts, self.numbers))
+        arrays: list[Any] = [None if each is None else each[places] for each in self._arrays]
         return PlacedRows(self.batch.take(pa.array(places)), *arrays)
+
+    @classmethod
+    def joined(cls, parts: Sequence[PlacedRows]) -> PlacedRows:
+        """Several, one behind the other."""
+        arrays: list[Any] = [
+            None if each[0] is None else np.concatenate(each)
+            for each in zip(*(part._arrays for part in parts), strict=True)
+        ]
+        return cls(pa.concat_batches([part.batch for part in parts]), *arrays)
 
 
 class PaneStep(NamedTuple):
@@ -91,10 +104,13 @@ class PaneColumns:
         starts: where windows start.
         ends: where they end.
         empty: how many empty windows in a row give a punctuation.
+        keyed: whether there may be several lanes.
     """
 
-    def __init__(self, schema: pa.Schema, starts: Grid, ends: Grid, empty: int) -> None:
-        self.schema, self._starts, self._ends, self._empty = schema, starts, ends, empty
+    def __init__(
+        self, schema: pa.Schema, starts: Grid, ends: Grid, empty: int, keyed: bool
+    ) -> None:
+        self.schema, self._ends, self._empty, self._keyed = schema, ends, empty, keyed
         self._hops = starts.origin * ends.scale != (ends.origin - ends.step) * starts.scale
         self._parts: list[PlacedRows] = []
         self.size = 0
@@ -120,15 +136,17 @@ class PaneColumns:
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         if len({type(each) for each in ts}) > 1 or not isinstance(ts[0], int | float):
             raise Decline("timestamps that are no numbers of one type")
-        whole = [np.array([lane.number for lane in lanes])]
-        whole += [np.array(each) for each in (lo, hi, ts, numbers)]
+        whole: list[Any] = [np.array(each) for each in (ts, numbers, hi)]
+        whole.append(np.array(lo) if self._hops else None)
+        whole.append(np.array([lane.number for lane in lanes]) if self._keyed else None)
         self._parts, self.size = [PlacedRows(batch, *whole)], len(rows)
 
     def entries(self) -> Iterable[tuple[int, int, Any, int, Any]]:
         """Lane, last window, timestamp, number and row of all that wait, in order of arrival."""
         for part in self._parts:
-            columns = (part.lanes, part.hi, part.ts, part.numbers)
-            yield from zip(*(each.tolist() for each in columns), rows_of(part.batch), strict=True)
+            lanes = [0] * len(part) if part.lanes is None else part.lanes.tolist()
+            columns = (part.hi.tolist(), part.ts.tolist(), part.numbers.tolist())
+            yield from zip(lanes, *columns, rows_of(part.batch), strict=True)
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -141,8 +159,23 @@ class PaneColumns:
             first: the number of the first arrival.
         """
         steps: list[PaneStep] = []
-        found = [self._placed(each, steps) for each in taken]
-        new = PlacedRows(batch, *self._scattered(taken, found), first + np.arange(batch.num_rows))
+        numbers = first + np.arange(batch.num_rows)
+        placed = [self._placed(each, steps) for each in taken]
+        if not self._keyed:
+            ((hi, lo),) = placed
+            new = PlacedRows(batch, taken[0].ts, numbers, hi, lo, None)
+        else:
+            order = np.argsort(np.concatenate([each.at for each in taken]))
+            ts, hi, lanes = (
+                np.concatenate(parts)[order]
+                for parts in (
+                    [each.ts for each in taken],
+                    [hi for hi, _ in placed],
+                    [np.full(len(each.at), each.lane.number) for each in taken],
+                )
+            )
+            lo = np.concatenate([lo for _, lo in placed])[order] if self._hops else None
+            new = PlacedRows(batch, ts, numbers, hi, lo, lanes)
         if any(bool(each.late.any()) for each in taken):
             late = np.concatenate([each.at[each.late] for each in taken])
             new = new.at(np.delete(np.arange(batch.num_rows), late))
@@ -151,8 +184,8 @@ class PaneColumns:
             self.size += len(new)
         return self._released(steps)
 
-    def _placed(self, taken: Any, steps: list[PaneStep]) -> tuple[Array, ...]:
-        """Lane, first and last window and timestamp of the rows of a lane; adds what they close."""
+    def _placed(self, taken: Any, steps: list[PaneStep]) -> tuple[Array, Any]:
+        """The last and the first window of the rows of a lane; adds what they close."""
         lane, bounds, hi = taken.lane, taken.lane.bounds, taken.lane.last
         lane.bounds = lane.last = None
         before = np.empty_like(bounds)
@@ -161,37 +194,28 @@ class PaneColumns:
         moves = np.flatnonzero(bounds != before)
         at, to = taken.at[moves].tolist(), bounds[moves].tolist()
         steps += [PaneStep(lane, *step) for step in zip(at, to, strict=True)]
-        lo = np.maximum(self._ends.indexes(taken.ts) + 1, before) if self._hops else hi
-        return np.full(len(hi), lane.number), lo, hi, taken.ts
-
-    @staticmethod
-    def _scattered(taken: Sequence[Any], found: Sequence[tuple[Array, ...]]) -> list[Array]:
-        """What rows have, lane by lane, in the order of the batch."""
-        if len(found) == 1:  # which has all rows
-            return list(found[0])
-        order = np.argsort(np.concatenate([each.at for each in taken]))
-        return [np.concatenate(parts)[order] for parts in zip(*found, strict=True)]
+        return hi, np.maximum(self._ends.indexes(taken.ts) + 1, before) if self._hops else None
 
     def let_out(self, lanes: Sequence[Any]) -> ReleasedPanes | None:
         """Close all windows of some lanes that have rows."""
         held, lowest = self._whole(), np.iinfo(np.int64).min
-        last = np.full(int(held.lanes.max(initial=0)) + 1, lowest)
-        np.maximum.at(last, held.lanes, held.hi)
-        known = dict(enumerate(last.tolist()))
-        ends = [(lane, known.get(lane.number, lowest)) for lane in lanes]
+        if held.lanes is None:
+            last = [int(held.hi.max(initial=lowest))]
+        else:
+            most = np.full(int(held.lanes.max(initial=0)) + 1, lowest)
+            np.maximum.at(most, held.lanes, held.hi)
+            last = most.tolist()
+        ends = [(lane, last[lane.number] if lane.number < len(last) else lowest) for lane in lanes]
         steps = [PaneStep(lane, at, end + 1) for at, (lane, end) in enumerate(ends) if end > lowest]
         return self._released(steps)
 
     def _whole(self) -> PlacedRows:
         """All rows together."""
-        parts = self._parts
-        if not parts:
-            return PlacedRows(empty_batch(self.schema), *[NONE] * 5)
-        if len(parts) > 1:
-            names = ("lanes", "lo", "hi", "ts", "numbers")
-            arrays = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
-            whole = PlacedRows(pa.concat_batches([part.batch for part in parts]), *arrays)
-            self._parts = [whole]
+        if not self._parts:
+            lo, lanes = NONE if self._hops else None, NONE if self._keyed else None
+            return PlacedRows(empty_batch(self.schema), NONE, NONE, NONE, lo, lanes)
+        if len(self._parts) > 1:
+            self._parts = [PlacedRows.joined(self._parts)]
         return self._parts[0]
 
     def _released(self, steps: list[PaneStep]) -> ReleasedPanes | None:
@@ -206,8 +230,8 @@ class PaneColumns:
             new |= lanes[1:] != lanes[:-1]
         heads = np.append(0, np.flatnonzero(new) + 1)[: len(owners)]
         lengths = np.diff(np.append(heads, len(owners)))
-        of = np.zeros(len(heads), np.int64) if lanes is None else lanes[heads]
-        order, marks, causes = self._marked(steps, windows[heads], of, lengths)
+        of = [0] * len(heads) if lanes is None else lanes[heads].tolist()
+        order, marks, causes = self._marked(steps, windows[heads].tolist(), of, lengths.tolist())
         if not len(marks):
             return None
         if order is not None:
@@ -216,18 +240,20 @@ class PaneColumns:
         batch = held.batch.take(pa.array(owners))
         staying = np.flatnonzero(held.hi >= bounds)
         self._parts, self.size = [held.at(staying)] if len(staying) else [], len(staying)
-        if self.size and self._hops:
-            left = self._parts[0]
-            left.lo = np.maximum(left.lo, bounds[staying] if bounds.ndim else bounds)
+        if self.size and held.lo is not None:
+            limits = np.broadcast_to(bounds, held.lo.shape)[staying]
+            self._parts[0].lo = np.maximum(held.lo[staying], limits)
         return ReleasedPanes(batch, windows, marks, causes)
 
     def _limits(self, held: PlacedRows, steps: list[PaneStep]) -> Array:
         """The first window that stays open, for each row; one for all if there is one lane."""
+        if held.lanes is None:
+            return np.array(steps[-1].bound)
         limit = np.full(int(held.lanes.max(initial=0)) + 1, np.iinfo(np.int64).min)
         for lane, _, bound in steps:
             if lane.number < len(limit):
                 limit[lane.number] = bound
-        return limit.reshape(()) if len(limit) == 1 else limit[held.lanes]
+        return limit[held.lanes]
 
     def _in_order(self, held: PlacedRows, bounds: Array) -> tuple[Places, Array, Array | None]:
         """The rows that come out, once for each of their windows, these, and lanes if several.
@@ -236,10 +262,13 @@ class PaneColumns:
         """
         owners, windows = self._pairs(held, bounds)
         ts = held.ts[owners]
-        if self._hops or bounds.ndim:
+        if held.lanes is not None:
             lanes = held.lanes[owners]
             order = np.lexsort((held.numbers[owners], ts, windows, lanes))
             return owners[order], windows[order], lanes[order]
+        if held.lo is not None:
+            order = np.lexsort((held.numbers[owners], ts, windows))
+            return owners[order], windows[order], None
         if bool((ts[1:] >= ts[:-1]).all()):
             return owners, windows, None
         span = int(ts.max()) - int(ts.min()) + 1 if ts.dtype.kind == "i" else RADIX
@@ -248,7 +277,7 @@ class PaneColumns:
 
     def _pairs(self, held: PlacedRows, bounds: Array) -> tuple[Places, Array]:
         """The rows that come out, each once for each of its windows, and these."""
-        if not self._hops:
+        if held.lo is None:
             leaving = np.flatnonzero(held.hi < bounds)
             return leaving, held.hi[leaving]
         last = np.minimum(held.hi, np.maximum(bounds, held.lo) - 1)
@@ -256,7 +285,7 @@ class PaneColumns:
         return np.repeat(np.arange(len(held)), lengths), ranges(held.lo, lengths)
 
     def _marked(
-        self, steps: list[PaneStep], windows: Array, lanes: Array, lengths: Places
+        self, steps: list[PaneStep], windows: list[int], lanes: list[int], lengths: list[int]
     ) -> tuple[Places | None, Places, Places]:
         """The order of windows, None: as they are; where punctuations come, and what causes them.
 
@@ -264,12 +293,12 @@ class PaneColumns:
         """
         single = len({step.lane.number for step in steps}) == 1
         waiting: dict[int, list[tuple[int, int]]] = {}
-        for place, (lane, window) in enumerate(zip(lanes.tolist(), windows.tolist(), strict=True)):
+        for place, (lane, window) in enumerate(zip(lanes, windows, strict=True)):
             waiting.setdefault(lane, []).append((window, place))
         order: list[int] = []
         counts: list[tuple[int, int]] = []  # punctuations, and the row that causes them
         sizes: list[int] = []  # rows that come before each of those
-        out, size = 0, lengths.tolist()
+        out = 0
         for queue in waiting.values():
             queue.reverse()  # the next one is the last
         for lane, cause, bound in steps if single else sorted(steps, key=lambda step: step.cause):
@@ -284,7 +313,7 @@ class PaneColumns:
                     break
                 _, place = queue.pop()
                 order.append(place)
-                out += size[place]
+                out += lengths[place]
                 counts.append((1, cause))
                 sizes.append(out)
                 lane.begun, at = True, target + 1

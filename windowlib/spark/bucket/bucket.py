@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
+import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyspark import cloudpickle
 
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.columnar.engines.event_time import SlicePartials
-from windowlib.errors import StateVersionError
+from windowlib.errors import StateError, StateVersionError
 from windowlib.runtime.counters import Counters
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
@@ -26,6 +25,7 @@ from windowlib.spark.plan.types import fitted
 from windowlib.window.arrow import Made
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.snapshot import first_change
+from windowlib.window.state_bytes import dump_state, load_state
 
 COUNTS = ("rows_in", "rows_out", "fired", "evicted", "late", "partitions_evicted", "loads")
 """What a micro-batch did, which adds up over buckets and batches."""
@@ -58,8 +58,13 @@ class BucketSpec:
     own."""
     holds: bool = False
     """Whether Spark's watermark is the clock, and rows wait until it has passed them."""
-    code: bytes = b""
-    """The operator as bytes, so that its state can be inspected without the program."""
+    description: Mapping[str, Any] = field(default_factory=dict)
+    """What the query is, in words and plain data, for those who read its state."""
+
+    @cached_property
+    def about(self) -> str:
+        """What is written beside the state: the fingerprint, and what the query is."""
+        return json.dumps({"fingerprint": dict(self.fingerprint), **self.description})
 
     def now(self, processing_time: int) -> int | None:
         """The time of a micro-batch in microseconds; None if it is irrelevant."""
@@ -106,9 +111,10 @@ class MicroBatch:
         """Whether anything can happen: rows, or time."""
         return self.now is not None or any(chunk.side != HELLO for chunk in self.chunks)
 
-    def entry(self, orders: Sequence[Any]) -> bytes:
-        """The entry of the log: plain tuples, which no change of class names makes unreadable."""
-        return dumped((self.now, tuple(orders), [tuple(chunk) for chunk in self.chunks]))
+    def entry(self, orders: Sequence[Any], before: str, after: str) -> bytes:
+        """The entry of the log, between the nonces of the states before it and after it."""
+        chunks = [tuple(chunk) for chunk in self.chunks]
+        return dump_state((before, after, self.now, tuple(orders), chunks))
 
 
 @dataclass(frozen=True)
@@ -121,6 +127,13 @@ class MicroBatchResult:
     due: int | None
     snapshot: bytes | None
     entry: bytes | None
+
+    def plain(self) -> bool:
+        """Whether it is what its types say, for one that comes from another process."""
+        rows = all(type(port) is int and type(data) is bytes for port, data in self.rows)
+        counts = all(type(each) is int for each in self.counts.values())
+        blobs = all(type(each) in (bytes, type(None)) for each in (self.snapshot, self.entry))
+        return rows and counts and blobs and type(self.nonce) is str
 
 
 class Bucket:
@@ -169,12 +182,12 @@ class Bucket:
         entry = snapshot = None
         old = size = batch.saved + batch.logged
         if batch.changes:
+            last, self.nonce = self.nonce, uuid.uuid4().hex
             if batch.logged + batch.size > batch.saved:
                 snapshot = self.snapshot()
             else:
-                entry = batch.entry(self.spec.orders)
+                entry = batch.entry(self.spec.orders, last, self.nonce)
             size = len(snapshot) if snapshot is not None else old + len(entry or b"")
-            self.nonce = uuid.uuid4().hex
         self.counted = after = self.counters.read()
         counts = self._changes(before, after, rows)
         counts |= {"rows_in": taken, "state_bytes": size - old}
@@ -301,40 +314,47 @@ class Bucket:
         return found
 
     def snapshot(self) -> bytes:
-        """Everything it holds."""
-        state = self.running.snapshot(arrays=True)
-        if self.held is not None:
-            state["held"] = self.held.snapshot()
-        return dumped(state)
+        """Everything it holds, with the nonce of this state."""
+        held = None if self.held is None else self.held.snapshot()
+        return dump_state((self.nonce, self.running.snapshot(arrays=True), held))
 
     @classmethod
     def restored(
         cls, spec: BucketSpec, nonce: str, snapshot: bytes, log: Sequence[bytes]
     ) -> Bucket:
         """A bucket as it was: its last snapshot, and what came in after that once more."""
-        bucket = cls(spec, 0)
-        state = cloudpickle.loads(snapshot)
+        at, state, held = load_state(snapshot)
+        entries = [load_state(entry) for entry in log]
+        for before, after, *_ in entries:
+            check_nonce(before, at)
+            at = after
+        check_nonce(nonce, at)
+        bucket = cls(spec, 0)  # what there is belongs together
+        bucket.nonce = nonce
         if bucket.held is not None:
-            bucket.held.restore(state.pop("held"))
+            bucket.held.restore(held)
         bucket.running.restore(state)
-        for entry in log:
-            now, orders, chunks = cloudpickle.loads(entry)
+        for _, _, now, orders, chunks in entries:
             bucket._take([PackedRows(*chunk) for chunk in chunks], now, orders)
         for made in bucket.made:
             made.clear()  # Spark has these rows already
-        bucket.nonce = nonce
         return bucket
 
 
-def dumped(value: Any) -> bytes:
-    """A value as bytes, also if its class lives in the user's script."""
-    data: bytes = cloudpickle.dumps(value, protocol=5)  # type: ignore[no-untyped-call]
-    return data
+def check_nonce(wanted: str, found: str) -> None:
+    """Refuse a snapshot and a log that do not follow one another."""
+    if wanted != found:
+        msg = (
+            f"the state in the checkpoint does not belong together: {wanted or 'the start'} is "
+            f"wanted, and {found or 'the start'} is there. Restore the checkpoint from a copy, or "
+            f"use a new one."
+        )
+        raise StateError(msg)
 
 
 def absorb(running: Running, data: bytes, schema: pa.Schema) -> int:
     """Let the window of event time take rows that were folded before the shuffle; how many."""
-    partials = SlicePartials(*pickle.loads(data))
+    partials = SlicePartials(*load_state(data))
     (window,) = running.windows
     assert isinstance(window, EventTimeWindow)
     window.absorb(partials, schema)

@@ -85,11 +85,11 @@ class AttachedFarm(Attached):
     def __call__(self, *frames: DataFrame) -> DataFrame:
         """The DataFrame of the farm's output."""
         farm_plan = self._plan(frames)
-        streaming = farm_plan.plan.streaming
-        validation.warn_clock(self.operator, self.options.clock_said, streaming)
+        plan = farm_plan.plan
+        validation.warn_clock(self.operator, self.options.clock_said, plan.streaming)
         if farm_plan.ordered:
-            led = farm_plan.plan.watermark is not None
-            validation.warn_order(self.operator, self.options.order_by, streaming, led)
+            order_by = self.options.order_by
+            validation.warn_order(self.operator, order_by, frames, plan.takes_by_time)
         prepare_session(farm_plan.plan)
         return farm_plan.frame()
 
@@ -247,9 +247,7 @@ class PaneFarmPlan(FarmPlan):
         """Slices are known from the time of a row alone, and partials come in any order."""
         refuse_second_look(self)
         if self.plan.holds:
-            why = (
-                "parts of slices have no times of rows, for which the clock of a stream could wait"
-            )
+            why = "the clock of a stream waits for single rows, and slices have none"
             self.refuse(why, "Use KeyFarm or WindowFarm, or drop times=.")
         if self._time is None:
             why = (

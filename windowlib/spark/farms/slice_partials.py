@@ -10,7 +10,6 @@ then no row goes to Python before the shuffle.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -93,7 +92,7 @@ class SlicePartials:
         rows = rows.take(pa.array(order))
         extents = zip(ids[first].tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
         given = [BatchExtent(keys[id], lo, hi, 0) for id, lo, hi in extents]
-        found = [pickle.dumps(part, protocol=5) for part in work.partials(rows, given)]
+        found = [work.part_bytes(part) for part in work.partials(rows, given)]
         columns = {name: batch.column(name).take(pa.array(first)) for name in self.columns}
         if self.slices is not None:
             begins = _begins(self.slices, at[first])
@@ -188,7 +187,7 @@ class PartialMerger(Emitter):
         if self._shares:
             found = self._shared(parts, firings.ids.tolist(), lo, hi)
         else:
-            found = ([pickle.loads(part.as_py()) for part in parts[a:b]]
+            found = ([self._work.part_from(part.as_py()) for part in parts[a:b]]
                      for a, b in zip(lo, hi, strict=True))  # fmt: skip
         for key, own, now in zip(keys, found, times, strict=True):
             self._finish(key, own, now)
@@ -201,12 +200,14 @@ class PartialMerger(Emitter):
         for id, a, b in zip(ids, lo, hi, strict=True):
             if id not in stacks:
                 stacks[id] = TwoStacks(
-                    self._work.operator.merge_parts, lambda at: pickle.loads(parts[at].as_py())
+                    self._work.operator.merge_parts,
+                    lambda at: self._work.part_from(parts[at].as_py()),
                 )
             yield [stacks[id].merged(a, b)] if a < b else []
 
     def _read(self, window: Any, key: Any) -> None:
-        self._finish(key, [pickle.loads(row[PART]) for row in window[key]], window.state.now)
+        parts = [self._work.part_from(row[PART]) for row in window[key]]
+        self._finish(key, parts, window.state.now)
 
     def _finish(self, key: Any, parts: Sequence[Any], now: int) -> None:
         number = self._number(key) if self.numbered else 0

@@ -6,7 +6,6 @@ fires is sent whole, packed as an Arrow stream. The task that gets it needs noth
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +22,7 @@ from windowlib.spark.plan.shuffle import BYTES, ROWS, Unpack
 from windowlib.spark.plan.types import fitted
 from windowlib.window.arrow import Made, named_row
 from windowlib.window.event_time import EventTimeWindow
+from windowlib.window.state_bytes import dump_state, load_state
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
@@ -122,7 +122,7 @@ class FiringSender(Emitter):
     def _row(self, key: Any, rows: pa.RecordBatch, fired: list[SentFiring]) -> None:
         base, end = min(each.lo for each in fired), max(each.hi for each in fired)
         moved = [each._replace(lo=each.lo - base, hi=each.hi - base) for each in fired]
-        what = pickle.dumps((key, [tuple(each) for each in moved]), protocol=5)
+        what = dump_state((key, [tuple(each) for each in moved]))
         self.emit({WHAT: what, DATA: stream_bytes(rows.slice(base, end - base))})
 
     def needs(self, port: int) -> tuple[str, ...] | None:
@@ -197,7 +197,7 @@ def sent_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterat
     windows: list[SentFiring] = []
     rows = size = 0
     for what, data in _values(batches, WHAT, DATA):
-        key, fired = pickle.loads(what)
+        key, fired = load_state(what)
         keys += [key] * len(fired)
         for number, lo, hi, *others in fired:
             windows.append(SentFiring(number, lo + rows, hi + rows, *others))
@@ -251,9 +251,10 @@ class ComputePartials:
             found = dict(zip(some, parts, strict=True))
             ids, whats = [], []
             for at, (key, each) in enumerate(zip(keys, windows, strict=True)):
-                ids.append(pickle.dumps((key, each.number), protocol=5))
-                what = (key, each.number, each.piece, each.pieces, each.when, found.get(at))
-                whats.append(pickle.dumps(what, protocol=5))
+                ids.append(dump_state((key, each.number)))
+                part = work.part_bytes(found[at]) if at in found else None
+                what = (key, each.number, each.piece, each.pieces, each.when, part)
+                whats.append(dump_state(what))
             kind = pa.binary()
             yield pa.record_batch({ID: pa.array(ids, kind), WHAT: pa.array(whats, kind)})
 
@@ -274,13 +275,13 @@ class MergePartials:
         self, work: WindowEvaluator, batch: pa.RecordBatch, waiting: dict[bytes, dict[int, Any]]
     ) -> Iterator[tuple[int, list[Item]]]:
         for id, what in _values([batch], ID, WHAT):
-            key, number, piece, pieces, when, part = pickle.loads(what)
+            key, number, piece, pieces, when, part = load_state(what)
             now = moment(when)
             if not pieces:
                 yield number, work.finish(key, [], now)
                 continue
             mine = waiting.setdefault(id, {})
-            mine[piece] = part
+            mine[piece] = work.part_from(part)
             if len(mine) == pieces:
                 parts = waiting.pop(id)
                 yield number, work.finish(key, [parts[at] for at in range(pieces)], now)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
 
+import windowlib
 from windowlib.event_time.watermark import Watermark
 from windowlib.runtime.operator import Operator
 from windowlib.spark.bucket.bucket import PARTITIONS, BucketSpec
@@ -116,7 +117,12 @@ class QueryPlan:
         """Whether rows of a stream wait for the clock of event time."""
         return self.streaming and self.times is not None
 
-    def bucket_spec(self, code: bytes = b"") -> BucketSpec:
+    @property
+    def takes_by_time(self) -> bool:
+        """Whether rows are taken by their time, so that their order is irrelevant otherwise."""
+        return self.watermark is not None or self.times is not None
+
+    def bucket_spec(self) -> BucketSpec:
         """What every bucket runs."""
         return BucketSpec(
             operator=self.operator,
@@ -132,7 +138,7 @@ class QueryPlan:
             clock=self.options.clock,
             follows=0 if self.watermark is None else self.watermark.unit,
             holds=self.holds,
-            code=code,
+            description=description(self.operator, self.orders),
         )
 
     def bucketed(self) -> list[DataFrame]:
@@ -273,6 +279,21 @@ def _fingerprint(
     found["buckets"] = str(buckets)
     found[PARTITIONS] = str(partitions)  # they decide the numbers of the buckets
     return found
+
+
+def description(operator: Operator, orders: Sequence[Any]) -> dict[str, Any]:
+    """What a query is, for those who read its state: plain data alone."""
+    kind = type(operator)
+    return {
+        "windowlib": windowlib.__version__,
+        "operator": f"{kind.__module__}.{kind.__qualname__}",
+        "name": operator.name,
+        "text": repr(operator),
+        "inputs": [port.name for port in operator.model.inputs],
+        "windows": [None if spec is None else str(spec) for spec in operator.windows],
+        "outputs": [port.name for port in operator.model.outputs],
+        "order": [order_columns(each) for each in orders],
+    }
 
 
 def ending_with(plan: QueryPlan, folder: Path) -> QueryPlan:

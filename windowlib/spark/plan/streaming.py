@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as fn
 
-from windowlib.spark.bucket.bucket import dumped
 from windowlib.spark.bucket.held_rows import SPAN, read_times
 from windowlib.spark.bucket.processor import METRICS, OUTPUT_DDL, Processor
 from windowlib.spark.plan.folding import Fold, kept_rows
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 def streamed_frame(plan: QueryPlan) -> DataFrame:
     """The DataFrame of a plan for streams."""
-    spec = plan.bucket_spec(code=dumped(plan.operator))
+    spec = plan.bucket_spec()
     mode = "EventTime" if spec.follows else "ProcessingTime" if spec.timed else "None"
     chunks = packed(plan).groupBy(BUCKET)
     made = transform_with_state(chunks, Processor(spec), OUTPUT_DDL, mode)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import re
 import sys
@@ -253,9 +252,11 @@ class LiveQuery:
 
     def _taken(self) -> int:
         """How many files are in, of rows and of the end."""
+        from windowlib.spark.versions import offset_of
+
         progress = self.query.lastProgress
         sources = progress["sources"] if progress else []
-        ends = [json.loads(source["endOffset"] or "null") for source in sources]
+        ends = [offset_of(source["endOffset"]) for source in sources]
         return sum(end["logOffset"] + 1 for end in ends if end is not None)
 
     def _check(self) -> None:
