@@ -106,7 +106,7 @@ class Selects(Log):
         return [] if self.select is None else self.select(list(keys))
 
 
-class Boom(Exception):
+class Boom(Exception):  # noqa: N818
     """What a handler raises."""
 
 
