@@ -187,6 +187,10 @@ class StoreWindow(SlidingWindow[Any, Any]):
 
     # -- time -------------------------------------------------------------------------------------
 
+    def _rehandled(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
+        super()._rehandled(handlers)
+        self._evicts_unseen = False  # a subclass may send what leaves
+
     def _expiry(self) -> int | None:
         for part, _ in self._ages.values():
             assert self._period is not None

@@ -8,6 +8,7 @@ from windowlib import moved
 from windowlib.errors import (
     AccessError,
     ClockError,
+    ClockWarning,
     CopyError,
     DeltaOrderError,
     FarmError,
@@ -21,6 +22,7 @@ from windowlib.errors import (
     PolicyError,
     PunctuationError,
     SchemaError,
+    StateError,
     StateVersionError,
     WindowlibError,
     WindowlibWarning,
@@ -57,12 +59,14 @@ from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.events import WindowEvents
 from windowlib.window.sliding import SlidingWindow
+from windowlib.window.state_bytes import dump_state, load_state
 from windowlib.window.tumbling import TumblingWindow
 
 __all__ = [
     "KEY",
     "AccessError",
     "ClockError",
+    "ClockWarning",
     "CopyError",
     "Count",
     "Delta",
@@ -99,6 +103,7 @@ __all__ = [
     "Session",
     "Sliding",
     "SlidingWindow",
+    "StateError",
     "StateVersionError",
     "Summarizer",
     "Time",
@@ -115,6 +120,8 @@ __all__ = [
     "WindowlibWarning",
     "WorkloadError",
     "advance",
+    "dump_state",
+    "load_state",
     "parse",
     "punct",
     "replay",
@@ -126,12 +133,14 @@ __all__ = [
 # What upper rooms offer to lower ones: loaded when first asked for, see `windowlib.extensions`.
 register("handover", "windowlib.columnar.handover:WindowHandOver")
 register("event_time_handover", "windowlib.columnar.handover:EventTimeHandOver")
+register("pane_columns", "windowlib.columnar.engines.open_panes:PaneColumns")
 register("describe_batches", "windowlib.columnar.planner:described")
 register("chain", "windowlib.runtime.graph:chain")
 register("running_graph", "windowlib.runtime.running_graph:RunningGraph")
 register("explain", "windowlib.runtime.explain:explain")
 register("explain_on_spark", "windowlib.spark.plan.attach:explain_on")
 register("spark_attach", "windowlib.spark.plan.attach:attach")
+register("operator_from", "windowlib.tools.commands.call_text:operator_from")
 register("flowchart", "windowlib.tools.mermaid:flowchart")
 register("listing", "windowlib.tools.listing:Listing")
 register("operator_html", "windowlib.tools.notebook:operator_html")

@@ -38,7 +38,11 @@ class ClockError(WindowlibError, ValueError):
     """Time that runs backwards, or a clock used outside its life."""
 
 
-class StateVersionError(WindowlibError, ValueError):
+class StateError(WindowlibError, ValueError):
+    """Stored state that is damaged, or data that cannot be stored."""
+
+
+class StateVersionError(StateError):
     """A snapshot written by another specification or another format."""
 
 
@@ -84,6 +88,10 @@ class WindowlibWarning(UserWarning):
 
 class OrderWarning(WindowlibWarning):
     """Rows of one batch whose order nothing says."""
+
+
+class ClockWarning(WindowlibWarning):
+    """A clock that never stops, where nothing says that it was meant."""
 
 
 def no_such_column(owner: str, name: object, columns: Iterable[str]) -> str:

@@ -121,7 +121,11 @@ def story(spark, tmp_path_factory):
             name: attached(case, [source], clock=clock) for name, case in timed_cases(clock).items()
         }
         made["their clock"] = attached(
-            Case(Aggregate(Tumbling(Time("1s"), order_by="ts"), n=agg.count())), [source]
+            Case(
+                Aggregate(Tumbling(Time("1s"), order_by="ts"), n=agg.count()),
+                attach={"times": None},
+            ),
+            [source],
         )
         columns.update({name: frame.columns for name, frame in made.items()})
         return Live(union(made), home / "checkpoint")

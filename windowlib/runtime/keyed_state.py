@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="Declaration")
 
 ATOMS = frozenset(
-    {bool, int, float, complex, str, bytes, type(None)}
-    | {date, datetime, time, timedelta, Decimal, Fraction}
+    {bool, int, float, complex, str, bytes, type(None)} | {date, datetime, time, timedelta, Decimal}
 )
 PLAIN = "numbers, text, bytes, dates and times, None, and lists, tuples, dicts and sets of them"
 
@@ -235,7 +233,7 @@ def saved_key(key: Any) -> Any:
     if isinstance(key, list):
         msg = (
             f"restore(state): the key {key!r} is a list, as JSON makes of a tuple, and lists are "
-            f"no keys. Write snapshots of operators with several key columns with pickle."
+            f"no keys. Write snapshots of operators with several key columns with dump_state."
         )
         raise StateVersionError(msg)
     return one_key(key)

@@ -86,11 +86,15 @@ class Operator(WindowEvents[Any, Any]):
     """Whether it waits for all its inputs, so that it is irrelevant which of them is ahead."""
     follows_watermark: bool = False
     """Whether a host tells the watermark of its windows of event time; rows do not move it."""
+    punctuated_by: tuple[str, ...] = ()
+    """The columns in which all rows between two punctuations that come in are alike, if known."""
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     _outputs: tuple[Emit, ...] = ()
     _puncts: tuple[Callable[[], None], ...] = ()
     _many: Callable[[Any], None] | None = None  # takes many rows at once, as columns
     _own: OwnState | None = None  # what a running operator declares, and its timers
+    sends_columns: ClassVar[bool] = False
+    """Whether its first output may go to another operator as columns, with punctuations."""
     containers: tuple[Window[Any, Any] | None, ...] = ()
     """The live windows of a running operator, one a port."""
 
@@ -166,6 +170,11 @@ class Operator(WindowEvents[Any, Any]):
         """Whether rows go straight into the windows."""
         return getattr(self.on_tuple, "__func__", None) is Operator.on_tuple
 
+    def marks_close(self, port: int) -> bool:
+        """Whether a punctuation at a port does no more than to close a window that waits for it."""
+        plain = getattr(self.on_punctuation, "__func__", None) is Operator.on_punctuation
+        return plain and all(output.preserves != port for output in self.model.outputs)
+
     @property
     def _watches_clock(self) -> bool:
         """Whether time moves more of it than its windows."""
@@ -216,6 +225,10 @@ class Operator(WindowEvents[Any, Any]):
             return said
         attribute = spec.evict.event.attribute
         return attribute if isinstance(attribute, str) else ...
+
+    def punctuates_by(self, port: int) -> tuple[str, ...]:
+        """The columns in which all rows are alike that an output sends between two punctuations."""
+        return ()
 
     def keeps_order(self, port: int) -> bool:
         """Whether the rows of an output come at once, in the order of those they are made of."""
@@ -342,19 +355,19 @@ class Operator(WindowEvents[Any, Any]):
         if (at is None) == (after is None):
             raise OperatorError(f'{shown}: say when, either at=... or after="30s".')
         if after is None:
-            self._kept(shown).set_timer(key, at)
+            self._running_state(shown).set_timer(key, at)
         else:
-            self._kept(shown).set_timer_after(key, as_duration(after, argument="after"))
+            self._running_state(shown).set_timer_after(key, as_duration(after, argument="after"))
 
     def drop_timer(self, key: Any) -> None:
         """Do not call `on_timer` for a key, if that was to be."""
-        self._kept(f"{self.name}.drop_timer({key!r})").timers.drop(key)
+        self._running_state(f"{self.name}.drop_timer({key!r})").timers.drop(key)
 
     def forget(self, key: Any) -> None:
         """Drop the declared state of a key, and its timer."""
-        self._kept(f"{self.name}.forget({key!r})").forget((key,))
+        self._running_state(f"{self.name}.forget({key!r})").forget((key,))
 
-    def _kept(self, call: str) -> OwnState:
+    def _running_state(self, call: str) -> OwnState:
         if self._own is None:
             raise OperatorError(f"{call}: it is not running. Use replay(op, rows), or op.open().")
         return self._own
@@ -597,6 +610,17 @@ class Operator(WindowEvents[Any, Any]):
     def merge_all_parts(self, parts: Sequence[Any]) -> Any:
         """`merge_parts` for one or more, in order; override it where many at once are cheaper."""
         return reduce(self.merge_parts, parts)
+
+    def save_part(self, part: Any) -> Any:
+        """The result of a part as plain data, for hosts that send it as bytes.
+
+        An operator whose `part_of` returns objects of its own overrides this and `load_part`.
+        """
+        return part
+
+    def load_part(self, saved: Any) -> Any:
+        """What `save_part` got."""
+        return saved
 
     def emit_part(self, key: Any, part: Any) -> None:
         """Send the rows of a window, given the result of all its parts."""

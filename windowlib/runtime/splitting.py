@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from windowlib.spec.policies import Punct
+from windowlib.spec.specification import Tumbling
 from windowlib.window.events import HANDLERS
 
 if TYPE_CHECKING:
@@ -48,8 +50,13 @@ def punctuated(operator: Operator) -> bool:
 def by_window(operator: Operator) -> Names:
     """The columns that partition the only window; none if it has other work than that."""
     spec = operator.windows[0] if len(operator.windows) == 1 else None
-    if spec is None or punctuated(operator):
+    if spec is None:
         return ()
+    if punctuated(operator):
+        # A punctuation that is of one key's rows finds no others, if every one empties the window.
+        emptied = isinstance(spec.evict, Punct) and isinstance(spec, Tumbling)
+        known = names_in(spec.by) or ()
+        return tuple(c for c in operator.punctuated_by if c in known) if emptied else ()
     stream = spec.event_time and (spec.watermark is None or spec.watermark.scope == "stream")
     if stream and not operator.follows_watermark:
         return ()  # the rows of all keys move its watermark

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, TypeVar
@@ -32,7 +33,7 @@ from windowlib.window.contents import store_of
 from windowlib.window.engine.rules import key_default, pair, reject_key
 from windowlib.window.events import UNHEARD, WindowEvents
 from windowlib.window.failure import add_note, raise_first
-from windowlib.window.lanes import Firing, Lane, Layout
+from windowlib.window.lanes import Firing, IdleKeys, Lane, Layout
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Tuples
 
 T = TypeVar("T")
@@ -114,7 +115,11 @@ class EventTimeWindow(Window[T, K]):
         self._layout = Layout(known, self._axis, store_of(self._factory, shown, merges))
         self._store = self._layout.store
         self._source = source_getter(self._layout.watermark)
-        self._each_key = self._layout.watermark.scope == "key"
+        watermark = self._layout.watermark
+        self._each_key = watermark.scope == "key"
+        self._idle: IdleKeys | None = None
+        if self._each_key and watermark.idle is not None:
+            self._idle = IdleKeys(watermark.idle, self._layout)
         self._lanes: dict[Any, Lane] = {}
         self._arrivals_seen = 0
         self.inside = Inside(self)
@@ -178,7 +183,8 @@ class EventTimeWindow(Window[T, K]):
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; rows count as dicts.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`, or a DataFrame of pandas, polars or
+                another library with Arrow streams; rows count as dicts.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
@@ -208,6 +214,8 @@ class EventTimeWindow(Window[T, K]):
             ts = self._axis.place(value, row)
             source = None if self._source is None else one_key(self._source(row))
             lane = self._lane(key)
+            if self._idle is not None:
+                self._idle.admit(key, lane, self._fire)
             late = lane.late(ts, key)
         except Exception as error:
             raise self._better(error, key) from error.__cause__
@@ -221,6 +229,8 @@ class EventTimeWindow(Window[T, K]):
             watermark = lane.progress.observe(ts, source)
             if lane.next is None or watermark >= lane.next:
                 lane.reach(watermark, self._fire)
+            if self._idle is not None:
+                self._idle.observe(key, lane, self._lanes, self._fire)
         if self.moved is not None:
             self.moved(self, key, self._failures)
         if self._failures:
@@ -316,7 +326,7 @@ class EventTimeWindow(Window[T, K]):
         >>> window.watermark, len(window), window.closes()
         (10, 1, 30)
         """
-        self._follows, self._each_key, self._source = True, False, None
+        self._follows, self._each_key, self._source, self._idle = True, False, None, None
         self._layout.watermark = Watermark()
 
     def reach(self, watermark: Number) -> None:
@@ -426,6 +436,54 @@ class EventTimeWindow(Window[T, K]):
     def retracts(self, key: Any = DEFAULT_KEY) -> bool:
         """Whether the window that fires takes back what was sent before; for handlers."""
         return self._fired("retracts", key).retracts
+
+    # -- for hosts that keep the rows of windows elsewhere ----------------------------------------
+
+    def firing(self, key: Any = DEFAULT_KEY) -> tuple[Any, Any, int, bool, Any]:
+        """What there is to say of the window that fires: where it is, how often it was sent.
+
+        Start and end are places on the axis, and the last is a timestamp, for the form of bounds.
+        """
+        found = self._fired("firing", key)
+        return found.start, found.end, found.revision, found.retracts, self._sample
+
+    def slices(self, key: Any = DEFAULT_KEY) -> list[tuple[int, int]]:
+        """The slices of the window that fires: the number of the first arrival, and the size."""
+        contents = self._fired("slices", key).contents
+        return [(each.born, self._store.size([each])) for each in contents]
+
+    @contextmanager
+    def processing(self, key: Any, said: Sequence[Any], rows: Iterable[Any]) -> Iterator[None]:
+        """Meanwhile handlers find a window that another such container has fired.
+
+        Args:
+            key: its key.
+            said: what `firing` said there.
+            rows: its rows, in order of event time.
+        """
+        start, end, revision, retracts, self._sample = said
+        content = self._store.new(0)
+        for row in rows:
+            self._store.add(content, 0, row)
+        before = self._firing
+        self._firing = Firing(one_key(key), [content], start, end, revision, retracts)
+        try:
+            yield
+        finally:
+            self._firing = before
+
+    def kept(self) -> Iterator[Any]:
+        """All rows that are kept, those of closed windows that may be corrected included."""
+        self._settle()
+        for lane in self._lanes.values():
+            for content in lane.kept():
+                yield from self._store.tuples([content])
+
+    def exchange(self, other: Callable[[Any], Any]) -> None:
+        """Keep other rows in the places of those that are kept."""
+        for lane in self._lanes.values():
+            for content in lane.kept():
+                content.rows = [other(row) for row in content.rows]
 
     def _fired(self, call: str, key: Any) -> Firing:
         firing = self._firing
@@ -550,8 +608,17 @@ class EventTimeWindow(Window[T, K]):
 
     def _advance(self, now: int) -> None:
         super()._advance(now)
+        self._skip_ticks(now)
+
+    def _pass(self, now: int) -> bool:
+        moved = super()._pass(now)
+        if moved:
+            self._skip_ticks(now)
+        return moved
+
+    def _skip_ticks(self, now: int) -> None:
+        """Leave out the ticks that are over: nothing had changed at them."""
         if self._period is not None and self._tick is not None and self._tick <= now:
-            # Nothing had changed at the ticks that are over.
             self._tick += ((now - self._tick) // self._period + 1) * self._period
 
     def _act(self, failures: list[Exception]) -> None:
@@ -578,6 +645,8 @@ class EventTimeWindow(Window[T, K]):
                 "late": self.late_rows,
                 "axis": [self._axis.timed, form, self._sample],
             }
+            if self._idle is not None:
+                state["top"] = self._idle.top
             head = snapshot.head(self.state)
             return {**head, "event_time": state, "events": self.events.snapshot()}
 
@@ -615,6 +684,8 @@ class EventTimeWindow(Window[T, K]):
             raise
         self._arrivals_seen, self._taken, self.late_rows = found
         self._lanes, self._sample = lanes, sample
+        if self._idle is not None:
+            self._idle.restored(saved["top"], lanes)
 
 
 FORMS: dict[str | None, type | None] = {None: None, "float": float, "Decimal": Decimal}

@@ -15,7 +15,7 @@ import itertools
 import linecache
 import math
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from windowlib.window.container import Window, WindowState
 
 Insert = Callable[..., None]
+InsertEach = Callable[..., Generator[None, None, Any]]
 Lines = Iterator[str]
 _serial = itertools.count(1)
 _stale: list[str] = []
@@ -58,7 +59,19 @@ def generate(state: WindowState, sample: Any) -> tuple[Insert, Insert]:
     for s in state.subwindows.values() if state.getters else ():  # of a snapshot, perhaps
         for tuple_ in s.data:
             strange_form(state, tuple_, sample)
-    text = writer.source()
+    made = _compiled(writer, writer.source())
+    return made["insert"], made["insert_many"]
+
+
+def generate_each(state: WindowState, sample: Any) -> InsertEach:
+    """`insert_each` of a window, for tuples like `sample`; few windows need it."""
+    writer = _Writer(state, sample)
+    each: InsertEach = _compiled(writer, writer.each_source())["insert_each"]
+    return each
+
+
+def _compiled(writer: _Writer, text: str) -> dict[str, Any]:
+    state = writer.w
     name = f"<windowlib insert {next(_serial)}: {state.spec}>"
     # The names are globals of the text, which cost nothing in a call that does not use them;
     # closure cells would be copied into every call.
@@ -68,7 +81,7 @@ def generate(state: WindowState, sample: Any) -> tuple[Insert, Insert]:
         linecache.cache.pop(_stale.pop(), None)
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     weakref.finalize(state.window, _stale.append, name)
-    return writer.names["insert"], writer.names["insert_many"]
+    return writer.names
 
 
 def source(window: Window[Any, Any], sample: Any) -> str:
@@ -135,6 +148,20 @@ class _Writer:
         self.held = False
         start = ["    if guard.held: guard.refuse('insert_many(tuples)')", "    guard.held = True"]
         return [*start, "    try:", *indent(loop), "    finally: guard.held = False"]
+
+    def each_source(self) -> str:
+        """The text of `insert_each`: the loop of `insert_many`, which can be left and entered."""
+        text = [
+            "def insert_each(tuples, kind, out):",
+            "    key = default",
+            "    for t in tuples:",
+            "        if type(t) is not kind: return t",
+            *(["        key = default"] if self.spec.by is KEY else []),
+            *indent(self._guarded(), 2),
+            "        if out: yield",
+            "    return UNSET",
+        ]
+        return "\n".join(text) + "\n"
 
     def _guarded(self) -> list[str]:
         body = list(self._body()) or ["pass"]
