@@ -44,6 +44,8 @@ Insert = Callable[..., None]
 InsertEach = Callable[..., Generator[None, None, Any]]
 Lines = Iterator[str]
 _serial = itertools.count(1)
+_stale: list[str] = []
+"""Texts of windows that are gone. The cache may be in use when the garbage collector finds them."""
 
 
 def indent(lines: Lines | list[str], by: int = 1) -> list[str]:
@@ -75,8 +77,10 @@ def _compiled(writer: _Writer, text: str) -> dict[str, Any]:
     # closure cells would be copied into every call.
     exec(compile(text, name, "exec"), writer.names)
     # Tracebacks show the generated line, for as long as there is a window to raise them.
+    while _stale:
+        linecache.cache.pop(_stale.pop(), None)
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    weakref.finalize(state.window, linecache.cache.pop, name, None)
+    weakref.finalize(state.window, _stale.append, name)
     return writer.names
 
 
