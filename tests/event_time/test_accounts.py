@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.helpers.examples import examples
 from windowlib import (
     Event,
+    EventTimeWindow,
     KSlack,
     Landmark,
     PidSlack,
