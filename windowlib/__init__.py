@@ -8,9 +8,11 @@ from windowlib import moved
 from windowlib.errors import (
     AccessError,
     ClockError,
+    ClockWarning,
     CopyError,
     DeltaOrderError,
     FarmError,
+    FieldError,
     FunctionError,
     HostError,
     ModelError,
@@ -30,6 +32,7 @@ from windowlib.event_time.slack import FixedSlack, KSlack, PidSlack, QuantileSla
 from windowlib.event_time.watermark import Watermark
 from windowlib.extensions import register
 from windowlib.runtime.graph import Graph
+from windowlib.runtime.keyed_state import Keyed, Unkeyed
 from windowlib.runtime.marks import advance, punct, restart, to
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import Operator
@@ -63,6 +66,7 @@ __all__ = [
     "KEY",
     "AccessError",
     "ClockError",
+    "ClockWarning",
     "CopyError",
     "Count",
     "Delta",
@@ -71,11 +75,13 @@ __all__ = [
     "Event",
     "EventTimeWindow",
     "FarmError",
+    "FieldError",
     "FixedSlack",
     "FunctionError",
     "Graph",
     "HostError",
     "KSlack",
+    "Keyed",
     "Landmark",
     "ModelError",
     "Operator",
@@ -104,6 +110,7 @@ __all__ = [
     "Tumbling",
     "TumblingWindow",
     "TupleCount",
+    "Unkeyed",
     "WallClock",
     "Watermark",
     "Window",
@@ -125,6 +132,7 @@ __all__ = [
 # What upper rooms offer to lower ones: loaded when first asked for, see `windowlib.extensions`.
 register("handover", "windowlib.columnar.handover:WindowHandOver")
 register("event_time_handover", "windowlib.columnar.handover:EventTimeHandOver")
+register("pane_columns", "windowlib.columnar.engines.open_panes:PaneColumns")
 register("describe_batches", "windowlib.columnar.planner:described")
 register("chain", "windowlib.runtime.graph:chain")
 register("running_graph", "windowlib.runtime.running_graph:RunningGraph")

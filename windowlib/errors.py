@@ -58,6 +58,10 @@ class OperatorError(WindowlibError, RuntimeError):
     """An operator used outside its life: input after its end, or output before its start."""
 
 
+class FieldError(OperatorError, AttributeError):
+    """A field that declared state does not have."""
+
+
 class AccessError(WindowlibError, LookupError):
     """Window contents that this window does not keep."""
 
@@ -84,6 +88,10 @@ class WindowlibWarning(UserWarning):
 
 class OrderWarning(WindowlibWarning):
     """Rows of one batch whose order nothing says."""
+
+
+class ClockWarning(WindowlibWarning):
+    """A clock that never stops, where nothing says that it was meant."""
 
 
 def no_such_column(owner: str, name: object, columns: Iterable[str]) -> str:

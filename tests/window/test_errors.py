@@ -1071,6 +1071,16 @@ def used_meanwhile():
     used[0].insert_batch(pa.record_batch({"k": ["a"] * 300, "x": range(300)}))
 
 
+def changed_meanwhile():
+    """A handler inserts into the window that calls it."""
+
+    class Echo(WindowEvents):
+        def before_flush(self, window, key):
+            window.insert(window[key][0])
+
+    tumbling(Tumbling(Count(2)), events=Echo()).insert_many([1, 2])
+
+
 def computed_with(engine):
     with primitives.use(engine):
         pass
@@ -1134,8 +1144,8 @@ CALLS = [
         "more than columns",
         lambda: flushed(lambda window, key: window.keys()),
         AccessError,
-        "window.keys: a handler with content='arrow' has column, arrow, size, spec and now. Use "
-        "these, or say content='tuples'.",
+        "window.keys: a handler with content='arrow' has column, arrow, size, spec, port and now. "
+        "Use these, or say content='tuples'.",
     ),
     (
         "a window that is taking a batch",
@@ -1144,6 +1154,14 @@ CALLS = [
         "TumblingWindow: it is taking a batch, and what it holds is not worked out. Use it "
         "between two calls; handlers with content='arrow' may read the partition they are called "
         "for.",
+    ),
+    (
+        "a window that calls the handler",
+        changed_meanwhile,
+        AccessError,
+        "insert(tuple): called by a handler of this window, which is at work. Handlers may read "
+        "the window, not change it: keep the tuple, and insert it after the call; or emit it to "
+        "an operator behind this one.",
     ),
     (
         "an engine that does not exist",

@@ -6,7 +6,7 @@ fires is sent whole, packed as an Arrow stream. The task that gets it needs noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -15,12 +15,13 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from windowlib.attributes import one_key
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.farms.emitter import Emitter
-from windowlib.farms.evaluator import BatchExtent, Item, WindowEvaluator
+from windowlib.farms.evaluator import BatchExtent, EventMoment, Item, Moment, WindowEvaluator
 from windowlib.runtime.operator import Operator
 from windowlib.spark.plan.query_plan import WINDOW, QueryPlan
 from windowlib.spark.plan.shuffle import BYTES, ROWS, Unpack
 from windowlib.spark.plan.types import fitted
 from windowlib.window.arrow import Made, named_row
+from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.state_bytes import dump_state, load_state
 
 if TYPE_CHECKING:
@@ -49,6 +50,19 @@ class SentFiring(NamedTuple):
     now: int
     piece: int = 0
     pieces: int = 0
+    said: tuple[Any, ...] | None = None
+    """Of a window of event time: where it is on its axis, and how often it was sent."""
+
+    @property
+    def when(self) -> tuple[int, tuple[Any, ...] | None]:
+        """When it fired, as plain data."""
+        return self.now, self.said
+
+
+def moment(when: Sequence[Any]) -> Moment:
+    """When a window fired, from plain data."""
+    now, said = when
+    return now if said is None else EventMoment(now, tuple(said))  # type: ignore[arg-type]
 
 
 class FiringSender(Emitter):
@@ -85,8 +99,9 @@ class FiringSender(Emitter):
             self._send(key, columns, fired)
 
     def _read(self, window: Any, key: Any) -> None:
-        rows = window.arrow(key)
-        self._send(key, rows, [SentFiring(self._number(key), 0, rows.num_rows, window.state.now)])
+        rows, now = window.arrow(key), window.state.now
+        said = window.firing(key) if isinstance(window, EventTimeWindow) else None
+        self._send(key, rows, [SentFiring(self._number(key), 0, rows.num_rows, now, said=said)])
 
     def _number(self, key: Any) -> int:
         """How many windows of a key have fired before."""
@@ -238,7 +253,7 @@ class ComputePartials:
             for at, (key, each) in enumerate(zip(keys, windows, strict=True)):
                 ids.append(dump_state((key, each.number)))
                 part = work.part_bytes(found[at]) if at in found else None
-                what = (key, each.number, each.piece, each.pieces, each.now, part)
+                what = (key, each.number, each.piece, each.pieces, each.when, part)
                 whats.append(dump_state(what))
             kind = pa.binary()
             yield pa.record_batch({ID: pa.array(ids, kind), WHAT: pa.array(whats, kind)})
@@ -260,7 +275,8 @@ class MergePartials:
         self, work: WindowEvaluator, batch: pa.RecordBatch, waiting: dict[bytes, dict[int, Any]]
     ) -> Iterator[tuple[int, list[Item]]]:
         for id, what in _values([batch], ID, WHAT):
-            key, number, piece, pieces, now, part = load_state(what)
+            key, number, piece, pieces, when, part = load_state(what)
+            now = moment(when)
             if not pieces:
                 yield number, work.finish(key, [], now)
                 continue
@@ -273,4 +289,4 @@ class MergePartials:
 
 def _given(keys: list[Any], windows: list[SentFiring]) -> list[BatchExtent]:
     pairs = zip(keys, windows, strict=True)
-    return [BatchExtent(key, each.lo, each.hi, each.now) for key, each in pairs]
+    return [BatchExtent(key, each.lo, each.hi, moment(each.when)) for key, each in pairs]

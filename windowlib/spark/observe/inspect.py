@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -232,7 +232,8 @@ class StateReader:
         head = head_of(values)
         assert self.operator is not None  # there is a head, so there is a description
         snapshot, log = assembled(head, lambda key: pages.get(key[0]))
-        restored = Bucket.restored(reading_spec(self.operator), head.nonce, snapshot, log)
+        spec = reading_spec(self.operator, json.loads(head.about)["fingerprint"])
+        restored = Bucket.restored(spec, head.nonce, snapshot, log)
         same = {"id": self.number, "bucket": bucket, "bucket_bytes": head.saved + head.logged}
         rows: list[dict[str, Any]] = []
         for row in subwindows(restored.running, self.limit):
@@ -243,16 +244,25 @@ class StateReader:
         yield pa.RecordBatch.from_pylist(rows, schema=SUBWINDOW)
 
 
-def reading_spec(operator: Operator) -> BucketSpec:
-    """What it takes to restore a bucket, if nothing is to come in or out any more."""
+def reading_spec(operator: Operator, about: Mapping[str, str]) -> BucketSpec:
+    """What it takes to restore a bucket, if nothing is to come in or out any more.
+
+    Args:
+        operator: the operator.
+        about: what the checkpoint knows of the query: also which clock the log is on.
+    """
+    inputs = len(operator.model.inputs)
     return BucketSpec(
         operator=operator,
-        inputs=(None,) * len(operator.model.inputs),
+        inputs=(None,) * inputs,
         outputs=(None,) * len(operator.model.outputs),
         made=(None,) * len(operator.model.outputs),
-        orders=(),
+        orders=(None,) * inputs,
         fingerprint={},
         nonce="",
+        times=about.get("times"),
+        follows=int("watermark" in about),
+        holds="times" in about,
     )
 
 

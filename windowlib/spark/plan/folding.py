@@ -25,6 +25,8 @@ def kept_rows(spec: BucketSpec) -> str:
     """Why rows have to cross the shuffle; empty if their partials will do."""
     if not spec.follows:
         return "the windows have a watermark of their own"
+    if spec.holds:
+        return "they wait until the clock has passed them"
     (window,) = spec.operator.windows
     if window is None or window.late not in (None, "drop"):
         return "late rows are looked at one by one"
