@@ -66,6 +66,7 @@ def test_event_time_on_spark(spark, way, name, tmp_path):
         same(keyed(wanted, *names), keyed(found, *names), "id")
 
 
+@pytest.mark.long
 def test_every_flight_of_a_stream_is_in_an_hour_or_late(spark, tmp_path):
     came = landed(sample())
     found = spark_ways.streamed(spark, hours("port", "30min"), came, folder=tmp_path)
@@ -87,7 +88,7 @@ CLOCKED = Aggregate(
 )
 
 
-@SPARK
+@pytest.mark.parametrize("way", ["static", pytest.param("streamed", marks=pytest.mark.long)])
 def test_the_clock_of_departures(spark, way, tmp_path):
     said = {"times": "dep", **({"watermark": "24h"} if way == "streamed" else {})}
     found = on_spark(spark, way, CLOCKED, landed(sample()), folder=tmp_path, **said)

@@ -1,6 +1,8 @@
 """Inserts from a source that may have to wait: the loop that stops where something came out."""
 # ruff: noqa: SIM300 - asserts read expected first
 
+from typing import Any
+
 import pytest
 
 from windowlib import (
@@ -34,7 +36,7 @@ def rows(n=23):
     return [{"k": i * i % 3, "x": i} for i in range(n)]
 
 
-class Told(WindowEvents):
+class Told(WindowEvents[Any, Any]):
     def __init__(self):
         self.out = []
 
@@ -127,9 +129,11 @@ def test_a_tuple_that_fails_is_said_and_counted_as_in_insert():
 
 
 def test_keys_are_those_of_the_caller_or_none():
-    window = TumblingWindow(evict=Count(2), summarizer=summarizers.sum("x"))
+    window = TumblingWindow[Any, Any](evict=Count(2), summarizer=summarizers.sum("x"))
     window.insert({"x": 1}, "a")
-    list(window.state.insert_each(iter([{"x": 2}, {"x": 3}]), [], {"x": 1}))
+    each = window.state.insert_each(iter([{"x": 2}, {"x": 3}]), [], {"x": 1})
+    assert each is not None
+    list(each)
     assert ["a"] == list(window.keys())  # both went in without a key, and that window was full
 
 

@@ -548,8 +548,8 @@ class AdaptiveFarm:
             self._observed(self.current)
 
     def _observed(self, farm: RunningFarm) -> None:
-        if self._tell is not None:
-            farm.observe(lambda found: self._tell(replace(found, place=self.place)), self._every)
+        if (tell := self._tell) is not None:
+            farm.observe(lambda found: tell(replace(found, place=self.place)), self._every)
 
     def explain(self) -> str:
         """Where it works and has worked, and why."""

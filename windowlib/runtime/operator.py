@@ -729,4 +729,9 @@ def stable_text(value: object) -> str:
         return f"partial({', '.join(map(stable_text, parts))})"
     if isinstance(value, type) or hasattr(value, "__qualname__"):  # a function
         return f"<{attribute_text(value)}>"
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    return unaddressed(repr(value))
+
+
+def unaddressed(text: str) -> str:
+    """A text without addresses, which differ from process to process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
