@@ -374,6 +374,9 @@ class Window(Generic[T, K]):
             if "stamp" in s.fields:
                 s.stamp = start
 
+    def _filled(self) -> None:
+        """Other subwindows are in storage: work out anew what is known of them elsewhere."""
+
     def _age(self) -> None:
         """The check of partition age, before anything else of an insert, a mark or a tick."""
         if self._pe is not None and self._pe.by_age:
@@ -1054,6 +1057,7 @@ class WindowState:
         arrivals = [(stamp, s.born, s) for s in parts for stamp in s.stamps]
         window._arrivals.clear()
         window._arrivals.extend(s for _, _, s in sorted(arrivals, key=lambda entry: entry[:2]))
+        window._filled()
 
     def age(self) -> None:
         """The check of partition age, before anything else of an insert, a mark or a tick."""
