@@ -75,6 +75,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
     which lets go what is too far away from x or too much; (4) partition eviction.
     """
 
+    holds_tuples = False
     only_handlers = False
 
     def __init__(self, *args: Any, **options: Any) -> None:

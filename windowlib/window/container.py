@@ -86,6 +86,8 @@ class Window(Generic[T, K]):
     event_time: ClassVar[bool] = False
     port: int = 0
     """The input of its operator, by number, for handlers of several."""
+    holds_tuples: ClassVar[bool] = True
+    """Whether what a subwindow keeps are the tuples that came in."""
     only_handlers: ClassVar[bool] = True
     """Whether what is in it is processed by handlers alone; others need not be for its kind."""
     _restores = 0  # how often its state was replaced
