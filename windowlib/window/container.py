@@ -86,6 +86,8 @@ class Window(Generic[T, K]):
     event_time: ClassVar[bool] = False
     port: int = 0
     """The input of its operator, by number, for handlers of several."""
+    holds_tuples: ClassVar[bool] = True
+    """Whether what a subwindow keeps are the tuples that came in."""
     only_handlers: ClassVar[bool] = True
     """Whether what is in it is processed by handlers alone; others need not be for its kind."""
     _restores = 0  # how often its state was replaced
@@ -373,6 +375,9 @@ class Window(Generic[T, K]):
                 s.stamps = deque(start for _ in s.stamps)
             if "stamp" in s.fields:
                 s.stamp = start
+
+    def _filled(self) -> None:
+        """Other subwindows are in storage: work out anew what is known of them elsewhere."""
 
     def _age(self) -> None:
         """The check of partition age, before anything else of an insert, a mark or a tick."""
@@ -1054,6 +1059,7 @@ class WindowState:
         arrivals = [(stamp, s.born, s) for s in parts for stamp in s.stamps]
         window._arrivals.clear()
         window._arrivals.extend(s for _, _, s in sorted(arrivals, key=lambda entry: entry[:2]))
+        window._filled()
 
     def age(self) -> None:
         """The check of partition age, before anything else of an insert, a mark or a tick."""
