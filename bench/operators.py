@@ -11,12 +11,13 @@ import platform
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from bench import core, peers
 from bench.growth import joins, sorts
-from bench.harness import Measure, alternate, at_least, at_most
+from bench.harness import Measure, Setup, alternate, at_least, at_most
 from bench.peers import SIZE, SLIDE, Candidate, mean, p95
 from windowlib import (
     KEY,
@@ -25,6 +26,7 @@ from windowlib import (
     OperatorModel,
     Sliding,
     SlidingWindow,
+    Time,
     Tumbling,
     TumblingWindow,
     Window,
@@ -47,7 +49,14 @@ ROUNDS = {"W1": 7, "W2": 3, "W5": 3}  # W2 takes quixstreams 8 s a round
 def run() -> list[Measure]:
     print(f"Python {platform.python_version()}")
     with peers.scratch() as directory:
-        return [*against_peers(directory), *against_floor(), *replays(), *joins(), *sorts()]
+        return [
+            *against_peers(directory),
+            *against_floor(),
+            *replays(),
+            *timed(),
+            *joins(),
+            *sorts(),
+        ]
 
 
 # -- Aggregate: W1, W2 and W5 against peers -------------------------------------------------------
@@ -276,4 +285,78 @@ def replays() -> list[Measure]:
         times = alternate({which: each.setup for which, each in both.items()}, 9)
         measure = f"{name}: replay of an iterator / insert_many of a list"
         measures.append(at_most(1.2, measure, "replay", "many", times))
+    return measures
+
+
+# -- time policies against the same windows by count ----------------------------------------------
+
+SECOND = 1_000  # rows: 10 of them a key in 10 seconds
+BY_TIME: dict[str, tuple[Tumbling | Sliding, Tumbling | Sliding]] = {
+    "tumbling": (Tumbling(Time("10s"), by="key"), Tumbling(Count(10), by="key")),
+    "sliding": (
+        Sliding(Time("10s"), every=Count(5), by="key"),
+        Sliding(Count(10), every=Count(5), by="key"),
+    ),
+}
+
+
+class Size(WindowEvents[Any, Any]):
+    """Asks how many tuples a window has, whenever it is processed."""
+
+    latest = 0
+
+    def before_flush(self, window: Any, key: Any) -> None:
+        self.latest = window.size(key)
+
+    def on_trigger(self, window: Any, key: Any) -> None:
+        self.latest = window.size(key)
+
+
+def window_of(spec: Tumbling | Sliding) -> Window[Any, Any]:
+    kind = SlidingWindow if isinstance(spec, Sliding) else TumblingWindow
+    return kind(spec, events=Size())
+
+
+def advanced(spec: Tumbling | Sliding, data: list[Any]) -> Callable[[], None]:
+    """The clock moves before each insert, for windows with a time policy."""
+    window = window_of(spec)
+    window.insert(data[0])
+    insert, advance = window.insert, window.advance
+
+    def by_count() -> None:
+        for row in data:
+            insert(row)
+
+    def by_time() -> None:
+        for row in data:
+            advance(row["ts"])
+            insert(row)
+
+    return by_time if spec.timed else by_count
+
+
+def listed(op: Operator, data: list[Any], times: str | None) -> Callable[[], list[Any]]:
+    return partial(list, replay(op, data, times=times))
+
+
+def timed() -> list[Measure]:
+    data = [
+        {"key": key, "ts": i / SECOND, "value": value} for i, (key, _, value) in enumerate(rows())
+    ]
+    measures = []
+    for name, (time, count) in BY_TIME.items():
+        setups: dict[str, Setup] = {
+            "advance": partial(advanced, time, data),
+            "count": partial(advanced, count, data),
+        }
+        for which, spec, times in (("replay times", time, "ts"), ("replay", count, None)):
+            op = Aggregate(spec, n=agg.count(), mean=agg.mean("value"))
+            setups[which] = partial(listed, op, data, times)
+        found = alternate(setups, 5)
+        title = f"{name}, time / count"
+        measures.append(at_most(2, f"{title}: advance and insert", "advance", "count", found))
+        measures.append(at_most(2, f"{title}: replay(times=)", "replay times", "replay", found))
+        micros = min(found["replay times"]) / len(data) * 1e6
+        line = f"{name}, time: replay(times=), microseconds a row"
+        measures.append(Measure(line, micros, 1.0, higher_is_better=False))
     return measures

@@ -21,11 +21,10 @@ from windowlib.errors import FunctionError, suggestion
 from windowlib.operators.functions.approximate import *
 from windowlib.operators.functions.call import Agg as Agg
 from windowlib.operators.functions.call import Column as Column
-from windowlib.operators.functions.counts import *
 from windowlib.operators.functions.custom import *
 from windowlib.operators.functions.distinct_values import *
-from windowlib.operators.functions.event_time import *
 from windowlib.operators.functions.extreme_values import *
+from windowlib.operators.functions.firing_facts import *
 from windowlib.operators.functions.positions import *
 from windowlib.operators.functions.quantile import *
 from windowlib.operators.functions.quantile import Method as Method

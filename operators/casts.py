@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import math
-from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from typing import Any
 
 from windowlib.errors import ModelError, SchemaError
 from windowlib.runtime.schema_text import schema_of
 
+PLAIN = (str, int, float, Decimal)
 TRUTHS = {"true": True, "false": False}
 KINDS = "tinyint, smallint, int, bigint, float, double, decimal(10, 2), string or boolean"
 
@@ -49,6 +49,8 @@ def cast_value(value: Any, kind: Any, owner: str) -> Any:
     import pyarrow as pa
 
     try:
+        if not isinstance(value, PLAIN):
+            raise TypeError("only numbers, text and booleans are cast")
         if pa.types.is_integer(kind):
             return _whole(value, kind.bit_width)
         if pa.types.is_floating(kind):
@@ -72,8 +74,6 @@ def _whole(value: Any, bits: int) -> int:
 
 
 def _floating(value: Any, bits: int) -> float:
-    if isinstance(value, bytes | date):
-        raise TypeError(f"a {type(value).__name__} is no number")
     found = float(value)
     return found if bits == 64 else ctypes.c_float(found).value
 
@@ -92,18 +92,10 @@ def _truth(value: Any) -> bool:
         if value.strip().lower() not in TRUTHS:
             raise ValueError("text is true or false")
         return TRUTHS[value.strip().lower()]
-    if isinstance(value, bytes | date):
-        raise TypeError(f"a {type(value).__name__} is neither true nor false")
     return bool(value != 0)
 
 
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    if isinstance(value, datetime | date):
-        return str(value)
-    if not isinstance(value, str | int | float):
-        raise TypeError(f"a {type(value).__name__} has no text of its own")
-    return str(value)
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)

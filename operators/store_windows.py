@@ -108,7 +108,14 @@ class StoreWindow(SlidingWindow[Any, Any]):
 
     def insert(self, tuple_: Any, /, key: Any = NO_KEY) -> None:
         """Take one tuple."""
-        self.insert_many((tuple_,), None if key is NO_KEY else (key,))
+        if key is not NO_KEY or self._lock is not None:
+            self.insert_many((tuple_,), None if key is NO_KEY else (key,))
+            return
+        try:
+            self._take(tuple_)
+        except Exception as error:
+            add_note(self, error, f"tuple {tuple_!r}")
+            raise
 
     def insert_many(self, tuples: Iterable[Any], keys: Iterable[Any] | None = None) -> None:
         """Take tuples in order."""

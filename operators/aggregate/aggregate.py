@@ -22,10 +22,10 @@ from windowlib.operators.arguments import several, window_of
 from windowlib.operators.arrow_output import pass_through_schema
 from windowlib.operators.expressions import Col, Expr, quoted, translated
 from windowlib.operators.functions.call import Agg
-from windowlib.operators.functions.event_time import RETRACTS
+from windowlib.operators.functions.firing_facts import RETRACTS
 from windowlib.operators.kinds import Partitioned, each_partition, read_names, unchanged
 from windowlib.runtime.model import OperatorModel
-from windowlib.runtime.operator import Operator
+from windowlib.runtime.operator import Operator, unaddressed
 from windowlib.runtime.running import nowhere
 from windowlib.runtime.splitting import names_in
 from windowlib.spec.policies import Attribute, is_attribute
@@ -310,6 +310,20 @@ class Aggregate(Partitioned):
         (window,) = self.containers
         if self.flush_at_end and window is not None:
             each_partition(window, window.keys(), lambda key: self._fire(window, key))
+
+    def describe(self) -> dict[str, str]:
+        """The window, the options, and the functions that it keeps the state of.
+
+        What is computed of their values may change from one run to the next: names, expressions
+        and the condition. Where only changes come out, the last rows are state, so it may not.
+        """
+        text = super().describe()
+        if self._only_changes:
+            return text
+        for name in ("outputs", "having", *self.outputs.expressions):
+            text.pop(name, None)
+        kept = [self.outputs.aggregates[which].shown for which in self.outputs.recipes]
+        return text | {"functions": ", ".join(map(unaddressed, kept))}
 
     def snapshot(self) -> Any:
         """The last rows, if only changes come out; the latest values, if late rows do not go in."""

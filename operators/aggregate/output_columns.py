@@ -11,7 +11,7 @@ from windowlib.operators import agg
 from windowlib.operators.aggregate.groups import GroupValues
 from windowlib.operators.expressions import Col, Expr, RowExpr, plain, translated
 from windowlib.operators.functions.call import Agg
-from windowlib.operators.functions.event_time import OF_EVENT_TIME
+from windowlib.operators.functions.firing_facts import OF_EVENT_TIME
 from windowlib.spec.policies import Attribute
 from windowlib.summaries.summarizers import Recipe
 

@@ -15,7 +15,7 @@ from windowlib.event_time.axis import DAY
 from windowlib.operators.aggregate.output_columns import AggregateOutputs, key_names
 from windowlib.operators.expressions import Binary, Cast, Col, Expr, Negative, RowExpr, When
 from windowlib.operators.functions.call import ROW, Agg
-from windowlib.operators.functions.event_time import BOUNDS
+from windowlib.operators.functions.firing_facts import BOUNDS
 from windowlib.operators.functions.output_types import (
     QUOTIENT_PLACES,
     decimal_of,

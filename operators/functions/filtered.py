@@ -14,7 +14,7 @@ from windowlib.attributes import Several
 from windowlib.errors import ModelError
 from windowlib.operators.expressions import Col, Expr, RowExpr, When, translated
 from windowlib.operators.functions.call import ROW, Agg
-from windowlib.operators.functions.counts import COUNT_VALUES
+from windowlib.operators.functions.statistics import COUNT_VALUES
 from windowlib.spec.policies import Attribute
 
 

@@ -1,4 +1,4 @@
-"""Sums, means, variance, covariance and correlation."""
+"""Counts, sums, means, variance, covariance and correlation."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from windowlib.errors import SchemaError
 from windowlib.operators.functions.call import Agg, Column, aggregate, refuse_argument
 from windowlib.operators.functions.elementwise import elementwise
 from windowlib.operators.functions.output_types import (
+    count_type,
     float_type,
     mean_type,
     quotient_type,
@@ -18,10 +19,11 @@ from windowlib.operators.functions.output_types import (
 )
 from windowlib.summaries.aggregate_function import AggregateFunction
 from windowlib.summaries.exact import decimal_root, exact_number, ratio, root
-from windowlib.summaries.folds import Fold, MeanFold, State, SumFold, VarianceFold
+from windowlib.summaries.folds import CountFold, Fold, MeanFold, State, SumFold, VarianceFold
 
 __all__ = [
     "corr",
+    "count",
     "cov",
     "mean",
     "std",
@@ -29,6 +31,51 @@ __all__ = [
     "var",
     "weighted_mean",
 ]
+
+COUNT = AggregateFunction(
+    "count",
+    CountFold,
+    count_type,
+    kernel="windowlib.columnar.kernels.sums:CountKernel",
+    combined_by="sum",
+)
+
+
+def count(column: Column | None = None) -> Agg:
+    """How many tuples; with a column, how many of its values are not null."""
+    if column is None:
+        return aggregate(COUNT, {})
+    return aggregate(COUNT_VALUES, {"": column})
+
+
+class CountValues(Fold):
+    """How many values are not null."""
+
+    name = "count"
+    empty = (0,)
+    compute, store = "_0 = x is not None", "{0} += _0"
+    read, merged = "{0}", ("{a0} + {b0}",)
+
+    def step(self, state: State, x: Any) -> State:
+        """One more, unless it is null."""
+        return (state[0] + (x is not None),)
+
+    def value(self, n: int, state: State) -> int:
+        """The count."""
+        return int(state[0])
+
+    def merge(self, a: State, b: State) -> State:
+        """The sum of both."""
+        return (a[0] + b[0],)
+
+
+COUNT_VALUES = AggregateFunction(
+    "count",
+    CountValues,
+    count_type,
+    kernel="windowlib.columnar.kernels.sums:CountValuesKernel",
+    combined_by="sum",
+)
 
 
 class Std(VarianceFold):

@@ -24,7 +24,7 @@ from windowlib import (
 from windowlib.columnar.kernels.functions import functions_of
 from windowlib.operators import Aggregate, agg, col
 from windowlib.operators.expressions import Binary, Expr, Negative
-from windowlib.operators.functions import event_time
+from windowlib.operators.functions import firing_facts
 from windowlib.operators.functions.call import Agg
 from windowlib.summaries.summarizers import Plan
 from windowlib.window.consumer import Decline
@@ -61,7 +61,9 @@ def specs(draw: st.DrawFn, columns: dict[str, Values], kinds: Any = ("tumbling",
 # -- functions ------------------------------------------------------------------------------------
 
 ALL: dict[str, Callable[..., Agg]] = {
-    name: getattr(agg, name) for name in agg.__all__ if name not in {"custom", *event_time.__all__}
+    name: getattr(agg, name)
+    for name in agg.__all__
+    if name not in {"custom", *(fact.name for fact in firing_facts.OF_EVENT_TIME)}
 }
 """The aggregate functions that windows of arrivals have."""
 

@@ -7,7 +7,7 @@ from windowlib import Count, Delta, Operator, OperatorModel, PartitionAge, Slidi
 from windowlib.farms.window_function import WindowFunction, fold_kind, function_of, kind_of
 from windowlib.operators import Aggregate, Batch, Dedup, Sort, agg
 from windowlib.operators.functions.call import Agg
-from windowlib.operators.functions.event_time import OF_EVENT_TIME
+from windowlib.operators.functions.firing_facts import OF_EVENT_TIME
 
 TEN = Tumbling(Count(10))
 

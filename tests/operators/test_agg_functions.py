@@ -25,7 +25,7 @@ from windowlib import (
 )
 from windowlib.operators import Aggregate, agg, col
 from windowlib.operators.functions.call import Agg
-from windowlib.operators.functions.event_time import OF_EVENT_TIME
+from windowlib.operators.functions.firing_facts import OF_EVENT_TIME
 
 NAN, INF = float("nan"), float("inf")
 SECOND = timedelta(seconds=1)

@@ -107,9 +107,49 @@ def test_a_snapshot_is_taken_back_only_by_the_same_aggregate():
     with pytest.raises(StateVersionError) as caught:
         Aggregate(Tumbling(Count(3)), s=agg.max("x")).open().restore(state)
     assert (
-        'restore(state): the snapshot was written with s=agg.sum("x"); this operator says '
-        's=agg.max("x"). Build it as it was, or start afresh.'
+        'restore(state): the snapshot was written with functions=agg.sum("x"); this operator says '
+        'functions=agg.max("x"). Build it as it was, or start afresh.'
     ) == str(caught.value)
+
+
+@pytest.mark.parametrize("window", [Tumbling(Count(2), by="k"), Sliding(Count(4), every=Count(2))])
+def test_what_is_computed_of_the_functions_may_change(window):
+    rows = [{"k": "a", "x": n} for n in (1, 2, 3, 4)]
+
+    def op(**more):
+        return Aggregate(window, partial=None if isinstance(window, Tumbling) else "emit", **more)
+
+    running = op(s=agg.sum("x"), m=agg.max("x")).open()
+    running.insert_many(rows[:3])
+    state = running.snapshot()
+    total, most = agg.sum("x"), agg.max("x")
+    for changed in (
+        op(s=total, m=most, having=total > 5),
+        op(renamed=total, m=most),
+        op(s=total, m=most, both=total + most),
+        op(s=total, m=most, name="another"),
+    ):
+        whole = list(replay(changed, rows))[-1]
+        later, got = changed.open(), list[Any]()
+        later.connect(0, got.append)
+        later.restore(state)
+        later.insert(rows[3])
+        assert [whole] == got
+    for changed in (
+        op(s=total),
+        op(s=total, m=most, n=agg.median("x")),
+        op(s=total, m=most, having=agg.median("x") > 1),
+        op(m=most, s=total),
+        op(s=total, m=most, emit="changed"),
+    ):
+        with pytest.raises(StateVersionError, match="the snapshot was written with"):
+            changed.open().restore(state)
+
+
+def test_where_only_changes_come_out_the_rows_are_state():
+    state = Aggregate(Tumbling(Count(2)), s=agg.sum("x"), emit="changed").open().snapshot()
+    with pytest.raises(StateVersionError, match=r"written with s=agg\.sum"):
+        Aggregate(Tumbling(Count(2)), t=agg.sum("x"), emit="changed").open().restore(state)
 
 
 def test_the_description_is_the_same_in_every_process():

@@ -24,7 +24,11 @@ from windowlib import (
 PAGE = Path(__file__).parents[2] / "docs" / "operator-errors.md"
 PACKAGE = Path(windowlib.__file__).parent
 SOURCES = [
-    *sorted((PACKAGE / "operators").rglob("*.py")),
+    *(
+        path
+        for path in sorted((PACKAGE / "operators").rglob("*.py"))
+        if path.name != "spark_columns.py"  # its messages are on the page about Spark
+    ),
     *sorted((PACKAGE / "runtime").rglob("*.py")),
     *(PACKAGE / "window" / "arrow.py", PACKAGE / "spec" / "pattern.py"),
 ]
@@ -85,6 +89,22 @@ OTHERS = [
         "QuantileSketch",
         "the smallest value does not fit the levels",
     ),
+]
+
+
+FIX = "Filter such rows before, or cast to a type that holds them."
+CASTS = [
+    (b"1", "string", "string (only numbers, text and booleans are cast)"),
+    ("yes", "boolean", "bool (text is true or false)"),
+    (1000, "decimal(4, 2)", "decimal128(4, 2) (it has no 4 digits, 2 of them places)"),
+]
+OTHERS += [
+    Case(
+        f'run(Aggregate(Tumbling(Count(1)), n=agg.last("x").cast("{kind}")), {{"x": {value!r}}})',
+        SchemaError,
+        f'agg.last("x").cast("{kind}"): {value!r} is no {why}. {FIX}',
+    )
+    for value, kind, why in CASTS
 ]
 
 

@@ -16,12 +16,12 @@ import windowlib.spark
 from tests.runtime.test_operator_errors import shown, unseen
 from tests.window.test_errors import lines_of
 from windowlib import Count, Sliding, WindowlibError
-from windowlib.errors import HostError, SchemaError, StateVersionError
+from windowlib.errors import HostError, SchemaError, StateError, StateVersionError
 from windowlib.operators import Aggregate, agg
 from windowlib.spark import session, versions
-from windowlib.spark.bucket.bucket import check_fingerprint
+from windowlib.spark.bucket.bucket import check_fingerprint, check_nonce
 from windowlib.spark.bucket.processor import Processor
-from windowlib.spark.bucket.state_store import FORMAT, StateHead, StateStore
+from windowlib.spark.bucket.state_store import FORMAT, StateHead, StateStore, head_of
 from windowlib.spark.plan import input_merge, types
 from windowlib.spark.session import check_java, java_version
 
@@ -70,7 +70,15 @@ def other_window():
 
 
 def other_format():
-    head(format=FORMAT + 1).check(SomeSpec())
+    head_of(vars(head(format=FORMAT + 1)))
+
+
+def changed_head():
+    head_of(vars(head()))
+
+
+def mixed_up():
+    check_nonce("3f2a", "77d0")
 
 
 def lost_page():
@@ -95,6 +103,8 @@ HERE = [
     (other_window, StateVersionError),
     (other_format, StateVersionError),
     (lost_page, StateVersionError),
+    (changed_head, StateError),
+    (mixed_up, StateError),
     (too_narrow, SchemaError),
     (no_common_order, SchemaError),
     (no_such_type, SchemaError),

@@ -117,7 +117,7 @@ def test_a_changed_query_is_refused_by_name_and_the_old_one_goes_on(spark, tmp_p
         "says window.evict=Count(size=5). Use a new checkpoint, or build the query as it was."
     ) in said
     said = query.refused(attach(totals(slide(), n=agg.count()), buckets=4), schema)
-    assert "the checkpoint was written with n=None; this query says n=" in said
+    assert "the checkpoint was written with functions=" in said
     said = query.refused(attach(totals(slide(by="j")), buckets=4), schema)
     assert "written with window.by='k'; this query says window.by='j'" in said
     said = query.refused(attach(totals(slide()), buckets=2), schema)

@@ -24,7 +24,7 @@ from windowlib.farms.pool import ProcessPool, WorkerAnswer, WorkerDeath
 from windowlib.farms.scheduler import Assignments, Collector, Task, scheduler
 from windowlib.farms.worker import WorkerException, WorkerSetup
 from windowlib.runtime.running import VERSION, Running, kept, nowhere
-from windowlib.window.arrow import Made, Times, as_arrow, chunks_of, in_order, named_row
+from windowlib.window.arrow import Made, Times, chunks_of, in_order, named_row
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class RunningFarm(Running):
         self.setup = WorkerSetup(farm.operator, self.chunks.folder, self.worker, self._now)
         self.pool = pool(self.workers, self.setup)
         self._meter = FarmMeter(self.workers, self.pool.now)
-        self._tell: Tell | None = None
+        self._observer: Tell | None = None
         self._every = self._look = 0.0
 
     def _wire(self) -> None:
@@ -156,8 +156,7 @@ class RunningFarm(Running):
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch, wait, and give the rows of the first output that it made."""
-        batch = as_arrow(batch, "process_batch")
-        schemas = self._offered(batch, "process_batch", port, times)
+        batch, schemas = self._offered(batch, "process_batch", port, times)
         made, schema = self._made, self.farm.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
         try:
@@ -314,7 +313,7 @@ class RunningFarm(Running):
 
     def observe(self, tell: Tell, every: float = 1.0) -> None:
         """Have somebody told the figures while it works, every so many seconds at most."""
-        self._tell, self._every, self._look = tell, every, self.pool.now + every
+        self._observer, self._every, self._look = tell, every, self.pool.now + every
 
     def deliver(self, number: int, items: list[Item] | WorkerException | FailedResult) -> None:
         """What the result with a number sends; it comes out when it is next."""
@@ -345,9 +344,9 @@ class RunningFarm(Running):
         self._answers_taken()
         now = self.pool.now
         self._meter.came_out(self.collector.out, now)
-        if self._tell is not None and now >= self._look:
+        if self._observer is not None and now >= self._look:
             self._look = now + self._every
-            self._tell(self.figures())
+            self._observer(self.figures())
 
     def _answered(self, answer: WorkerAnswer) -> None:
         task = self.scheduler.sent[answer.worker][0]

@@ -21,7 +21,7 @@ from windowlib.window.arrow import Made, Times, as_arrow, chunks_of, columns_of,
 from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.failure import raise_first
-from windowlib.window.snapshot import ARRAYS, check_format, first_change
+from windowlib.window.snapshot import ARRAY_READERS, ARRAYS, first_change, reader
 from windowlib.window.subwindow import UNSET
 
 if TYPE_CHECKING:
@@ -153,7 +153,13 @@ class Running:
             window.insert(row)
 
     def insert_each(
-        self, rows: Iterator[Any], out: Sized, port: int = 0, *, like: Any
+        self,
+        rows: Iterator[Any],
+        out: Sized,
+        port: int = 0,
+        *,
+        like: Any,
+        stray: Callable[[Any], bool],
     ) -> Generator[None, None, Any]:
         """Take each row before the next is asked for, and pause after one that has made something.
 
@@ -161,14 +167,15 @@ class Running:
             rows: where rows come from.
             out: what the outputs put their rows into: anything in it is a reason to pause.
             port: the input port.
-            like: the row before. A row of another type is the last that is asked for.
+            like: the row before.
+            stray: whether what is given is no row. It is the last that is asked for.
 
         Returns:
-            A generator, whose value is the row of another type, which is not taken, or UNSET.
+            A generator, whose value is what is no row, or UNSET.
         """
         window = self._direct[port]
-        each = None if window is None else window.state.insert_each(rows, out, like)
-        return each or insert_pieces(self, rows, out, port, like=like)
+        each = None if window is None else window.state.insert_each(rows, out, like, stray)
+        return each or insert_pieces(self, rows, out, port, like=like, stray=stray)
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
@@ -181,14 +188,12 @@ class Running:
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
-        batch = as_arrow(batch, "insert_batch")
-        self._offered(batch, "insert_batch", port, times)
+        batch, _ = self._offered(batch, "insert_batch", port, times)
         self._take_batch(batch, port, times, self._orders[port])
 
     def insert_ordered(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """`insert_batch` of rows that are in order, whatever the window's `order_by` says."""
-        batch = as_arrow(batch, "insert_ordered")
-        self._offered(batch, "insert_ordered", port, times)
+        batch, _ = self._offered(batch, "insert_ordered", port, times)
         self._take_batch(batch, port, times, None)
 
     def begin(self, now: int, schemas: Sequence[Any]) -> None:
@@ -253,14 +258,16 @@ class Running:
                 with kept(failures):
                     self.punctuate(port)
 
-    def _offered(self, batch: Any, call: str, port: int, times: str | None) -> list[Any]:
-        """Refuse a batch that cannot be taken, before any of its rows is; the schemas of ports."""
+    def _offered(
+        self, batch: Any, call: str, port: int, times: str | None
+    ) -> tuple[Any, list[Any]]:
+        """Refuse what cannot be taken, before any row is; as Arrow, with the schemas of ports."""
         if port not in self._taking:
             self._refuse(f"{call}(batch)", port)
-        schemas = [*self._schemas]
+        schemas, batch = [*self._schemas], as_arrow(batch, call)
         schemas[port] = columns_of(batch, call, times)
         self._note_schema(batch, port)
-        return schemas
+        return batch, schemas
 
     @cached_property
     def _orders(self) -> list[Any]:
@@ -303,8 +310,7 @@ class Running:
         >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
         [{'total': 3}, {'total': 7}]
         """
-        batch = as_arrow(batch, "process_batch")
-        schemas = self._offered(batch, "process_batch", port, times)
+        batch, schemas = self._offered(batch, "process_batch", port, times)
         made, schema = self._made, self.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
         self._wire()
@@ -539,7 +545,7 @@ class Running:
 
         Nothing changes if the state does not fit.
         """
-        check_state(state, self.definition.describe())
+        state = checked_state(state, self.definition.describe())
         before = self.snapshot(arrays=True)
         try:
             self._put(state)
@@ -564,14 +570,20 @@ class Running:
 
 
 def insert_pieces(
-    running: Any, rows: Iterator[Any], out: Sized, port: int, *, like: Any
+    running: Any,
+    rows: Iterator[Any],
+    out: Sized,
+    port: int,
+    *,
+    like: Any,
+    stray: Callable[[Any], bool],
 ) -> Generator[None, None, Any]:
     """`insert_each` by `insert_many`, which is called again after each pause."""
     kind, other = type(like), []
 
     def alike() -> Iterator[Any]:
         for row in rows:
-            if type(row) is not kind:
+            if type(row) is not kind and stray(row):
                 other.append(row)
                 return
             yield row
@@ -600,6 +612,8 @@ def kept(failures: list[Exception]) -> Iterator[None]:
 
 
 VERSION = 1
+READERS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {VERSION: dict}
+"""For each format that was ever released, what makes a snapshot of this one of it."""
 NO_SNAPSHOT = "restore(state): this is not a snapshot of an operator. Pass what snapshot() gave."
 
 
@@ -618,13 +632,13 @@ def put_form(state: Mapping[str, Any], windows: Sequence[Window[Any, Any]]) -> l
     return list(state["schemas"])
 
 
-def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
-    """Refuse a snapshot of another format or of another operator, and say what changed."""
+def checked_state(state: Mapping[str, Any], now: Mapping[str, str]) -> Mapping[str, Any]:
+    """A snapshot in this format; one of an unknown format or of another operator is refused."""
     if not isinstance(state, Mapping) or not {"v", "operator", "state"} <= set(state):
         raise StateVersionError(NO_SNAPSHOT)
-    check_format("the snapshot has", state["v"], VERSION)
+    state = reader("the snapshot has", state["v"], READERS)(state)
     if "arrays" in state:
-        check_format("the arrays of the snapshot have", state["arrays"], ARRAYS)
+        reader("the arrays of the snapshot have", state["arrays"], ARRAY_READERS)
     was = state["operator"]
     if not isinstance(was, Mapping):
         raise StateVersionError(NO_SNAPSHOT)
@@ -634,3 +648,4 @@ def check_state(state: Mapping[str, Any], now: Mapping[str, str]) -> None:
             f"operator says {name}={now.get(name)}. Build it as it was, or start afresh."
         )
         raise StateVersionError(msg)
+    return state

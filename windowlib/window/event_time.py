@@ -655,7 +655,7 @@ class EventTimeWindow(Window[T, K]):
         with self.locked():
             self._guard.check("restore(state)")
             self._settle()
-            snapshot.check(self.state, state)
+            state = snapshot.checked(self.state, state)
             try:
                 self._load(state)
             except snapshot.DAMAGE as error:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from windowlib.attributes import one_key
 from windowlib.errors import StateVersionError
@@ -14,9 +14,14 @@ from windowlib.window.subwindow import UNSET, Subwindow
 if TYPE_CHECKING:
     from windowlib.window.container import WindowState
 
+T = TypeVar("T")
 VERSION = 2
 ARRAYS = 1
 """The format of `arrays`, which stand in a snapshot in place of partitions."""
+READERS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {VERSION: dict}
+"""For each format that was ever released, what makes a snapshot of this one of it."""
+ARRAY_READERS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {ARRAYS: dict}
+"""The same for `arrays`."""
 DAMAGE = (KeyError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
 
 
@@ -51,7 +56,7 @@ def head(state: WindowState) -> dict[str, Any]:
 
 def put(state: WindowState, saved: Mapping[str, Any]) -> None:
     """Replace a window's state; nothing changes if the snapshot does not fit."""
-    check(state, saved)
+    saved = checked(state, saved)
     if "arrays" in saved:
         _put_arrays(state, saved)
     else:
@@ -194,15 +199,17 @@ def _description(state: WindowState) -> dict[str, str]:
     return {**state.spec.describe(), "keeps": state.storage}
 
 
-def check(state: WindowState, saved: Mapping[str, Any]) -> None:
-    """Refuse a snapshot of another format or of another window, and say what changed."""
+def checked(state: WindowState, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A snapshot in this format; one of an unknown format or of another window is refused."""
     if not isinstance(saved, Mapping) or not {"v", "spec"} <= set(saved):
         raise StateVersionError("restore(state): this is not a snapshot of a window.")
-    check_format("the snapshot has", saved["v"], VERSION)
+    saved = reader("the snapshot has", saved["v"], READERS)(saved)
     if "arrays" in saved:
-        if not isinstance(saved["arrays"], Mapping):
+        arrays = saved["arrays"]
+        if not isinstance(arrays, Mapping):
             raise StateVersionError("restore(state): this is not a snapshot of a window.")
-        check_format("the arrays of the snapshot have", saved["arrays"].get("v"), ARRAYS)
+        read = reader("the arrays of the snapshot have", arrays.get("v"), ARRAY_READERS)
+        saved = {**saved, "arrays": read(arrays)}
     was, now = saved["spec"], _description(state)
     if not isinstance(was, Mapping):
         raise StateVersionError("restore(state): this is not a snapshot of a window.")
@@ -212,6 +219,7 @@ def check(state: WindowState, saved: Mapping[str, Any]) -> None:
             f"window says {name}={now.get(name)}. Build the window as it was, or start afresh."
         )
         raise StateVersionError(msg)
+    return saved
 
 
 def first_change(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
@@ -223,14 +231,16 @@ def first_change(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     return next((name for name in {**was, **now} if was.get(name) != now.get(name)), None)
 
 
-def check_format(what: str, found: Any, known: int) -> None:
-    """Refuse another format than the known one."""
-    if found != known:
-        msg = (
-            f"restore(state): {what} format {found!r}, this version reads {known}. Use the version "
-            f"that wrote it, or start afresh."
-        )
-        raise StateVersionError(msg)
+def reader(what: str, found: Any, readers: Mapping[int, T]) -> T:
+    """What reads a format; one that is unknown is refused."""
+    if type(found) is int and found in readers:
+        return readers[found]
+    known = ", ".join(map(str, readers))
+    msg = (
+        f"restore(state): {what} format {found!r}, this version reads {known}. Use the version "
+        f"that wrote it, or start afresh."
+    )
+    raise StateVersionError(msg)
 
 
 def dumped(state: WindowState, s: Subwindow) -> dict[str, Any]:

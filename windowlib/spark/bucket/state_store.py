@@ -12,7 +12,7 @@ that what was changed, lost or mixed up is refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -28,6 +28,7 @@ HEAD_DDL = (
     "format int, version long, nonce string, run string, home string, about string, timer long, "
     "saved long, logged long, pages int, entries int, data binary, checksum string"
 )
+NAMES = [part.split()[0] for part in HEAD_DDL.split(", ")]
 PAGE = 1 << 23
 """Bytes in a page."""
 SMALL = 1 << 20
@@ -64,8 +65,7 @@ class StateHead:
         return sha256(json.dumps(values).encode()).hexdigest()[:32]
 
     def check_whole(self) -> None:
-        """Refuse a head of another format, or that is not as it was written."""
-        check_format(self.format)
+        """Refuse a head that is not as it was written."""
         if self.checksum != self._sum():
             msg = (
                 "the state in the checkpoint was changed: the checksum of its head does not fit. "
@@ -81,13 +81,25 @@ class StateHead:
 
 
 def check_format(found: int) -> None:
-    """Refuse state in another form than this version's."""
-    if found != FORMAT:
+    """Refuse state of an unknown format."""
+    if found not in READERS:
         msg = (
             f"the checkpoint has state of format {found}, this version of windowlib reads "
-            f"{FORMAT}. Use the version that wrote it, or a new checkpoint."
+            f"{', '.join(map(str, READERS))}. Use the version that wrote it, or a new checkpoint."
         )
         raise StateVersionError(msg)
+
+
+READERS: dict[int, Callable[..., StateHead]] = {FORMAT: StateHead}
+"""For each format that was ever released, what makes a head of this one of its values."""
+
+
+def head_of(values: Mapping[str, Any]) -> StateHead:
+    """The head of a stored value, whatever the format that it was written in."""
+    check_format(values["format"])
+    head = READERS[values["format"]](**values)
+    head.check_whole()
+    return head
 
 
 def as_tuple(head: StateHead) -> tuple[Any, ...]:
@@ -130,7 +142,7 @@ class StateStore:
     def read(self) -> StateHead | None:
         """The head, or None if the bucket is new."""
         found = self._head.get()
-        return None if found is None else StateHead(*_plain(found))
+        return None if found is None else head_of(dict(zip(NAMES, _plain(found), strict=True)))
 
     def load(self, head: StateHead) -> tuple[bytes, list[bytes]]:
         """The last snapshot, and the log since then."""

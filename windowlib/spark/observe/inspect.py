@@ -16,7 +16,7 @@ from windowlib.extensions import extension
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
 from windowlib.spark.bucket.bucket import Bucket, BucketSpec, check_fingerprint
-from windowlib.spark.bucket.state_store import HEAD, PAGES, StateHead, assembled
+from windowlib.spark.bucket.state_store import HEAD, PAGES, assembled, head_of
 from windowlib.spark.deployment import ship
 from windowlib.spark.plan.shuffle import BUCKET
 from windowlib.window.container import Window
@@ -161,8 +161,7 @@ def _described(
     found = heads.select("value.*").first()
     if found is None:  # no bucket has anything yet
         return None
-    head = StateHead(**found.asDict())
-    head.check_whole()
+    head = head_of(found.asDict())
     about = json.loads(head.about)
     for each in given:
         was, now = _compared(about["fingerprint"], each)
@@ -230,8 +229,7 @@ class StateReader:
     def _batches(
         self, bucket: int, values: dict[str, Any], pages: dict[int, bytes]
     ) -> Iterator[pa.RecordBatch]:
-        head = StateHead(**values)
-        head.check_whole()
+        head = head_of(values)
         assert self.operator is not None  # there is a head, so there is a description
         snapshot, log = assembled(head, lambda key: pages.get(key[0]))
         spec = reading_spec(self.operator, json.loads(head.about)["fingerprint"])

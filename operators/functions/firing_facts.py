@@ -1,13 +1,44 @@
-"""What is known of a window of event time: its bounds, revisions and retractions."""
+"""What is known of a firing itself: how many tuples and groups, and its place in event time."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from windowlib.operators.functions.call import Agg, FiringFunction
-from windowlib.operators.functions.output_types import count_type
+from windowlib.operators.functions.output_types import count_type, counts_type
 
-__all__ = ["retracts", "revision", "window_end", "window_start"]
+__all__ = [
+    "count_all",
+    "count_by_group",
+    "count_groups",
+    "retracts",
+    "revision",
+    "window_end",
+    "window_start",
+]
+
+COUNT_ALL = FiringFunction("count_all", count_type, "n", "n", "whole_sizes")
+COUNT_GROUPS = FiringFunction("count_groups", count_type, "1", "len(sizes)", "group_counts")
+# The sizes of the groups are one list for all rows of a firing: each row gets its own.
+COUNT_BY_GROUP = FiringFunction("count_by_group", counts_type, "[n]", "[*sizes]", "group_sizes")
+
+
+def count_all() -> Agg:
+    """How many tuples the whole subwindow has, whatever the group."""
+    return COUNT_ALL.aggregate()
+
+
+def count_groups() -> Agg:
+    """How many groups the subwindow has."""
+    return COUNT_GROUPS.aggregate()
+
+
+def count_by_group() -> Agg:
+    """How many tuples each group of the subwindow has, as a list in the order of the groups."""
+    return COUNT_BY_GROUP.aggregate()
+
+
+# -- of a window of event time --------------------------------------------------------------------
 
 
 def _bound_type(kinds: Any, options: Any) -> None:
