@@ -34,7 +34,7 @@ from windowlib.extensions import register
 from windowlib.runtime.graph import Graph
 from windowlib.runtime.keyed_state import Keyed, Unkeyed
 from windowlib.runtime.marks import advance, punct, restart, to
-from windowlib.runtime.model import OperatorModel
+from windowlib.runtime.model import OperatorModel, Parameter
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.replay import Replay, replay
 from windowlib.runtime.running import Running
@@ -88,6 +88,7 @@ __all__ = [
     "OperatorError",
     "OperatorModel",
     "OrderWarning",
+    "Parameter",
     "PartitionAge",
     "PartitionCount",
     "PartitionError",

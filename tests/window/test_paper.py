@@ -106,7 +106,7 @@ class Selects(Log):
         return [] if self.select is None else self.select(list(keys))
 
 
-class Boom(Exception):
+class HandlerError(Exception):
     """What a handler raises."""
 
 
@@ -119,17 +119,17 @@ class Raises(Log):
     def after_insert(self, window, tuple_, key):
         super().after_insert(window, tuple_, key)
         if tuple_["id"] % 3 == 0:
-            raise Boom
+            raise HandlerError
 
     def on_trigger(self, window, key):
         super().on_trigger(window, key)
         late = isinstance(window.spec, Sliding) and window.spec.every.delta is not None
         if not late and len(self.log) % 3 == 0:
-            raise Boom
+            raise HandlerError
 
     def on_empty_punctuation(self, window):
         super().on_empty_punctuation(window)
-        raise Boom
+        raise HandlerError
 
 
 class OnlyTriggers(WindowEvents[Any, Any]):
@@ -226,7 +226,7 @@ def give(window, op):
             window.punctuate()
     except SchemaError:
         return True
-    except Boom:
+    except HandlerError:
         pass
     window.state.check()
     return False

@@ -153,7 +153,13 @@ class Running:
             window.insert(row)
 
     def insert_each(
-        self, rows: Iterator[Any], out: Sized, port: int = 0, *, like: Any
+        self,
+        rows: Iterator[Any],
+        out: Sized,
+        port: int = 0,
+        *,
+        like: Any,
+        stray: Callable[[Any], bool],
     ) -> Generator[None, None, Any]:
         """Take each row before the next is asked for, and pause after one that has made something.
 
@@ -161,14 +167,15 @@ class Running:
             rows: where rows come from.
             out: what the outputs put their rows into: anything in it is a reason to pause.
             port: the input port.
-            like: the row before. A row of another type is the last that is asked for.
+            like: the row before.
+            stray: whether what is given is no row. It is the last that is asked for.
 
         Returns:
-            A generator, whose value is the row of another type, which is not taken, or UNSET.
+            A generator, whose value is what is no row, or UNSET.
         """
         window = self._direct[port]
-        each = None if window is None else window.state.insert_each(rows, out, like)
-        return each or insert_pieces(self, rows, out, port, like=like)
+        each = None if window is None else window.state.insert_each(rows, out, like, stray)
+        return each or insert_pieces(self, rows, out, port, like=like, stray=stray)
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
@@ -563,14 +570,20 @@ class Running:
 
 
 def insert_pieces(
-    running: Any, rows: Iterator[Any], out: Sized, port: int, *, like: Any
+    running: Any,
+    rows: Iterator[Any],
+    out: Sized,
+    port: int,
+    *,
+    like: Any,
+    stray: Callable[[Any], bool],
 ) -> Generator[None, None, Any]:
     """`insert_each` by `insert_many`, which is called again after each pause."""
     kind, other = type(like), []
 
     def alike() -> Iterator[Any]:
         for row in rows:
-            if type(row) is not kind:
+            if type(row) is not kind and stray(row):
                 other.append(row)
                 return
             yield row

@@ -858,16 +858,16 @@ class WindowState:
             self._window._consumer = replace(self._window._consumer, fired=wrap(fired))
 
     def insert_each(
-        self, tuples: Iterator[Any], out: Sized, like: Any
+        self, tuples: Iterator[Any], out: Sized, like: Any, stray: Callable[[Any], bool]
     ) -> Generator[None, None, Any] | None:
-        """Insert tuples of the type of `like`, and pause after one that put something into `out`.
+        """Insert tuples as `like`, and pause after one that has put something into `out`.
 
         Returns:
-            A generator, whose value is the first tuple of another type, which is not inserted, or
-            UNSET. None: there is no such loop; it is made once a tuple was inserted.
+            A generator, whose value is the first that is no tuple, as `stray` says, or UNSET.
+            None: there is no such loop; it is made once a tuple was inserted.
         """
         each = self._window._inserter(like)
-        return None if each is None else each(tuples, type(like), out)
+        return None if each is None else each(tuples, type(like), stray, out)
 
     def reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
         """A function from a key to `use(key, size, summary)`; None if empty, or never full."""

@@ -6,7 +6,6 @@ import sys
 from typing import Any, TextIO
 
 from windowlib.farms.figures import FarmFigures
-from windowlib.tools.commands.meter import is_terminal
 
 
 def live(running: Any, every: float = 1.0, out: TextIO | None = None) -> None:
@@ -34,7 +33,7 @@ class Line:
     """Figures on a terminal: each line takes the place of the one before."""
 
     def __init__(self, out: TextIO) -> None:
-        self._out, self._over = out, is_terminal(out)
+        self._out, self._over = out, out.isatty()
 
     def __call__(self, figures: FarmFigures) -> None:
         """Write them."""
@@ -44,12 +43,9 @@ class Line:
 
 def _cell() -> Any:
     """What shows figures in the cell of a notebook; None if there is no notebook."""
-    if "IPython" not in sys.modules:
+    shell, shows = sys.modules.get("IPython"), sys.modules.get("IPython.display")
+    if shell is None or shows is None:
         return None
-    from IPython import get_ipython
-    from IPython.display import display
-
-    if "IPKernelApp" not in getattr(get_ipython(), "config", {}):
+    if "IPKernelApp" not in getattr(shell.get_ipython(), "config", {}):
         return None
-    handle = display(FarmFigures("caller"), display_id=True)
-    return handle.update
+    return shows.display(FarmFigures("caller"), display_id=True).update
