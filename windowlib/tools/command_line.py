@@ -1,4 +1,4 @@
-"""The command line: `demo`, `run`, `check`, `trace` and `conformance`.
+"""The command line: `demo`, `run`, `check`, `state`, `trace` and `conformance`.
 
 A user's mistake is one line on stderr and exit code 2; Ctrl-C ends a command with 130.
 """
@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from windowlib.errors import WindowlibError, WindowlibWarning
 from windowlib.tools import conformance, demo
-from windowlib.tools.commands import check, run, trace
+from windowlib.tools.commands import check, run, state, trace
 from windowlib.tools.commands.usage import FoundError, UsageError, one_line
 
 # A command is a module with a function `add`, which declares it; this table is how it is found.
@@ -24,6 +24,7 @@ COMMANDS = {
     "demo": demo,
     "run": run,
     "check": check,
+    "state": state,
     "trace": trace,
     "conformance": conformance,
 }
