@@ -7,6 +7,7 @@ handlers. Start with `Tumbling` and `Sliding`, `TumblingWindow` and `SlidingWind
 from windowlib import moved
 from windowlib.errors import (
     AccessError,
+    BrokenStateError,
     ClockError,
     CopyError,
     DeltaOrderError,
@@ -60,6 +61,7 @@ from windowlib.window.tumbling import TumblingWindow
 __all__ = [
     "KEY",
     "AccessError",
+    "BrokenStateError",
     "ClockError",
     "CopyError",
     "Count",

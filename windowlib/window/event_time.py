@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, TypeVar
@@ -187,12 +188,21 @@ class EventTimeWindow(Window[T, K]):
                 self.insert(row)
 
     def _host(self) -> Any:
+        self._refuse_broken()
         if self._batches is None:
             self._batches = extension("event_time_handover")(self)
         return self._batches
 
     def _take(self, row: Any, key: Any) -> None:
         """Take a row, or count it as late."""
+        try:
+            self._sort_in(row, key)
+        except BaseException as error:
+            self._stopped(error, "taking a tuple")
+            raise
+
+    def _sort_in(self, row: Any, key: Any) -> None:
+        """Put a row into its windows, and let those fire that it closes."""
         try:
             if self._key_of is not None:
                 key = self._key_of(row)
@@ -317,7 +327,7 @@ class EventTimeWindow(Window[T, K]):
         Args:
             watermark: a place on the axis: a number, or microseconds for datetimes.
         """
-        with self.locked():
+        with self.locked(), self._whole("taking a watermark"):
             lane = self._lane(None)
             if lane.progress.current is not None and watermark <= lane.progress.current:
                 return
@@ -325,6 +335,16 @@ class EventTimeWindow(Window[T, K]):
                 lane.progress.current = watermark
                 lane.reach(watermark, self._fire)
                 self._raise()
+
+    @contextmanager
+    def _whole(self, doing: str) -> Iterator[None]:
+        """A change that an interrupt must not leave half done."""
+        self._refuse_broken()
+        try:
+            yield
+        except BaseException as error:
+            self._stopped(error, doing)
+            raise
 
     def absorb(self, partials: Any, schema: Any) -> None:
         """Take rows that the columnar engine of another such window has folded.
@@ -344,7 +364,7 @@ class EventTimeWindow(Window[T, K]):
 
     def finish(self) -> None:
         """The input has ended: all open windows fire."""
-        with self.locked():
+        with self.locked(), self._whole("closing its windows"):
             if self._ahead:
                 self._host().finish()
             for lane in self._lanes.values():
@@ -482,6 +502,7 @@ class EventTimeWindow(Window[T, K]):
     @property
     def seen(self) -> int:
         """How many tuples the window has taken; late ones are not."""
+        self._refuse_broken()
         return self._taken
 
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
@@ -548,18 +569,32 @@ class EventTimeWindow(Window[T, K]):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
-            self._settle()
+            if self._broken is None:
+                self._settle()
             snapshot.check(self.state, state)
             try:
-                self._load(state)
-            except snapshot.DAMAGE as error:
-                raise snapshot.damaged(error) from error
-            if "events" in state:
-                self.events.restore(state["events"])
-            self._start, self._now, self._tick = state["start"], state["now"], state["tick"]
+                self._put(state)
+            except BaseException as error:
+                self._stopped(error, "restoring a snapshot")
+                raise
+            if self._broken is not None:
+                self._mended()
             self._restores += 1
         if self._on_due is not None:
             self._on_due()
+
+    def _put(self, state: Mapping[str, Any]) -> None:
+        try:
+            self._load(state)
+        except snapshot.DAMAGE as error:
+            raise snapshot.damaged(error) from error
+        if "events" in state:
+            self.events.restore(state["events"])
+        self._start, self._now, self._tick = state["start"], state["now"], state["tick"]
+
+    def _mended(self) -> None:
+        super()._mended()
+        self._failures, self._firing = [], None
 
     def _load(self, state: Mapping[str, Any]) -> None:
         saved = state["event_time"]

@@ -34,6 +34,7 @@ from windowlib.window.engine.rules import (
     reject_key,
     strange_form,
 )
+from windowlib.window.failure import CHANGES
 from windowlib.window.subwindow import DEFAULT_KEY, UNSET
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ class _Writer:
             return
         yield from self._value_lines()
         if isinstance(self.spec.forget, PartitionAge):
+            yield CHANGES
             yield "evict()"
         yield from self._lookup()
         if self.w.sliding:
@@ -195,6 +197,7 @@ class _Writer:
         yield from (f"    check(p_{x}, {x}, t)" for x in "ab" if f"p_{x}" in self.names)
         yield "    s = new(key)"
         yield "    key = s.key"
+        yield CHANGES
         if self.trigger_delta is not None:
             yield "    if s.ref is UNSET: s.ref = b"
         if self.delta is not None and self.w.sliding:
@@ -375,10 +378,11 @@ class _Writer:
         """A window that keeps nothing still counts and triggers."""
         self.names["revive"] = self.w.revive
         yield from self._value_lines()
-        if isinstance(self.spec.forget, PartitionAge):
-            yield "evict()"
         if "p_b" in self.names:
             yield "check(p_b, b, t)"
+        yield CHANGES
+        if isinstance(self.spec.forget, PartitionAge):
+            yield "evict()"
         yield "s = revive(key)"
         yield "key = s.key"
         yield "w._left += 1"
