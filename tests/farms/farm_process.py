@@ -35,7 +35,8 @@ def hang():
 
 def full():
     """Put in more than the memory holds, and count what comes out."""
-    running, out = farm().open(), []
+    running = farm().open()
+    out: list[object] = []
     running.connect(0, out.append)
     for batch in batches(8):
         running.insert_batch(batch)

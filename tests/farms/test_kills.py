@@ -26,6 +26,7 @@ def gone(path, seconds=60):
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_stays_in_shared_memory_when_the_parent_is_killed(how):
     with subprocess.Popen([*PROGRAM, "hang"], stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
         folder, *workers = program.stdout.readline().split()
         assert os.listdir(folder)
         assert len(workers) == 2
@@ -37,6 +38,7 @@ def test_nothing_stays_in_shared_memory_when_the_parent_is_killed(how):
 
 def test_what_a_parent_leaves_that_is_killed_with_its_workers_is_removed_by_the_next(tmp_path):
     with subprocess.Popen([*PROGRAM, "hang"], stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
         folder, *workers = program.stdout.readline().split()
         for pid in [*map(int, workers), program.pid]:
             os.kill(pid, signal.SIGSTOP)  # so that none of them can remove anything

@@ -2,6 +2,7 @@
 
 import os
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -67,7 +68,7 @@ def test_what_follows_is_as_before_or_as_after_or_refused(op, change):
     after = rest(running, out)
     running, out = opened(op)
     total = instructions(partial(change, running))
-    found = set()
+    found: set[Any] = set()
     for nth in range(1, total, max(1, total // EXAMPLES)):
         running, out = opened(op)
         interrupted(nth, partial(change, running))
@@ -105,7 +106,7 @@ def test_the_end_of_the_input_is_told_whole_or_refused(op):
 
 def test_an_interrupt_while_it_waits_for_a_row_changes_nothing():
     running = OPERATORS["tumbling"].open()
-    out: list[dict] = []
+    out: list[Any] = []
     running.connect(0, out.append)
 
     def source():

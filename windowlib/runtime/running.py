@@ -149,6 +149,8 @@ class Running:
         """For hosts, before the first row: the time in microseconds, and the columns of inputs."""
         self._tell(now)
         self._schemas = list(schemas)
+        if all(schema is not None for schema in schemas):
+            self.operator.expect_columns([schema.names for schema in schemas])
 
     def collect(self, outputs: Sequence[Made]) -> None:
         """For hosts: rows of each output go there, those of the first as columns where it can."""

@@ -57,7 +57,8 @@ def generate(state: WindowState, sample: Any) -> tuple[Insert, Insert]:
         for tuple_ in s.data:
             strange_form(state, tuple_, sample)
     text = writer.source()
-    name = f"<windowlib insert {next(_serial)}: {state.spec}>"
+    shown = str(state.spec).encode("unicode_escape").decode()  # a name may have any characters
+    name = f"<windowlib insert {next(_serial)}: {shown}>"
     # The names are globals of the text, which cost nothing in a call that does not use them;
     # closure cells would be copied into every call.
     exec(compile(text, name, "exec"), writer.names)
