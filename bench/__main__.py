@@ -16,6 +16,7 @@ HELPERS = {
     "charts",
     "columnar_data",
     "columnar_peers",
+    "event_time_spark",
     "farms_balance",
     "farms_kernels",
     "farms_pay",

@@ -22,6 +22,7 @@ from windowlib import (
     EventTimeWindow,
     Operator,
     Punct,
+    Session,
     Sliding,
     Tumbling,
     summarizers,
@@ -77,6 +78,21 @@ def dynamic(batches: list[pa.RecordBatch], every: str, period: str) -> Callable[
     return run
 
 
+def gaps(batches: list[pa.RecordBatch], gap: str) -> Callable[[], int]:
+    """Sessions by polars, with all rows at once: a row after a longer gap starts one."""
+    import polars
+
+    frame = polars.from_arrow(pa.Table.from_batches(batches))
+    assert isinstance(frame, polars.DataFrame)
+    starts = polars.col("ts").diff().over("k").gt(polars.duration(seconds=int(gap[:-1])))
+
+    def run() -> int:
+        numbered = frame.sort("k", "ts").with_columns(s=starts.fill_null(True).cum_sum())
+        return numbered.group_by("s", "k").agg(polars.col("x").mean()).height
+
+    return run
+
+
 def setup(run: Callable[[], Any]) -> Callable[[], Any]:
     """A run that needs no fresh state."""
     return run
@@ -93,7 +109,7 @@ def bytes_a_key(keys: int = 100_000) -> float:
     return taken / keys
 
 
-def in_panes(rows: int = 200_000, rounds: int = 3) -> list[Measure]:
+def in_panes(rows: int = 200_000, rounds: int = 7) -> list[Measure]:
     """Chains behind `Panes`, and event-time windows, with disorder, beside the same in order."""
     rng = np.random.default_rng(1)
     ts = np.arange(rows) * 20
@@ -141,6 +157,11 @@ def fed(operator: Operator, batches: list[pa.RecordBatch]) -> Callable[[], int]:
 
 def run() -> list[Measure]:
     """Everything."""
+    return [*in_process(), *on_spark()]
+
+
+def in_process() -> list[Measure]:
+    """All that needs no Spark."""
     batches, late = stream(), stream(disorder=5_000_000)
     minutes = Tumbling(Event("ts", "1min"), by="k")
     hops = Sliding(Event("ts", "1min"), every=Event("ts", "10s"), by="k")
@@ -153,6 +174,8 @@ def run() -> list[Measure]:
         "hops": aggregated(hops, batches),
         "polars": dynamic(batches, "1m", "1m"),
         "polars hops": dynamic(batches, "10s", "1m"),
+        "sessions": aggregated(Session(Event("ts"), gap="5s", by="k"), batches),
+        "polars sessions": gaps(batches, "5s"),
     }
     times = alternate({name: partial(setup, each) for name, each in runs.items()}, rounds=5)
     speed = f"{ROWS / min(times['event']) / 1e6:.1f} M rows/s"
@@ -162,7 +185,18 @@ def run() -> list[Measure]:
         Measure("the same with its bounds", ratio(times, "bounds", "event"), None, False, speed),
         at_most(None, "rows up to 5 s late, cost to sorted", "disorder", "event", times),
         at_least(None, "hops of 10 s, speed to polars", "polars hops", "hops", times),
+        at_least(None, "sessions, speed to polars", "polars sessions", "sessions", times),
         Measure("bytes a key, 100,000 keys", bytes_a_key(), 200, False),
         *in_panes(),
         *time_joins.run(),
     ]
+
+
+def on_spark() -> list[Measure]:
+    """The same beside Spark's own windows."""
+    from bench import event_time_spark
+
+    return event_time_spark.run()
+
+
+OPTIONS = {"--spark": on_spark, "--in-process": in_process}

@@ -29,6 +29,7 @@ from windowlib import (
     TumblingWindow,
     Window,
     WindowEvents,
+    replay,
     summarizers,
 )
 from windowlib.operators import Aggregate, agg
@@ -46,7 +47,7 @@ ROUNDS = {"W1": 7, "W2": 3, "W5": 3}  # W2 takes quixstreams 8 s a round
 def run() -> list[Measure]:
     print(f"Python {platform.python_version()}")
     with peers.scratch() as directory:
-        return [*against_peers(directory), *against_floor(), *joins(), *sorts()]
+        return [*against_peers(directory), *against_floor(), *replays(), *joins(), *sorts()]
 
 
 # -- Aggregate: W1, W2 and W5 against peers -------------------------------------------------------
@@ -241,3 +242,38 @@ def against_floor() -> list[Measure]:
         at_most(None, "W1: Aggregate / event engine", "W1", "G1", times),
         at_most(None, "W2: Aggregate / event engine", "W2", "G3", times),
     ]
+
+
+# -- replay of an iterator against insert_many of a list ------------------------------------------
+
+REPLAYED = {
+    "tumbling 100": Aggregate(Tumbling(Count(100), by="key"), mean=agg.mean("value")),
+    "sliding 100/10": Aggregate(
+        Sliding(Count(100), every=Count(10), by="key"),
+        mean=agg.mean("value"),
+        max=agg.max("value"),
+    ),
+    "tumbling 5": Aggregate(Tumbling(Count(5), by="key"), mean=agg.mean("value")),
+}
+
+
+def replayed(op: Operator, data: list[Any]) -> Candidate:
+    """Rows from an iterator, each taken before the next is asked for."""
+
+    def setup() -> Callable[[], list[Any]]:
+        rows = replay(op, iter(data))
+        return lambda: list(rows)
+
+    return Candidate(setup, lambda row: tuple(row.values()))
+
+
+def replays() -> list[Measure]:
+    data = [{"key": key, "ts": ts, "value": value} for key, ts, value in rows()]
+    measures = []
+    for name, op in REPLAYED.items():
+        both = {"many": operator(op, data, many=True), "replay": replayed(op, data)}
+        check_same(both)
+        times = alternate({which: each.setup for which, each in both.items()}, 9)
+        measure = f"{name}: replay of an iterator / insert_many of a list"
+        measures.append(at_most(1.2, measure, "replay", "many", times))
+    return measures

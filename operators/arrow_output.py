@@ -109,8 +109,22 @@ def send_firings(operator: Operator, columns: dict[str, Any], lengths: Any, caus
 class OutputColumns:
     """Rows as Arrow arrays by name, on their way out of an operator."""
 
-    def __init__(self, arrays: dict[str, Any], size: int) -> None:
+    def __init__(self, arrays: dict[str, Any], size: int, marks: Any = None) -> None:
         self._arrays, self._size = arrays, size
+        self.marks = () if marks is None else marks
+        """Before which row each window punctuation comes."""
+
+    @classmethod
+    def of(cls, batch: Any, marks: Any) -> OutputColumns:
+        """The rows of a batch, with punctuations between them."""
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        return cls(arrays, batch.num_rows, marks)
+
+    def batch(self) -> Any:
+        """The rows as a batch."""
+        import pyarrow as pa
+
+        return pa.RecordBatch.from_arrays(list(self._arrays.values()), list(self._arrays))
 
     def arrow(self, schema: Any) -> Any:
         """The rows as a batch of these columns; one that they do not have is null."""

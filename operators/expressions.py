@@ -3,6 +3,7 @@
 `col("price") * col("qty")` is computed from a row and may stand wherever a column name may.
 `agg.sum("notional") / agg.sum("qty")` is computed from the results of a window. A null operand
 gives null, and so does a division by zero; but false & null is false, and true | null is true.
+A column of PySpark's, as `F.col("price")`, becomes an expression where it meets one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 
 from windowlib.attributes import Getter
 from windowlib.errors import ModelError, SchemaError
+from windowlib.operators.casts import cast_type, cast_value
 
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -57,6 +59,17 @@ class Expr:
     def columnar(self, column_of: Callable[[Expr], Any]) -> Any:
         """The result as a column, given those of the leaves."""
         return column_of(self)
+
+    def cast(self, kind: str) -> Expr:
+        """The value as another type: a number, text, or a boolean; null stays null.
+
+        Numbers become whole ones by dropping their places, text becomes what it spells. A value
+        that does not fit is refused.
+
+        Args:
+            kind: the type in Spark's words, such as "double", "bigint" or "decimal(10, 2)".
+        """
+        return Cast(self, kind)
 
     def __bool__(self) -> NoReturn:
         msg = (
@@ -110,6 +123,9 @@ class Expr:
     def __neg__(self) -> Expr:
         return Negative(self)
 
+    def __invert__(self) -> Expr:
+        return Binary("==", self, False)
+
     def __lt__(self, other: Any) -> Expr:
         return Binary("<", self, other)
 
@@ -134,15 +150,14 @@ class Expr:
     def __or__(self, other: Any) -> Expr:
         return Binary("|", self, other)
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__  # of the object: `==` makes an expression
 
 
 class Binary(Expr):
     """Two operands and a sign."""
 
     def __init__(self, sign: str, left: Any, right: Any) -> None:
-        self.sign, self.left, self.right = sign, left, right
+        self.sign, self.left, self.right = sign, translated(left), translated(right)
 
     def leaves(self) -> Iterator[Expr]:
         """The leaves of both operands."""
@@ -225,6 +240,65 @@ class Negative(Expr):
         return f"(-{self.operand!r})"
 
 
+class When(Expr):
+    """An operand where a condition is true; elsewhere null."""
+
+    def __init__(self, condition: Expr, operand: Any) -> None:
+        self.condition, self.operand = condition, operand
+
+    def leaves(self) -> Iterator[Expr]:
+        """The leaves of the condition and of the operand."""
+        yield from self.condition.leaves()
+        if isinstance(self.operand, Expr):
+            yield from self.operand.leaves()
+
+    def evaluate(self, value_of: Callable[[Expr], Any]) -> Any:
+        """Null unless the condition is true."""
+        if not self.condition.evaluate(value_of):
+            return None
+        constant = not isinstance(self.operand, Expr)
+        return self.operand if constant else self.operand.evaluate(value_of)
+
+    def columnar(self, column_of: Callable[[Expr], Any]) -> Any:
+        """The column of the operand with nulls where the condition is not true."""
+        from windowlib.columnar.arrays.arithmetic import where
+
+        constant = not isinstance(self.operand, Expr)
+        operand = self.operand if constant else self.operand.columnar(column_of)
+        return where(self.condition.columnar(column_of), operand)
+
+    def __repr__(self) -> str:
+        return f"when({self.condition!r}, {self.operand!r})"
+
+
+class Cast(Expr):
+    """An operand as another type."""
+
+    def __init__(self, operand: Expr, kind: str) -> None:
+        self.operand, self.kind, self.type = operand, kind, cast_type(kind, f"{operand!r}.cast")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cast, (self.operand, self.kind)
+
+    def leaves(self) -> Iterator[Expr]:
+        """The leaves of the operand."""
+        return self.operand.leaves()
+
+    def evaluate(self, value_of: Callable[[Expr], Any]) -> Any:
+        """Null if the operand is."""
+        value = self.operand.evaluate(value_of)
+        return None if value is None else cast_value(value, self.type, repr(self))
+
+    def columnar(self, column_of: Callable[[Expr], Any]) -> Any:
+        """The column as another type."""
+        from windowlib.columnar.arrays.arithmetic import cast
+
+        return cast(self.operand.columnar(column_of), self.type)
+
+    def __repr__(self) -> str:
+        return f"{self.operand!r}.cast({quoted(self.kind)})"
+
+
 class Col(Expr):
     """A column of the input, by name or position."""
 
@@ -249,6 +323,16 @@ def col(name: str | int) -> Expr:
     (col("price") * col("qty"))
     """
     return Col(name)
+
+
+def translated(value: Any) -> Any:
+    """A column of PySpark's as an expression; anything else as it is."""
+    kind = type(value)
+    if kind.__name__ != "Column" or not kind.__module__.startswith("pyspark."):
+        return value
+    from windowlib.operators.spark_columns import expression_of
+
+    return expression_of(value)
 
 
 class RowExpr:
@@ -295,6 +379,8 @@ def quoted(value: object) -> str:
 
 def plain(operand: Any) -> bool:
     """Whether source text says the same: signs that refuse nulls, and constants with a literal."""
+    if isinstance(operand, When | Cast):
+        return False
     if isinstance(operand, Negative):
         return plain(operand.operand)
     if isinstance(operand, Binary):

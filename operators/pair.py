@@ -196,6 +196,10 @@ class Barrier(Operator):
         named = all(isinstance(column, str) for columns in self._on for column in columns)
         return tuple(map(str, self._on[port])) if named else ()
 
+    def natural_order(self, port: int) -> Any:
+        """Nothing says it, and it matters: rows of one key are paired as they come."""
+        return ...
+
     def passes(self, column: str, port: int) -> bool:
         """The key, where it has one name in all inputs; unpaired rows stay as they are."""
         return unchanged(self) and (port == 1 or (self.select is None and column in self._shared))

@@ -76,6 +76,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
     """
 
     only_handlers = False
+    keeps_rows = False
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -189,6 +190,10 @@ class StoreWindow(SlidingWindow[Any, Any]):
         return part if part is not None and self._delta.exceeds(mark, part[0]) else None
 
     # -- time -------------------------------------------------------------------------------------
+
+    def _rehandled(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
+        super()._rehandled(handlers)
+        self._evicts_unseen = False  # a subclass may send what leaves
 
     def _expiry(self) -> int | None:
         for part, _ in self._ages.values():

@@ -222,7 +222,8 @@ def tops(names):
 
 
 # What the command line is made of may use the operators, when it runs.
-USERS = {TOOLS / "demo.py", TOOLS / "commands" / "operator_text.py"}
+TEXTS = {TOOLS / "commands" / name for name in ("operator_text.py", "call_text.py")}
+USERS = {TOOLS / "demo.py", *TEXTS}
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if p not in USERS], ids=module_of)

@@ -9,9 +9,11 @@ from windowlib.errors import (
     AccessError,
     BrokenStateError,
     ClockError,
+    ClockWarning,
     CopyError,
     DeltaOrderError,
     FarmError,
+    FieldError,
     FunctionError,
     HostError,
     ModelError,
@@ -21,6 +23,7 @@ from windowlib.errors import (
     PolicyError,
     PunctuationError,
     SchemaError,
+    StateError,
     StateVersionError,
     WindowlibError,
     WindowlibWarning,
@@ -30,6 +33,7 @@ from windowlib.event_time.slack import FixedSlack, KSlack, PidSlack, QuantileSla
 from windowlib.event_time.watermark import Watermark
 from windowlib.extensions import register
 from windowlib.runtime.graph import Graph
+from windowlib.runtime.keyed_state import Keyed, Unkeyed
 from windowlib.runtime.marks import advance, punct, restart, to
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import Operator
@@ -56,6 +60,7 @@ from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.events import WindowEvents
 from windowlib.window.sliding import SlidingWindow
+from windowlib.window.state_bytes import dump_state, load_state
 from windowlib.window.tumbling import TumblingWindow
 
 __all__ = [
@@ -63,6 +68,7 @@ __all__ = [
     "AccessError",
     "BrokenStateError",
     "ClockError",
+    "ClockWarning",
     "CopyError",
     "Count",
     "Delta",
@@ -71,11 +77,13 @@ __all__ = [
     "Event",
     "EventTimeWindow",
     "FarmError",
+    "FieldError",
     "FixedSlack",
     "FunctionError",
     "Graph",
     "HostError",
     "KSlack",
+    "Keyed",
     "Landmark",
     "ModelError",
     "Operator",
@@ -96,6 +104,7 @@ __all__ = [
     "Session",
     "Sliding",
     "SlidingWindow",
+    "StateError",
     "StateVersionError",
     "Summarizer",
     "Time",
@@ -103,6 +112,7 @@ __all__ = [
     "Tumbling",
     "TumblingWindow",
     "TupleCount",
+    "Unkeyed",
     "WallClock",
     "Watermark",
     "Window",
@@ -111,6 +121,8 @@ __all__ = [
     "WindowlibWarning",
     "WorkloadError",
     "advance",
+    "dump_state",
+    "load_state",
     "parse",
     "punct",
     "replay",
@@ -122,12 +134,14 @@ __all__ = [
 # What upper rooms offer to lower ones: loaded when first asked for, see `windowlib.extensions`.
 register("handover", "windowlib.columnar.handover:WindowHandOver")
 register("event_time_handover", "windowlib.columnar.handover:EventTimeHandOver")
+register("pane_columns", "windowlib.columnar.engines.open_panes:PaneColumns")
 register("describe_batches", "windowlib.columnar.planner:described")
 register("chain", "windowlib.runtime.graph:chain")
 register("running_graph", "windowlib.runtime.running_graph:RunningGraph")
 register("explain", "windowlib.runtime.explain:explain")
 register("explain_on_spark", "windowlib.spark.plan.attach:explain_on")
 register("spark_attach", "windowlib.spark.plan.attach:attach")
+register("operator_from", "windowlib.tools.commands.call_text:operator_from")
 register("flowchart", "windowlib.tools.mermaid:flowchart")
 register("listing", "windowlib.tools.listing:Listing")
 register("operator_html", "windowlib.tools.notebook:operator_html")

@@ -108,15 +108,19 @@ def duration_text(duration: timedelta) -> str:
     return "".join(parts)
 
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 def as_instant(value: Instant, *, argument: str = "advance") -> int:
     """A point in time as microseconds: seconds as a number or a timedelta, or a datetime (UTC).
 
     >>> as_instant(1.5)
     1500000
     """
+    if (type(value) is float or type(value) is int) and value - value == 0:  # nearly always
+        return round(value * 1_000_000)
     if isinstance(value, datetime):
-        at = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return micros(at - datetime(1970, 1, 1, tzinfo=UTC))
+        return micros((value if value.tzinfo else value.replace(tzinfo=UTC)) - EPOCH)
     if isinstance(value, timedelta):
         return micros(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or value - value != 0:

@@ -38,7 +38,11 @@ class ClockError(WindowlibError, ValueError):
     """Time that runs backwards, or a clock used outside its life."""
 
 
-class StateVersionError(WindowlibError, ValueError):
+class StateError(WindowlibError, ValueError):
+    """Stored state that is damaged, or data that cannot be stored."""
+
+
+class StateVersionError(StateError):
     """A snapshot written by another specification or another format."""
 
 
@@ -56,6 +60,10 @@ class OperatorError(WindowlibError, RuntimeError):
 
 class BrokenStateError(WindowlibError, RuntimeError):
     """A window or an operator that an interrupt stopped half-way through a change."""
+
+
+class FieldError(OperatorError, AttributeError):
+    """A field that declared state does not have."""
 
 
 class AccessError(WindowlibError, LookupError):
@@ -84,6 +92,10 @@ class WindowlibWarning(UserWarning):
 
 class OrderWarning(WindowlibWarning):
     """Rows of one batch whose order nothing says."""
+
+
+class ClockWarning(WindowlibWarning):
+    """A clock that never stops, where nothing says that it was meant."""
 
 
 def no_such_column(owner: str, name: object, columns: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ from windowlib.spec.policies import (
 from windowlib.spec.specification import KEY, Session, Sliding, Spec
 from windowlib.tools.tracing import advance, punct
 
+__all__ = ["stream", "trades"]
 DAY = datetime(2024, 3, 1, 14, 30, tzinfo=UTC)
 PRICES = {"AAPL": 180.0, "IBM": 190.0, "MSFT": 410.0}
 

@@ -20,7 +20,7 @@ from windowlib.operators.aggregate.partial_results import (
 )
 from windowlib.operators.arguments import several, window_of
 from windowlib.operators.arrow_output import pass_through_schema
-from windowlib.operators.expressions import Col, Expr, quoted
+from windowlib.operators.expressions import Col, Expr, quoted, translated
 from windowlib.operators.functions.call import Agg
 from windowlib.operators.functions.event_time import RETRACTS
 from windowlib.operators.kinds import Partitioned, each_partition, read_names, unchanged
@@ -336,6 +336,8 @@ class Aggregate(Partitioned):
     def emit_part(self, key: Any, part: PartialResult) -> None:
         """The rows of a window, and a punctuation."""
         groups = group_values(self._plan, part)
+        if self.outputs.of_event_time:
+            self.outputs.locate(self.containers[0], key)
         for row in self.outputs.rows(key, sum(group.n for group in groups), groups):
             self._outputs[0](row)
         self._puncts[0]()
@@ -513,7 +515,8 @@ def take_aliases(given: dict[str, Any], more: dict[str, Any]) -> None:
 
 def check_words(given: dict[str, Any]) -> None:
     """Refuse an output whose name is that of a parameter, and expressions for plain columns."""
-    for name, value in given.items():
+    for name, each in given.items():
+        value = translated(each)
         if isinstance(value, Col):
             fix = f"Write {name}={quoted(value.name)}."
             raise ModelError(f"Aggregate({name}={value!r}): {name} names a column. {fix}")

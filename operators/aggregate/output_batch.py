@@ -147,7 +147,7 @@ class _BatchBuilder:
     def _leaf(self, aggregate: Expr) -> Any:
         """The values of an aggregate for all rows."""
         entries, summaries = self.entries, len(self.outputs.recipes)
-        place = self.outputs.place(aggregate)
+        place = self.outputs.places[aggregate]
         if place < summaries:
             return entries.values(place)
         assert isinstance(aggregate, Agg)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from windowlib.errors import ModelError, suggestion
 from windowlib.operators import agg
 from windowlib.operators.aggregate.groups import GroupValues
-from windowlib.operators.expressions import Col, Expr, RowExpr, plain
+from windowlib.operators.expressions import Col, Expr, RowExpr, plain, translated
 from windowlib.operators.functions.call import Agg
 from windowlib.operators.functions.event_time import OF_EVENT_TIME
 from windowlib.spec.policies import Attribute
@@ -46,6 +46,8 @@ class AggregateOutputs:
         if not outputs:
             msg = "Aggregate(...): no output. Name at least one, such as n=agg.count()."
             raise ModelError(msg)
+        outputs = {name: translated(value) for name, value in outputs.items()}
+        having = translated(having)
         keys = [*_key_texts(by, "key"), *_key_texts(group_by, "group")]
         _check_keys(by, group_by)
         self.keys = [name for name, _ in keys]
@@ -62,7 +64,8 @@ class AggregateOutputs:
         }
         firings = {which: each.firing for which, each in self.aggregates.items() if each.firing}
         places = [*self.recipes, *firings]
-        self._place = {leaf: places.index(leaf.identity) for leaf in leaves}
+        self.places = {leaf: places.index(leaf.identity) for leaf in leaves}
+        """Where each aggregate is among the summaries, or behind them the facts of the firing."""
         self._facts = [f.alone if group_by is None else f.grouped for f in firings.values()]
         self.of_event_time = [each for each in firings.values() if each in OF_EVENT_TIME]
         """The facts among them that only windows of event time have."""
@@ -76,10 +79,6 @@ class AggregateOutputs:
         for each in self.aggregates.values():
             for column in each.columns:
                 yield from ((name, each.shown) for name in _names(column))
-
-    def place(self, leaf: Expr) -> int:
-        """Where an aggregate is among the summaries, or behind them the facts of the firing."""
-        return self._place[leaf]
 
     def locate(self, window: Any, key: Any) -> None:
         """Note which window of event time fires, for the columns that say so."""
@@ -123,13 +122,13 @@ class AggregateOutputs:
         return make
 
     def _text(self, leaf: Expr) -> str:
-        place = self._place[leaf]
+        place = self.places[leaf]
         first = len(self.recipes)
         return f"v[{place}]" if place < first else self._facts[place - first]
 
     def _evaluated(self, expression: Expr, n: int, values: list[Any], sizes: Any) -> Any:
         found = [*values, *self._firing(n, sizes)]
-        return expression.evaluate(lambda leaf: found[self._place[leaf]])
+        return expression.evaluate(lambda leaf: found[self.places[leaf]])
 
     def _slow_row(self, row: dict[str, Any], n: int, values: Any, sizes: Any) -> dict[str, Any]:
         for name, expression in self.expressions.items():

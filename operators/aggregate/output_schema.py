@@ -13,7 +13,7 @@ from windowlib.durations import length
 from windowlib.errors import SchemaError
 from windowlib.event_time.axis import DAY
 from windowlib.operators.aggregate.output_columns import AggregateOutputs, key_names
-from windowlib.operators.expressions import Binary, Col, Expr, Negative, RowExpr
+from windowlib.operators.expressions import Binary, Cast, Col, Expr, Negative, RowExpr, When
 from windowlib.operators.functions.call import ROW, Agg
 from windowlib.operators.functions.event_time import BOUNDS
 from windowlib.operators.functions.output_types import (
@@ -87,6 +87,10 @@ def _computed(expression: Any, type_of: Callable[[Expr], Any]) -> Any:
     """The type of arithmetic."""
     import pyarrow as pa
 
+    if isinstance(expression, Cast):
+        return expression.type
+    if isinstance(expression, When):
+        return _computed(expression.operand, type_of)
     if isinstance(expression, Negative):
         return _negative(_computed(expression.operand, type_of))
     if not isinstance(expression, Binary):

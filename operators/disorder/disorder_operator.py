@@ -52,6 +52,7 @@ class DisorderOperator(PassThrough):
     """The base of operators that wait for late rows."""
 
     model = OperatorModel()
+    sends_columns = True
 
     def __init__(
         self,
@@ -198,7 +199,7 @@ class DisorderOperator(PassThrough):
 
     def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
         """Take the rows of an Arrow batch as columns, if it can; the rows that are left."""
-        if batch.num_rows < FEW or not unchanged(self) or not self._pays(batch.num_rows):
+        if batch.num_rows < FEW or not unchanged(self) or not self._pays(batch):
             return batch
         ts = self.axis.array(batch)
         groups = None if ts is None else self._groups(batch)
@@ -215,8 +216,8 @@ class DisorderOperator(PassThrough):
         raise_first(failures)
         return batch.slice(0, 0)
 
-    def _pays(self, rows: int) -> bool:
-        """Whether so many rows at once take less than one by one."""
+    def _pays(self, batch: Any) -> bool:
+        """Whether the rows of a batch take less at once than one by one."""
         return True
 
     def _groups(self, batch: Any) -> list[tuple[Any, Any]] | None:
@@ -243,7 +244,7 @@ class DisorderOperator(PassThrough):
         before = [lane.state.snapshot() for lane, _ in groups] if self.late == "error" else []
         found = []
         for lane, at in groups:
-            own = ts[at]
+            own = ts if self.by is None else ts[at]
             reached = lane.state.observe_many(own)
             found.append(
                 BufferedRows(lane, at, own, reached, self._behind_many(lane, own, reached))

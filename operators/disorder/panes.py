@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
 from windowlib.durations import Amount, Duration, Number, amount_of, amount_text, length
 from windowlib.errors import ModelError
-from windowlib.event_time.axis import Grid
+from windowlib.event_time.axis import DAY, Grid
 from windowlib.event_time.slack import Slack, State
+from windowlib.extensions import extension
 from windowlib.operators.arguments import as_dict
-from windowlib.operators.arrow_output import decoded_type, pass_through_schema, schema_with
+from windowlib.operators.arrow_output import (
+    OutputColumns,
+    decoded_type,
+    pass_through_schema,
+    schema_with,
+)
 from windowlib.operators.disorder.disorder_operator import (
     BufferedRows,
     DisorderOperator,
@@ -23,14 +27,20 @@ from windowlib.operators.disorder.disorder_operator import (
 from windowlib.operators.kinds import unchanged
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.running import kept
+from windowlib.runtime.splitting import names_in
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
 from windowlib.window.arrow import rows_of
+from windowlib.window.consumer import Decline
 from windowlib.window.failure import raise_first
 
 EMPTY = 1000
 """How many empty windows in a row are told of, unless given."""
 ARRIVAL = itemgetter(0, 1)
+MOST = 32
+"""Rows that wait for each row of a batch, from which on moving them costs more than it gains."""
+FEW_HELD = 4
+"""The same for rows that came one by one, and have to become columns first."""
 
 Entry = tuple[Number, int, Any]
 """A timestamp, the number of the arrival, and the row."""
@@ -39,8 +49,10 @@ Entry = tuple[Number, int, Any]
 class OpenPanes(KeyBuffer):
     """The windows of one key that are not closed."""
 
-    def __init__(self, key: Any, state: State) -> None:
+    def __init__(self, key: Any, state: State, number: int) -> None:
         super().__init__(key, state)
+        self.number = number
+        """Of the lane, from 0 on."""
         self.slices: dict[int, list[Entry]] = {}
         """Rows by the last window that they belong to."""
         self.bound: int | None = None
@@ -49,6 +61,10 @@ class OpenPanes(KeyBuffer):
         """Whether a window has come out, so that empty ones behind it count."""
         self.seen: Number | None = None
         """The punctuation up to which windows are closed."""
+        self.last: Any = None
+        """The last window of each row of the batch that is taken."""
+        self.bounds: Any = None
+        """The first window that is open after each of them."""
 
 
 class Panes(DisorderOperator):
@@ -114,6 +130,7 @@ class Panes(DisorderOperator):
         self.offset = amount_of(offset, f"{owner}offset={offset!r})", "0")
         _check(owner, start, empty)
         self.start, self.empty, self._number = start, empty, 0
+        self._columns: Any = None  # has the rows of open windows while they come in batches
         amounts = [("size", self.size), ("every", self.every), ("offset", self.offset)]
         super().__init__(ts, slack, amounts, late, idle, by, name)
         self._starts = Grid(self.every, self.offset)
@@ -124,6 +141,10 @@ class Panes(DisorderOperator):
                 f"between two windows would be lost. Use an `every` up to the size."
             )
             raise ModelError(msg)
+
+    def punctuates_by(self, port: int) -> tuple[str, ...]:
+        """By its key: a punctuation follows the rows of one window of one key."""
+        return names_in(self.by) or () if port == 0 and unchanged(self) else ()
 
     # -- windows by number ------------------------------------------------------------------------
 
@@ -138,15 +159,17 @@ class Panes(DisorderOperator):
     # -- late or not ------------------------------------------------------------------------------
 
     def _lane(self, key: Any) -> OpenPanes:
-        return OpenPanes(key, self.slack.start())
+        return OpenPanes(key, self.slack.start(), len(self._lanes))
 
     def _behind(self, lane: OpenPanes, ts: Number) -> bool:
         return lane.bound is not None and bool(self._last(ts) < lane.bound)
 
     def _behind_many(self, lane: OpenPanes, ts: Any, reached: Any) -> Any:
-        last = self._last(ts)
-        closed = last < self._first(reached)
-        return closed if lane.bound is None else closed | (last < lane.bound)
+        bounds = self._first(reached)
+        if lane.bound is not None and bounds[0] < lane.bound:  # windows have closed for no row
+            bounds = bounds.clip(lane.bound)
+        lane.last, lane.bounds = self._last(ts), bounds
+        return lane.last < bounds
 
     # -- at work ----------------------------------------------------------------------------------
 
@@ -166,64 +189,131 @@ class Panes(DisorderOperator):
             lane.seen = reached
             self._close(lane, int(self._first(reached)), failures)
 
+    # -- whole batches ----------------------------------------------------------------------------
+
+    def _pays(self, batch: Any) -> bool:
+        """Whether the columns of open windows can take a batch."""
+        columns = self._columns
+        if columns is not None and columns.schema == batch.schema.remove_metadata():
+            return bool(columns.size <= MOST * batch.num_rows)
+        self._settle()
+        entries = self._entries()
+        kind = self._start_type(batch.schema)
+        if len(entries) > FEW_HELD * batch.num_rows or not self._starts_fit(kind):
+            return False
+        schema = batch.schema.remove_metadata()
+        grids, keyed = (self._starts, self._ends), self.by is not None
+        made = extension("pane_columns")(schema, *grids, self.empty, keyed)
+        try:
+            made.load(entries)
+        except Decline:
+            return False
+        self._lead(made)
+        return True
+
+    def _starts_fit(self, kind: Any) -> bool:
+        """Whether all starts of windows have one type: not those within the days of dates."""
+        import pyarrow as pa
+
+        days = self._starts.step % DAY == 0 and self._starts.origin % DAY == 0
+        return self.start is None or days or not pa.types.is_date(kind)
+
+    def _entries(self) -> list[tuple[OpenPanes, int, int, Number, int, Any]]:
+        """Lane, first and last window, timestamp, number and row of what came row by row."""
+        found = [
+            (lane, max(int(self._first(ts)), lane.bound), last, ts, number, row)
+            for lane in self._lanes.values()
+            for last, entries in lane.slices.items()
+            for ts, number, row in entries
+        ]
+        return sorted(found, key=itemgetter(4))
+
+    def _settle(self) -> None:
+        """Give the rows of open windows to their lanes again."""
+        columns, self._columns = self._columns, None
+        if columns is None:
+            return
+        lanes = {lane.number: lane for lane in self._lanes.values()}
+        for lane, last, ts, number, row in columns.entries():
+            lanes[lane].slices.setdefault(last, []).append((ts, number, row))
+
     def _admit_many(
         self, batch: Any, taken: Sequence[BufferedRows], failures: list[Exception]
     ) -> None:
-        import numpy as np
-
-        rows, base = rows_of(batch), self._number + 1
+        assert self._columns is not None
+        first = self._number + 1
         self._number += batch.num_rows
-        steps: list[tuple[int, Callable[[], None]]] = []
-        for each in taken:
-            # Between two rows that close a window, nothing goes out: these are taken together.
-            bounds = self._first(each.reached)
-            cuts = [*(np.flatnonzero(np.diff(bounds)) + 1).tolist(), len(bounds)]
-            spread = partial(self._spread, each, self._last(each.ts), rows, base)
-            for start, end in pairwise([0, *cuts] if cuts[0] else cuts):
-                taking = partial(self._step, each, spread, start, end, failures)
-                steps.append((int(each.at[start]), taking))
-            if self.late == "port":
-                for place in each.at[each.late].tolist():
-                    steps.append((place, partial(self._aside_one, rows[place], failures)))
-        for _, step in sorted(steps, key=itemgetter(0)):
-            step()
+        released = self._columns.take(batch, taken, first)
+        late = sorted(place for each in taken for place in each.at[each.late].tolist())
+        self._release(released, batch, late if self.late == "port" else [], failures)
 
-    def _step(
-        self,
-        taken: BufferedRows,
-        spread: Callable[[int, int], None],
-        start: int,
-        end: int,
-        failures: list[Exception],
+    def _release(
+        self, released: Any, batch: Any, late: list[int], failures: list[Exception]
     ) -> None:
-        """Take rows of a lane of which the first may close windows, and the others do not."""
-        spread(start, start + 1)
-        self._reached(taken.lane, taken.reached[start].item(), failures)
-        spread(start + 1, end)
-
-    def _spread(
-        self, taken: BufferedRows, last: Any, rows: Sequence[Any], base: int, start: int, end: int
-    ) -> None:
-        """Put rows of a batch into their slices."""
-        import numpy as np
-
-        here = np.flatnonzero(~taken.late[start:end]) + start
-        if not len(here):
+        """Send windows that have closed, and late rows, in the order of what let them go."""
+        many = self._many
+        if many is not None:
+            if released is not None:
+                with kept(failures):
+                    many(OutputColumns.of(self._with_starts(released), released.marks))
+            released = None
+        aside = rows_of(batch.take(late)) if late else []
+        if released is None:
+            for row in aside:
+                self._aside_one(row, failures)
             return
-        here = here[np.argsort(last[here], kind="stable")]
-        slices, at = last[here], taken.at[here]
-        stamps, places = taken.ts[here].tolist(), at.tolist()
-        entries = [(ts, base + n, rows[n]) for ts, n in zip(stamps, places, strict=True)]
-        cuts = [0, *(np.flatnonzero(np.diff(slices)) + 1).tolist(), len(entries)]
-        for low, high in pairwise(cuts):
-            taken.lane.slices.setdefault(int(slices[low]), []).extend(entries[low:high])
+        rows = rows_of(self._with_starts(released))
+        at = done = 0
+        for mark, cause in zip(released.marks.tolist(), released.causes.tolist(), strict=True):
+            while done < len(late) and late[done] < cause:
+                self._aside_one(aside[done], failures)
+                done += 1
+            for row in rows[at:mark]:
+                self._send(row, failures)
+            at = mark
+            self._mark(failures)
+        for row in aside[done:]:
+            self._aside_one(row, failures)
+
+    def _with_starts(self, released: Any) -> Any:
+        """The rows that come out, with where their windows begin if a column says it."""
+        if self.start is None:
+            return released.batch
+        batch, schema = released.batch, released.batch.schema
+        starts = released.start_column(self._starts, schema.field(self.axis.attribute).type)
+        place = schema.get_field_index(self.start)
+        if place < 0:
+            return batch.append_column(self.start, starts)
+        return batch.set_column(place, self.start, starts)
 
     def _aside_one(self, row: Any, failures: list[Exception]) -> None:
         with kept(failures):
             self._outputs[1](row)
 
+    # -- closing ----------------------------------------------------------------------------------
+
+    def on_tuple(self, tuple_: Any, port: int) -> None:
+        """Take a row, and send what may go."""
+        if self._columns is not None:
+            self._settle()
+        super().on_tuple(tuple_, port)
+
+    def on_finish(self) -> None:
+        """All windows come out, key by key."""
+        if self._columns is None:
+            super().on_finish()
+            return
+        failures: list[Exception] = []
+        lanes = list(self._lanes.values())
+        for lane in lanes:
+            lane.state.release()
+        self._release(self._columns.let_out(lanes), None, [], failures)
+        raise_first(failures)
+
     def _let_out(self, lane: OpenPanes, failures: list[Exception]) -> None:
-        if lane.slices:
+        if self._columns is not None:
+            self._release(self._columns.let_out([lane]), None, [], failures)
+        elif lane.slices:
             self._close(lane, max(lane.slices) + 1, failures)
 
     def _close(self, lane: OpenPanes, bound: int, failures: list[Exception]) -> None:
@@ -266,6 +356,30 @@ class Panes(DisorderOperator):
         made = as_dict(row, self._owner)
         made[str(self.start)] = self.axis.value(self._starts.point(window), row)
         return made
+
+    # -- state ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Any:
+        """The lanes with their rows, whichever form these have."""
+        columns = self._columns
+        self._settle()
+        state = super().snapshot()
+        if columns is not None:
+            self._lead(columns)
+        return state
+
+    def restore(self, state: Any) -> None:
+        """Take back what `snapshot` gave."""
+        super().restore(state)
+        self._columns = None
+        for number, lane in enumerate(self._lanes.values()):
+            lane.number = number
+
+    def _lead(self, columns: Any) -> None:
+        """The rows of open windows are in columns from now on."""
+        for lane in self._lanes.values():
+            lane.slices = {}
+        self._columns = columns
 
     # -- as the framework asks --------------------------------------------------------------------
 

@@ -102,10 +102,10 @@ class Reorder(DisorderOperator):
 
     # -- whole batches ----------------------------------------------------------------------------
 
-    def _pays(self, rows: int) -> bool:
+    def _pays(self, batch: Any) -> bool:
         # A batch looks at all that is held, a row only at a few of them. Measured: arrays win while
         # no more is held than a batch has, and lose where it is eight times as much.
-        return 4 * rows >= sum(len(lane.held) for lane in self._lanes.values())
+        return bool(4 * batch.num_rows >= sum(len(lane.held) for lane in self._lanes.values()))
 
     def _admit_many(
         self, batch: Any, taken: Sequence[BufferedRows], failures: list[Exception]

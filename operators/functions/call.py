@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from windowlib.attributes import Several
 from windowlib.errors import ModelError
-from windowlib.operators.expressions import Col, Expr, RowExpr, quoted
+from windowlib.operators.expressions import Col, Expr, RowExpr, quoted, translated
 from windowlib.spec.policies import Attribute, attribute_text, is_attribute
 from windowlib.summaries.aggregate_function import AggregateFunction, OutputType
 from windowlib.summaries.summarizers import Recipe
 
-Column = Attribute | Expr
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+
+Column: TypeAlias = "Attribute | Expr | SparkColumn"
 """What a function reads of a row."""
 
 
@@ -62,6 +65,23 @@ class Agg(Expr):
         """The same for aggregates that compute the same; two lambdas look alike and are not."""
         return (self.shown, *map(id, self.callables))
 
+    def where(self, condition: Expr | SparkColumn) -> Agg:
+        """The same function of only those rows for which a condition is true.
+
+        >>> from windowlib import Count, Tumbling, replay
+        >>> from windowlib.operators import Aggregate, agg, col
+        >>> bought = agg.sum("qty").where(col("side") == "buy")
+        >>> orders = [("buy", 1), ("sell", 2), ("buy", 4)]
+        >>> rows = [{"side": side, "qty": qty} for side, qty in orders]
+        >>> list(replay(Aggregate(Tumbling(Count(3)), bought=bought, n=agg.count()), rows))
+        [{'bought': 5, 'n': 3}]
+        """
+        from windowlib.operators.functions.filtered import filtered
+
+        return filtered(self, condition)
+
+    filter = where
+
     def __repr__(self) -> str:
         return self.shown
 
@@ -109,6 +129,7 @@ def aggregate(
         text: the call as one writes it, if its arguments come in another order.
         options: what makes the fold.
     """
+    columns = {name: translated(column) for name, column in columns.items()}
     text = text or f"agg.{function.name}({_arguments(columns, options, hidden)})"
     attributes = [_attribute(column, text) for column in columns.values()]
     one = attributes[0] if len(attributes) == 1 else Several(attributes, text)

@@ -141,6 +141,14 @@ class Preference(ComparisonOperator):
         """All parts together, each with rows that came behind those of the one before."""
         return self.partials.merge(*one_behind_the_other(parts))
 
+    def save_part(self, part: Partial) -> Any:
+        """The rows and what there is to say of them."""
+        return part.saved()
+
+    def load_part(self, saved: Any) -> Partial:
+        """What `save_part` got."""
+        return Partial(*saved)
+
     def emit_part(self, key: Any, part: Partial) -> None:
         """The best rows, and a punctuation."""
         for row in self.partials.rows(part).to_pylist():

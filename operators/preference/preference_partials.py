@@ -14,6 +14,7 @@ from windowlib.operators.preference.dimensions import Dimensions, PointCloud, ch
 from windowlib.operators.preference.preference_rules import Rule
 from windowlib.spec.policies import attribute_text
 from windowlib.window.consumer import Decline
+from windowlib.window.state_bytes import dump_state, load_state
 
 if TYPE_CHECKING:
     from windowlib.columnar.kernels.skyline import Places, Points
@@ -102,12 +103,12 @@ class Partial:
         """What there is to say of the rows."""
         return self.arrivals.tolist(), None if self.factors is None else self.factors.tolist()
 
+    def saved(self) -> tuple[Any, Any, Any]:
+        """What it is made of, as plain data: its rows, arrivals and factors."""
+        return self.rows, self.arrivals, self.factors  # points can be found again
+
     def __reduce__(self) -> Any:
-        return Partial, (
-            self.rows,
-            self.arrivals,
-            self.factors,
-        )  # points can be found again
+        return Partial, self.saved()
 
     def behind(self, first: int) -> Partial:
         """The same with arrival numbers that are so much higher."""
@@ -159,6 +160,14 @@ class Partials:
         factors = self._rule.factors(points) if self._rule.factored else None
         kept = points if absolute else None
         return Partial(batch.take(pa.array(places)), numbers.take(places), factors, kept)
+
+    def dump(self, part: Partial) -> bytes:
+        """A partial result as bytes, to be stored or sent; see `windowlib.dump_state`."""
+        return dump_state(part.saved())
+
+    def load(self, data: bytes) -> Partial:
+        """What `dump` got."""
+        return Partial(*load_state(data))
 
     def _arrivals(self, first: Any, rows: int) -> Any:
         import numpy as np

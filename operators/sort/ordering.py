@@ -13,7 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 from windowlib.attributes import Getter
 from windowlib.errors import ModelError, SchemaError, suggestion
-from windowlib.operators.expressions import Col, Expr, RowExpr
+from windowlib.operators.expressions import Col, Expr, RowExpr, translated
+from windowlib.operators.functions.call import Column
 from windowlib.spec.policies import Attribute, attribute_text, is_attribute
 from windowlib.window.subwindow import UNSET
 
@@ -37,7 +38,7 @@ class SortKey(NamedTuple):
         return f"{'desc' if self.descending else 'asc'}({self.attribute!r}{more})"
 
 
-def asc(attribute: Attribute | Expr, nulls: Nulls | None = None) -> SortKey:
+def asc(attribute: Column, nulls: Nulls | None = None) -> SortKey:
     """A key in ascending order; nulls come first unless you say `nulls="last"`.
 
     >>> asc("ts", nulls="last")
@@ -46,7 +47,7 @@ def asc(attribute: Attribute | Expr, nulls: Nulls | None = None) -> SortKey:
     return _key("asc", attribute, False, nulls)
 
 
-def desc(attribute: Attribute | Expr, nulls: Nulls | None = None) -> SortKey:
+def desc(attribute: Column, nulls: Nulls | None = None) -> SortKey:
     """A key in descending order; nulls come last unless you say `nulls="first"`.
 
     >>> desc("price")
@@ -56,6 +57,7 @@ def desc(attribute: Attribute | Expr, nulls: Nulls | None = None) -> SortKey:
 
 
 def _key(owner: str, attribute: Any, descending: bool, nulls: Any) -> SortKey:
+    attribute = translated(attribute)
     if isinstance(attribute, Expr):
         attribute = attribute.name if isinstance(attribute, Col) else RowExpr(attribute)
     if not is_attribute(attribute):

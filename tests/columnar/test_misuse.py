@@ -96,7 +96,7 @@ def test_a_view_of_columns_says_what_it_has(read):
             getattr(window, read)(key)
 
     window = TumblingWindow(Tumbling(Count(2), by="k"), events=Reads())
-    with pytest.raises(AccessError, match="has column, arrow, size, spec and now"):
+    with pytest.raises(AccessError, match="has column, arrow, size, spec, port and now"):
         window.insert_batch(BATCH)
 
 

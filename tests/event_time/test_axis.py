@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowlib import SchemaError, replay
+from windowlib import Event, SchemaError, Session, replay
 from windowlib.durations import length
-from windowlib.event_time.axis import Axis, Grid, alike
-from windowlib.operators import Panes
+from windowlib.event_time.axis import Axis, Grid, alike, later, later_many
+from windowlib.operators import Aggregate, Panes, agg
 
 
 def exact(amount):
@@ -163,3 +163,37 @@ def test_a_column_of_floats_after_decimals_is_read_row_by_row():
     decimals.number({"ts": Decimal("1.5")})
     assert decimals.array(pa.record_batch({"ts": [1.5]})) is None
     assert [1.5] == axis().array(pa.record_batch({"ts": [1.5]})).tolist()
+
+
+DISTANCES = st.one_of(
+    st.integers(1, 1000), st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.5, 1e-3, 2.5e-7, 1 / 3])
+)
+
+
+@given(FLOATS, DISTANCES)
+def test_a_float_is_moved_on_by_what_is_written(ts, distance):
+    assert float(exact(ts) + exact(distance)) == later(ts, distance)
+
+
+@given(st.lists(FLOATS, min_size=1), DISTANCES, st.booleans())
+def test_columns_are_moved_on_as_rows_are(stamps, distance, whole):
+    stamps = [int(ts) for ts in stamps] if whole else stamps
+    expected = [later(ts, distance) for ts in stamps]
+    assert expected == later_many(np.array(stamps), distance).tolist()
+
+
+@pytest.mark.parametrize("gap", [0.1, 0.3, 1])
+@pytest.mark.parametrize("batches", [False, True])
+def test_sessions_of_ten_rows_a_second_are_not_cut_by_rounding(gap, batches):
+    stamps = [n / 10 for n in range(1000) if n % 100 < 90]
+    op = Aggregate(Session(Event("ts"), gap=gap), n=agg.count(), to=agg.window_end())
+    if batches:
+        running, found = op.open(), []
+        running.connect(0, found.append)
+        for lo in range(0, 900, 300):
+            running.insert_batch(pa.table({"ts": stamps[lo : lo + 300]}))
+        running.finish()
+    else:
+        found = list(replay(op, [{"ts": ts} for ts in stamps]))
+    ends = [float(Fraction(100 * k + 89, 10) + exact(gap)) for k in range(10)]
+    assert [(90, end) for end in ends] == [(row["n"], row["to"]) for row in found]

@@ -9,11 +9,24 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowlib import Event, KSlack, QuantileSlack, Session, Sliding, Tumbling, Watermark, replay
+from tests.event_time import oracle
+from tests.helpers.examples import examples
+from windowlib import (
+    Event,
+    KSlack,
+    Landmark,
+    QuantileSlack,
+    Session,
+    Sliding,
+    Tumbling,
+    Watermark,
+    replay,
+)
 from windowlib.columnar import handover
+from windowlib.columnar.engines import event_sessions
 from windowlib.operators import Aggregate, Skyline, agg
 
 FUNCTIONS: Any = {
@@ -33,6 +46,7 @@ FUNCTIONS: Any = {
 def _eager(monkeypatch):
     """Take the smallest batches as arrays."""
     monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(event_sessions, "FEW", 0)
 
 
 def table(stamps, keys, kind=None):
@@ -64,6 +78,11 @@ WINDOWS = [
         Event("ts", 10), every=Event("ts", 5), by="k", watermark=slack, late="drop"
     ),
     lambda slack: Sliding(Event("ts", 10), every=Event("ts", 4), watermark=slack, late="drop"),
+    lambda slack: Session(Event("ts"), gap=4, by="k", watermark=slack, late="drop"),
+    lambda slack: Session(Event("ts"), gap=0.5, by="k", watermark=slack, late="drop"),
+    lambda slack: Session(Event("ts"), gap=11, watermark=slack, late="drop"),
+    lambda slack: Landmark(Event("ts", 10), since=-5, by="k", watermark=slack, late="drop"),
+    lambda slack: Landmark(Event("ts", 7), watermark=slack, late="drop"),
 ]
 SLACKS = st.sampled_from([0, 3, 25, KSlack(), QuantileSlack(drop=0.1, recent=10)])
 
@@ -81,6 +100,54 @@ def test_batches_give_the_rows_of_single_tuples(make, slack, pairs, ordered, cut
     cuts = sorted(min(cut, len(pairs)) for cut in cuts)
     straight, found, _ = both_ways(make(slack), rows, cuts)
     assert straight == found
+
+
+@given(
+    st.lists(st.tuples(st.integers(-30, 80), st.sampled_from("abc")), min_size=1, max_size=60),
+    st.sampled_from([1, 4, 11]),
+    st.sampled_from([0, 3, 25]),
+    st.lists(st.integers(0, 60), max_size=4),
+    st.booleans(),
+)
+@settings(max_examples=examples(150))
+def test_sessions_in_batches_are_those_of_the_definition(pairs, gap, slack, cuts, restarts):
+    rows = table([ts for ts, _ in pairs], [key for _, key in pairs])
+    values = [oracle.Row(ts, key, n) for n, (ts, key) in enumerate(pairs)]
+    results, late = oracle.sessions(values, gap, slack)
+    window = Session(Event("ts"), gap=gap, by="k", watermark=slack, late="drop")
+    op = Aggregate(window, s=agg.window_start(), e=agg.window_end(), n=agg.count())
+    running, found = op.open(), list[Any]()
+    cuts = sorted(min(cut, len(pairs)) for cut in cuts)
+    for lo, hi in zip([0, *cuts], [*cuts, len(pairs)], strict=True):
+        if restarts:
+            state = running.snapshot()
+            running = op.open()
+            running.restore(state)
+        running.connect(0, found.append)
+        running.insert_batch(rows.slice(lo, hi - lo))
+    (window,) = running.operator.containers
+    running.finish()
+    assert [(r.key, r.start, r.end, len(r.values)) for r in results] == [
+        (row["k"], row["s"], row["e"], row["n"]) for row in found
+    ]
+    assert len(late) == window.late_rows
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        Session(Event("ts"), gap=3, by="k", watermark=5, late="drop"),
+        Landmark(Event("ts", 10), since=0, by="k", watermark=5, late="drop"),
+    ],
+    ids=str,
+)
+def test_sessions_and_landmarks_are_taken_as_arrays(window):
+    stamps = [n // 2 + (n * 7 % 5) for n in range(400)]
+    rows = table(stamps, [("a", "b")[n % 40 // 20] for n in range(400)])
+    straight, found, way = both_ways(window, rows, [100, 101, 350])
+    assert straight == found
+    assert len(found) > 5
+    assert "columnar: partials" in way
 
 
 @given(
@@ -130,7 +197,6 @@ def test_timestamps_of_every_kind_are_taken_as_arrays(kind, make, size):
 @pytest.mark.parametrize(
     ("window", "reason"),
     [
-        (Session(Event("ts"), gap=5, late="drop"), "session windows are filled row by row"),
         (Tumbling(Event("ts", 5), late="update", allowed=5), "sent more than once"),
         (Tumbling(Event("ts", 5), watermark=Watermark(sources="k")), "several watermarks"),
         (Tumbling(Event("ts", 5), watermark=Watermark(max_ahead=5)), "max_ahead= looks at"),

@@ -1,15 +1,24 @@
 """Messages about event time: each is on the page of errors, with the call that causes it."""
 
 import re
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import windowlib
-from windowlib import EventTimeWindow, WindowEvents, WindowlibError
+from windowlib import (
+    Event,
+    EventTimeWindow,
+    SchemaError,
+    Tumbling,
+    WindowEvents,
+    WindowlibError,
+)
+from windowlib.operators import Aggregate, agg
 
 PAGE = (Path(__file__).parents[2] / "docs" / "errors.md").read_text()
 SECTION = PAGE.partition("\n## Event time\n")[2].partition("\n## ")[0]
@@ -50,3 +59,23 @@ def test_a_message_is_one_line_that_ends_well(message):
     assert message.endswith((".", "?", "=...", "by=..."))
     assert "  " not in message
     assert " at 0x" not in message
+
+
+@pytest.mark.parametrize("batches", [False, True])
+def test_a_window_beyond_the_years_of_datetimes_says_so(batches):
+    op = Aggregate(Tumbling(Event("ts", "1h"), late="drop"), to=agg.window_end())
+    running = op.open()
+    running.connect(0, print)
+    rows = [{"ts": datetime.max}] * 300
+    if batches:
+        running.insert_batch(pa.Table.from_pylist(rows))
+    else:
+        running.insert_many(rows)
+    with pytest.raises(SchemaError, match=r"reaches into the year 10000.* Drop or fill"):
+        running.finish()
+
+
+def test_a_timestamp_that_utc_does_not_have_is_refused():
+    early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+    with pytest.raises(SchemaError, match="has no place in time"):
+        EventTimeWindow(Tumbling(Event(0, "1h"))).insert((early,))

@@ -13,14 +13,19 @@ from windowlib import (
     Count,
     Delta,
     Either,
+    Event,
     FarmError,
+    Landmark,
     ModelError,
     Operator,
     OperatorModel,
+    PartitionError,
     Punct,
+    Session,
     Sliding,
     Time,
     Tumbling,
+    Watermark,
     advance,
     punct,
     replay,
@@ -134,6 +139,23 @@ WINDOWS: dict[str, Any] = {
     "delta time": lambda **by: Sliding(Delta("ts", 5), every=Time("2s"), **by),
     "time delta": lambda **by: Sliding(Time("4s"), every=Delta("ts", 2), **by),
     "count delta": lambda **by: Sliding(Count(4), every=Delta("ts", 2), **by),
+    "event tumbling": lambda **by: Tumbling(Event("at", 5), watermark=2, late="drop", **by),
+    "event sliding": lambda **by: Sliding(
+        Event("at", 6), every=Event("at", 4), watermark=4, late="port", **by
+    ),
+    "event session": lambda **by: Session(Event("at"), gap=2, watermark=3, late="drop", **by),
+    "event landmark": lambda **by: Landmark(
+        Event("at", 4), since=2, watermark=3, late="drop", **by
+    ),
+    "event keys": lambda **by: Tumbling(
+        Event("at", 5), watermark=Watermark(2, scope="key"), late="drop", **by
+    ),
+    "event updated": lambda **by: Sliding(
+        Event("at", 6), every=Event("at", 3), watermark=1, late="update", allowed=6, **by
+    ),
+    "event early": lambda **by: Tumbling(
+        Event("at", 8), watermark=3, late="drop", early="2s", **by
+    ),
 }
 
 
@@ -174,7 +196,7 @@ def allowed(window: str, by: bool, operator: str, kind: str) -> bool:
     """Whether there is such an operator, and such a farm of it."""
     try:
         return made(kind, operator_of(window, by, operator)) is not None
-    except ModelError:
+    except (ModelError, PartitionError):
         return False
 
 
@@ -220,7 +242,7 @@ def slowly(farm: Farm | None, seed: int) -> Farm:
 
 def stream(seed: int, size: int, *, clock: bool, puncts: bool) -> list[Any]:
     """Rows with time that passes, punctuations, and values that come back."""
-    rng, now = random.Random(seed), 0.0
+    rng, disorder, now = random.Random(seed), random.Random(seed), 0.0
     items: list[Any] = []
     for i in range(size):
         now += rng.choice([0, 0.25, 0.5, 1, 4])
@@ -229,7 +251,7 @@ def stream(seed: int, size: int, *, clock: bool, puncts: bool) -> list[Any]:
         if puncts and rng.random() < 0.2:
             items.append(punct())
         row = {"k": rng.choice("aab"), "g": rng.randint(0, 2), "x": rng.randint(0, 9), "ts": i // 2}
-        items.append(row)
+        items.append({**row, "at": max(0, row["ts"] + disorder.randint(-4, 4))})
     return items
 
 

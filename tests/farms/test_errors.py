@@ -21,6 +21,7 @@ from windowlib import (
     Event,  # noqa: F401 - named in the table
     Operator,
     OperatorModel,
+    Session,  # noqa: F401 - named in the table
     Sliding,
     Time,  # noqa: F401 - named in the table
     Tumbling,
@@ -65,6 +66,8 @@ class Bare(Operator):
 class Dying:
     """Workers that die of everything."""
 
+    now = 0.0
+
     def __init__(self, workers, setup):
         pass
 
@@ -93,9 +96,14 @@ class Sample(Operator):
 sampled = Sample(Tumbling(Count(9), by="k"))
 
 
+def virtual(workers, setup):
+    """Virtual workers."""
+    return VirtualPool(workers, setup, cost=lambda *_: 1.0)
+
+
 def resized(farm_):
     """A farm gets a third worker."""
-    with farm_.running(pool=lambda n, setup: VirtualPool(n, setup, cost=lambda *_: 1.0)) as run:
+    with farm_.running(pool=virtual) as run:
         run.resize(3)
 
 
@@ -119,6 +127,12 @@ def no_folder(again):
                 if not again:
                     raise
         chunks.check()
+
+
+def restored(farm_, other):
+    """A farm goes on from the state of another."""
+    with farm_.running(pool=virtual) as run, other.running(pool=virtual) as old:
+        run.restore(old.snapshot())
 
 
 class Exits:
@@ -229,6 +243,11 @@ CASES = [
     ),
     ("worker_count('resize', 0)", "resize(workers=0): not a number of workers. Use 1 or more."),
     (
+        "restored(KeyFarm(sampled, workers=3), KeyFarm(sampled, workers=2))",
+        "restore(state): it is of 2 workers, and Sample keeps more than its windows, and that of "
+        "one key cannot be told apart. Open a farm of 2.",
+    ),
+    (
         "resized(KeyFarm(sampled, workers=2))",
         "resize(workers=3): Sample keeps more than its windows, and that of one key cannot be told "
         "apart. Open a farm of 3 workers.",
@@ -281,10 +300,19 @@ CASES = [
         "or is never processed, so there are no windows to give away. Use Count(1) or more.",
     ),
     (
-        'model_of(Tumbling(Event("ts", 5)))',
-        "model_of(Tumbling(Event('ts', 5))): windows of event time are not given away, because one "
-        "watermark closes them all. Run the operator by itself, or split its keys with "
-        'Watermark(..., scope="key").',
+        'PaneFarm(Aggregate(Session(Event("ts"), gap=2), name="high", x=agg.max("x")))',
+        "PaneFarm(high): sessions and landmark windows of event time have no slices that several "
+        "windows share. Use WindowPartition or WindowFarm.",
+    ),
+    (
+        'WindowFarm(Aggregate(Tumbling(Event("ts", 5)), name="high", x=agg.max("x")), active=True)',
+        "WindowFarm(high): tuples of event time come in any order, so what a worker has folded "
+        'early would have to be folded again. Use agnostic workers, pattern="window agnostic".',
+    ),
+    (
+        'PaneFarm(Aggregate(Tumbling(Event("ts", 5)), x=agg.max("x")), panes="gcd")',
+        "PaneFarm(panes='gcd'): windows of event time are cut where one starts or ends. Drop "
+        "panes=.",
     ),
     (
         'WindowFunction("linear")',
@@ -296,6 +324,11 @@ CASES = [
         "RoundRobin(2, 3).private(CountWindows(4, 2), 0)",
         "RoundRobin(2, batch=3).private(...): windows that go round in batches have no one slide. "
         "Use batch=1, or window() for each of them.",
+    ),
+    (
+        'KeyFarm(Aggregate(Tumbling(Event("ts", 5), by="k"), name="high", x=agg.max("x")))',
+        "KeyFarm(high): one watermark closes the windows of all keys, so one worker must see all "
+        'rows. Use WindowFarm, or say Watermark(..., scope="key").',
     ),
     ("choose(high, 0)", "choose(high, workers=0): not a number of workers. Use 1 or more."),
     (

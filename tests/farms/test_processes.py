@@ -15,7 +15,6 @@ import pytest
 
 from tests.farms.farm_cases import FARMS, AboveMean, Spread, Total, batches, made, sent, stream
 from windowlib import Count, FarmError, Operator, OperatorModel, Sliding, Time, Tumbling, replay
-from windowlib.errors import StateVersionError
 from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm
 from windowlib.operators import Aggregate, Join, agg
 
@@ -369,16 +368,6 @@ def test_rows_that_arrow_cannot_hold_are_refused():
     with pytest.raises(ValueError, match=r"Slow.insert_many\(rows\): a farm takes rows that Arrow"):
         run.drain()
     run.close()
-
-
-def test_a_snapshot_is_for_as_many_workers():
-    op = Aggregate(Tumbling(Count(4), by="k"), n=agg.count())
-    with (
-        KeyFarm(op, **ONE).open() as one,
-        KeyFarm(op, **TWO).open() as two,
-        pytest.raises(StateVersionError, match="workers=1; this operator says workers=2"),
-    ):
-        two.restore(one.snapshot())
 
 
 def test_a_snapshot_of_windows_is_for_any_number_of_workers():

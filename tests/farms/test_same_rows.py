@@ -30,7 +30,8 @@ END = ("sort", "at end")  # which send rows when the input is over
 
 def total_order(window, operator, kind):
     """Whether all rows come in one order: with keys on workers, only what rows themselves send."""
-    later = any(word in window for word in ("time", "either", "punct")) or operator in END
+    later = any(word in window for word in ("time", "either", "punct", "event"))
+    later = later or operator in END
     return kind != "key" or not later
 
 
@@ -98,6 +99,31 @@ def test_rows_that_waited_while_time_passed_belong_to_the_slice_of_when_they_cam
     items = [*before, restart(), fourth, last, advance(13)]
     farm = made("pane", op, workers=2, chunk=100, batch=2)
     assert sent(op, items) == sent(slowly(farm, 0), items)
+
+
+@pytest.mark.parametrize("kind", ["key", "agnostic", "pane"])
+@pytest.mark.parametrize("window", ["count count", "tumbling time", "event keys"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_state_is_for_any_number_of_workers(window, kind, workers):
+    op = operator_of(window, True, "columns")
+    items = [row for row in stream(5, 80, clock=False, puncts=False) if isinstance(row, dict)]
+    found, want = [], []
+    running = op.open()
+    running.connect(0, want.append)
+    before, behind = (slowly(made(kind, op, workers=n), 1).open() for n in (2, workers))
+    for run in (before, behind):
+        run.connect(0, found.append)
+    with before, behind:
+        before.insert_many(items[:40])
+        behind.restore(before.snapshot())
+        behind.insert_many(items[40:])
+        behind.advance(10)
+        behind.finish()
+    running.insert_many(items)
+    running.advance(10)
+    running.finish()
+    assert len(want) >= 4
+    assert by_key([(0, row) for row in want]) == by_key([(0, row) for row in found])
 
 
 def test_most_combinations_are_allowed_and_some_are_not():

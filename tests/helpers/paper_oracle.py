@@ -317,9 +317,10 @@ class Paper:
     def trigger_delta(self, part: Part, row: Any) -> None:
         """TRIGGER delta."""
         _, name, threshold = self.case.trigger
+        # The first is compared with itself, which is too far for a threshold below zero.
         if not part.reference:
             part.reference = [row[name]]
-        elif far(row[name], part.reference[0], threshold):
+        if far(row[name], part.reference[0], threshold):
             part.reference = [row[name]]
             self.trigger(part.key)
 

@@ -18,8 +18,10 @@ from windowlib.spark.plan.query_plan import ending_with, plan_query
 from windowlib.spark.plan.streaming import end_stream
 
 
-def static(spark: Any, operator: Operator, *tables: pa.Table, folder: Path) -> list[Row]:
-    """Static DataFrames, of several files each."""
+def static(
+    spark: Any, operator: Operator, *tables: pa.Table, folder: Path, **said: Any
+) -> list[Row]:
+    """Static DataFrames, of several files each; `said` is for `attach`."""
     frames = []
     for number, table in enumerate(tables):
         path = folder / f"static{number}"
@@ -27,10 +29,12 @@ def static(spark: Any, operator: Operator, *tables: pa.Table, folder: Path) -> l
         for at, piece in enumerate(uneven(table, max(table.num_rows // 3, 1), 7)):
             pq.write_table(piece, path / f"{at:03}.parquet")
         frames.append(spark.read.parquet(str(path)))
-    return [row.asDict() for row in attach(operator)(*frames).collect()]
+    return [row.asDict() for row in attach(operator, **said)(*frames).collect()]
 
 
-def streamed(spark: Any, operator: Operator, *tables: pa.Table, folder: Path) -> list[Row]:
+def streamed(
+    spark: Any, operator: Operator, *tables: pa.Table, folder: Path, **said: Any
+) -> list[Row]:
     """Streams of uneven files, stopped half-way, started again, and ended."""
     paths = [folder / f"stream{number}" for number in range(len(tables))]
     pieces = [
@@ -43,14 +47,13 @@ def streamed(spark: Any, operator: Operator, *tables: pa.Table, folder: Path) ->
         for path, files in zip(paths, pieces, strict=True):
             for at, piece in files[part]:
                 write(path, at, piece.to_pylist(), piece.schema)
-        plan = _plan(spark, operator, paths, folder / "ends")
+        plan = _plan(spark, attach(operator, **said), paths, folder / "ends")
         query.run(frame_of(plan))
     end_stream(plan)
-    query.run(frame_of(_plan(spark, operator, paths, folder / "ends")))
+    query.run(frame_of(_plan(spark, attach(operator, **said), paths, folder / "ends")))
     return [row.asDict() for row in query.rows]
 
 
-def _plan(spark: Any, operator: Operator, paths: Sequence[Path], ends: Path) -> Any:
-    placed = attach(operator)
+def _plan(spark: Any, placed: Any, paths: Sequence[Path], ends: Path) -> Any:
     frames = [stream(spark, path) for path in paths]
-    return ending_with(plan_query(operator, placed.options, frames), ends)
+    return ending_with(plan_query(placed.operator, placed.options, frames), ends)

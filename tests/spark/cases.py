@@ -13,6 +13,7 @@ from windowlib import (
     Count,
     Delta,
     Graph,
+    Keyed,
     Operator,
     OperatorModel,
     PartitionAge,
@@ -128,6 +129,51 @@ class Alternate(Operator):
 
     def restore(self, state):
         self.count = state
+
+
+class Rise(Operator):
+    """How the number of a key's windows grows, and the sum of its column: declared state."""
+
+    model = OperatorModel(windows=[Tumbling, Sliding])
+    output = "k string, windows bigint, rise double"
+    state = Keyed(windows=0, before=0.0, sums=list)
+
+    def before_flush(self, window, key):
+        mine = self.state[key]
+        total = sum(t["x"] for t in window[key] if t["x"] is not None)
+        mine.windows += 1
+        mine.sums.append(total)
+        self.emit(k=key, windows=mine.windows, rise=total - mine.before)
+        mine.before = total
+
+    on_trigger = before_flush
+
+
+class Sides(Operator):
+    """Two windows and one state: how often each input has fired for a key."""
+
+    model = OperatorModel(ports_in=["left", "right"], windows=[Sliding])
+    output = "k string, fired array<bigint>, held array<bigint>"
+    state = Keyed(fired=[0, 0])
+
+    def on_trigger(self, window, key):
+        mine = self.state[key]
+        mine.fired[window.port] += 1
+        self.emit(k=key, fired=list(mine.fired), held=[each.size(key) for each in self.containers])
+
+
+class Quiet(Operator):
+    """One row for each burst of a key, when nothing has come for a while: state and timers."""
+
+    output = "k string, rows bigint, ended double"
+    state = Keyed(by="k", rows=0)
+
+    def on_tuple(self, row, port):
+        self.state[row["k"]].rows += 1
+        self.set_timer(row["k"], after="9s")
+
+    def on_timer(self, key, now):
+        self.emit(k=key, rows=self.state.pop(key).rows, ended=now)
 
 
 @dataclass(frozen=True)
@@ -251,6 +297,8 @@ ONE_INPUT: dict[str, Case] = {
     "handlers, sliding": Case(Spread(Sliding(Count(5), every=Count(2), **BY))),
     "handlers with columns": Case(Middle(Tumbling(Count(6), **BY))),
     "handlers with columns, sliding": Case(Middle(Sliding(Count(6), every=Count(3), **BY))),
+    "declared state": Case(Rise(Tumbling(Count(5), **BY))),
+    "declared state, sliding": Case(Rise(Sliding(Delta("ts", 30), every=Count(3), **BY))),
     "no windows": Case(Alternate(), key=None, orders=(None,)),
     "one output of two": Case(Alternate(), key=None, orders=(None,), attach={"port": "even"}),
     "a chain": Case(
@@ -322,6 +370,9 @@ TWO_INPUTS: dict[str, Case] = {
         attach={"buckets": 1},
         **TWO,
     ),
+    "declared state, two inputs": Case(
+        Sides(Sliding(Count(6), **BY), Sliding(Count(4), **BY)), **TWO
+    ),
     "pair": Case(Pair(on="k"), orders=(None, None)),
     "barrier": Case(Barrier(on="k"), orders=(None, None)),
     "graph": Case(
@@ -347,6 +398,8 @@ TIMED: dict[str, Case] = {
     "sliding count, every time": Case(Aggregate(Sliding(Count(9), every=Time("5s"), **BY), OUT)),
     "sliding time, every count": Case(Aggregate(Sliding(Time("25s"), every=Count(4), **BY), OUT)),
     "handlers and time": Case(Spread(Sliding(Time("12s"), every=Time("6s"), **BY))),
+    "declared state and time": Case(Rise(Tumbling(Time("15s"), **BY))),
+    "timers": Case(Quiet(), orders=(None,)),
     "sort, time": Case(Sort("x", "ts", window=Tumbling(Time("15s"), **BY))),
     "dedup, time": Case(Dedup("j", within=Time("12s"), by="k"), key=("k", "j"), orders=(None,)),
     "delay, time": Case(Delay(Time("12s")), key=None, orders=(None,)),

@@ -113,6 +113,30 @@ def check_oracle(frame, found, top):
         assert over == [{n: row[n] for n in names} for row in plain(found[name])], name
 
 
+def random_streams(many: int, seed: int) -> list[dict[str, Any]]:
+    """Many streams as keys, with steps that end just before, at and after a gap or a window."""
+    random_ = random.Random(seed)
+    steps = [0, 1, 359, 360, 361, 1199, 1200, 1201, 3600]
+    found = []
+    for key in range(many):
+        at = float(random_.choice((-7200, 0, 899, 900, 901)))
+        for n in range(random_.randint(1, 40)):
+            at += random_.choice(steps) + random_.choice((0, 0, 0.001, -0.001))
+            stamp = START + timedelta(seconds=at)
+            found.append({"ts": stamp, "k": f"{key:03}", "n": n, "x": random_.random()})
+    return random_.sample(found, len(found))
+
+
+def test_boundaries_are_those_of_spark_on_random_streams(spark):
+    given = random_streams(120, 11)
+    source = frame(spark, given).repartition(3).cache()
+    ours = {name: op for name, op in operators(by="k").items() if name in spark_windows()}
+    found = by_name(union({name: op(source) for name, op in ours.items()}).collect())
+    top = max(row["ts"] for row in given) + timedelta(days=1)
+    check_oracle(source, found, top)
+    assert len(found["session"]) > 500
+
+
 def test_streams_of_uneven_files_with_a_restart_are_as_in_replay(spark, tmp_path):
     given = rows(3, 160)
     cuts = [0, 3, 90, 91, 160]

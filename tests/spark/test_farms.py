@@ -15,11 +15,23 @@ from tests.spark.cases import ALL, BY, Middle
 from tests.spark.stream_runs import Query, by_key, by_name, grouped, stream, unended, union
 from tests.spark.stream_runs import write as write_rows
 from tests.spark.test_same_answers import close
-from windowlib import Count, Delta, Operator, OperatorModel, Sliding, Time, Tumbling, replay, to
+from windowlib import (
+    Count,
+    Delta,
+    Event,
+    Operator,
+    OperatorModel,
+    Session,
+    Sliding,
+    Time,
+    Tumbling,
+    replay,
+    to,
+)
 from windowlib.errors import FarmError, OperatorError
 from windowlib.farms import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm
 from windowlib.farms.models import TimeWindows
-from windowlib.operators import Aggregate, Join, agg
+from windowlib.operators import Aggregate, Join, Skyline, TopDelta, TopK, agg, desc
 from windowlib.spark import attach
 from windowlib.spark.farms.slice_partials import SMALL, _begins, _grouped
 
@@ -104,6 +116,9 @@ def pane_farm(window, out=SUMS, panes="pairs", **more):
     return PaneFarm(Aggregate(window, out, **more), workers=2, panes=panes)
 
 
+BOUNDS: dict[str, Any] = {"from": agg.window_start(), "to": agg.window_end()}
+EVENT: dict[str, Any] = {"by": "k", "watermark": 3, "late": "drop"}
+HOPS = Sliding(Event("ts", 30), every=Event("ts", 12), **EVENT)
 SLIDE = Sliding(Count(9), every=Count(4), **BY)
 TICKS = Sliding(Time("25s"), every=Time("7s"), **BY)
 ANY = "the first, where order is irrelevant"
@@ -124,6 +139,9 @@ UNTIMED = {
     "windows, columns": Case(WindowFarm(Middle(SLIDE), workers=2)),
     "pieces": Case(partition(SLIDE, ENDS)),
     "pieces, no key": Case(partition(Tumbling(Delta("ts", 40), **ALL), ENDS), key=None),
+    "windows, event time": Case(window_farm(HOPS, WHOLE | BOUNDS)),
+    "pieces, sessions": Case(partition(Session(Event("ts"), gap=9, **EVENT), ENDS | BOUNDS)),
+    "panes, event time": Case(pane_farm(Tumbling(Event("ts", 30), **EVENT), ENDS | BOUNDS)),
 }
 TIMED = {
     "windows, time and count": Case(window_farm(Sliding(Time("20s"), every=Count(4), **BY), WHOLE)),
@@ -138,6 +156,10 @@ TIMED = {
     "panes, groups": Case(
         pane_farm(Sliding(Time("9s"), every=Time("2s"), **ALL), group_by="j"), key="j"
     ),
+    "panes, in order": Case(pane_farm(TICKS, ENDS | {"best": agg.arg_max("n", by="x")})),
+    "panes, skyline": Case(PaneFarm(Skyline(TICKS, "j", desc("n")), workers=2)),
+    "panes, best three": Case(PaneFarm(TopK(TICKS, by="j", k=3), workers=2)),
+    "panes, top delta": Case(PaneFarm(TopDelta(TICKS, "j", desc("n"), delta=2), workers=2)),
     "panes, the end": Case(pane_farm(Tumbling(Time("30s"), **BY), flush_at_end=True)),
     "panes, empty ones": Case(
         PaneFarm(Reach(Sliding(Time("4s"), every=Time("2s"), order_by=None))), key=None
@@ -360,6 +382,33 @@ def test_a_streamed_farm_gives_what_its_operator_gives(streamed, name):
     batches = [(None, [cases.kept(cut)]) for cut in range(cases.CUTS)]
     want = [row for _, row in unended(case.farm.operator, batches)]
     same(case, want, by_name(streamed.rows)[name])
+
+
+def test_a_stream_of_event_time_gives_what_the_operator_gives_on_spark(spark, tmp_path):
+    lists, sums = Aggregate(HOPS, WHOLE | BOUNDS), Aggregate(HOPS, SUMS | BOUNDS)
+    farms = {
+        "lists": lists,
+        "windows": WindowFarm(lists, workers=2),
+        "sums": sums,
+        "pieces": WindowPartition(sums, workers=2, parts=2),
+        "panes": PaneFarm(sums, workers=2),
+    }
+    query = Query(tmp_path / "checkpoint")
+    for cut in range(cases.CUTS):
+        write_rows(tmp_path / "in", cut, cases.kept(cut), cases.SCHEMA)
+        if cut:
+            source = stream(spark, tmp_path / "in")
+            query.run(union({name: attach(each)(source) for name, each in farms.items()}))
+    found = {
+        name: {(row["k"], row["from"]): row for row in rows}
+        for name, rows in by_name(query.rows).items()
+    }
+    assert len(found["lists"]) > 10
+    assert found["lists"] == found["windows"]
+    for name in ("pieces", "panes"):
+        assert found["sums"].keys() == found[name].keys()
+        assert all(close(row, found[name][key]) for key, row in found["sums"].items())
+    assert "folds its rows" in farms["panes"].explain(source)
 
 
 # -- slices --

@@ -1,11 +1,17 @@
 """The parts of the host, each by itself and without Spark: packing, merging, buckets, state."""
 # ruff: noqa: SIM300 - asserts read expected first
 
+import contextlib
 import json
+import os
+import pickle
+import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +23,9 @@ from hypothesis import strategies as st
 from tests.spark import cases
 from tests.spark.test_bucket import spec_of
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
-from windowlib.errors import StateVersionError
+from windowlib.errors import StateError, StateVersionError
 from windowlib.spark.bucket import state_cache, state_store
-from windowlib.spark.bucket.bucket import Bucket, MicroBatch
+from windowlib.spark.bucket.bucket import Bucket, MicroBatch, MicroBatchResult
 from windowlib.spark.bucket.state_cache import StateCache, run_micro_batch
 from windowlib.spark.bucket.state_store import StateHead, StateStore
 from windowlib.spark.plan import shuffle
@@ -36,6 +42,7 @@ from windowlib.spark.plan.shuffle import (
     spread,
 )
 from windowlib.spark.plan.types import PORT
+from windowlib.window.state_bytes import ENVELOPE, MAGIC, dump_state
 
 ROOT = Path(__file__).parents[2]
 
@@ -298,7 +305,57 @@ def test_state_of_another_operator_is_refused():
     other = spec_of(cases.ONE_INPUT["tumbling count"].operator, cases.SCHEMA)
     with pytest.raises(StateVersionError, match="the checkpoint was written with"):
         head.check(other)
-    assert SPEC.fingerprint == json.loads(head.about)
+    assert SPEC.fingerprint == json.loads(head.about)["fingerprint"]
+
+
+def stored():
+    """A bucket in the state store: its head, and its pages with a log."""
+    handle, bucket = Handle(), Bucket(SPEC, 0)
+    for at in range(0, 60, 10):
+        written(handle, bucket, at, at + 10)
+    head = StateStore(handle).read()
+    assert head is not None
+    assert head.entries > 1
+    return handle, head
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 99},
+        {"nonce": "another"},
+        {"about": '{"fingerprint": {}}'},
+        {"timer": 1},
+        {"entries": 1},
+        {"saved": 0},
+    ],
+)
+def test_a_head_that_was_changed_is_refused(change):
+    _, head = stored()
+    head.check(SPEC)
+    with pytest.raises(StateError, match="checksum of its head"):
+        replace(head, **change).check(SPEC)
+
+
+def test_every_byte_of_a_stored_bucket_is_checked():
+    handle, head = stored()
+    snapshot, log = StateStore(handle).load(head)
+    for number, blob in enumerate((snapshot, *log)):
+        for at in range(0, len(blob), 1 if number == 0 else 7):
+            damaged = bytearray(blob)
+            damaged[at] ^= 1 << at % 8
+            blobs = [bytes(damaged) if n == number else b for n, b in enumerate((snapshot, *log))]
+            with pytest.raises(StateError):
+                Bucket.restored(SPEC, head.nonce, blobs[0], blobs[1:])
+
+
+def test_entries_of_a_log_that_are_lost_or_mixed_up_are_refused():
+    handle, head = stored()
+    snapshot, log = StateStore(handle).load(head)
+    assert Bucket.restored(SPEC, head.nonce, snapshot, log).nonce == head.nonce
+    for other in (log[:-1], log[1:], [log[1], log[0], *log[2:]], [log[0], *log]):
+        with pytest.raises(StateError, match="does not belong together"):
+            Bucket.restored(SPEC, head.nonce, snapshot, other)
 
 
 # -- where buckets live --
@@ -339,7 +396,7 @@ def other():
 
 
 def head_at(address, nonce):
-    return StateHead(1, 0, nonce, "run", address, "{}", b"", 0, 1 << 20, 0, 0, 0, b"")
+    return StateHead(2, 0, nonce, "run", address, "{}", 0, 1 << 20, 0, 0, 0, b"")
 
 
 def micro_batch(lo, hi):
@@ -399,19 +456,162 @@ def test_a_bucket_whose_process_has_ended_comes_from_the_state_store(cache, othe
 
 def test_a_bucket_of_another_machine_comes_from_the_state_store(cache, other):
     _, head, snapshot = other
-    machine, name, key = head.home.split(" ")
-    far = head_at(f"not-{machine} {name} {key}", head.nonce)
+    machine, name = head.home.split(" ")
+    far = head_at(f"not-{machine} {name}", head.nonce)
     result, _ = run_micro_batch(SPEC, far, micro_batch(100, 130), lambda _: (snapshot, []))
     assert expected(100, 130) == result.rows
 
 
-def test_a_stranger_is_not_served(cache, other):
+def left_alone():
+    """The nonce and the snapshot of a bucket that has taken 100 rows."""
+    result = Bucket(SPEC, 0).step(MicroBatch("run", some(0, 100), None, 0, 0, True))
+    return result.nonce, result.snapshot
+
+
+def reloaded(head, snapshot):
+    """What a micro-batch makes of a bucket that nobody keeps, or will not give."""
+    result, _ = run_micro_batch(SPEC, head, micro_batch(100, 130), lambda _: (snapshot, []))
+    assert expected(100, 130) == result.rows
+    assert 1 == result.counts["loads"]
+
+
+def test_a_worker_that_is_stopped_costs_a_reload(cache, other, monkeypatch):
+    monkeypatch.setattr(state_cache, "SILENCE", 0.2)
+    process, head, snapshot = other
+    process.send_signal(signal.SIGSTOP)
+    try:
+        reloaded(head, snapshot)
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
+class Peer:
+    """A socket where a worker should be: it does what it is told with whoever calls."""
+
+    def __init__(self, act):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        name = f"windowlib-test-{os.getpid()}-{id(self)}"
+        self.socket.bind(f"\0{name}")
+        self.socket.listen()
+        self.address = f"{socket.gethostname()} {name}"
+        self.act, self.held = act, []
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                caller, _ = self.socket.accept()
+                self.held.append(caller)
+                self.act(caller)
+
+    def close(self):
+        for each in (*self.held, self.socket):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+
+def lying(caller):
+    """An answer in the right form, of the wrong types."""
+    caller.recv(1 << 20)
+    caller.sendall(b"\1" + dump_state(("nonce", [("0", 1)], {"rows_in": "many"}, None, 7, None)))
+
+
+PEERS = {
+    "silent": lambda caller: None,
+    "gone": lambda caller: caller.close(),
+    "garbage": lambda caller: caller.sendall(b"\1" + bytes(range(256)) * 10),
+    "endless": lambda caller: caller.sendall(b"\1" + ENVELOPE.pack(MAGIC, 1, 1 << 60) + bytes(16)),
+    "forever at work": lambda caller: caller.sendall(b"\0" * 3),
+    "pickles": lambda caller: caller.sendall(b"\1" + pickle.dumps(print)),
+    "lying": lying,
+}
+
+
+@pytest.mark.parametrize("act", PEERS.values(), ids=list(PEERS))
+def test_whatever_answers_in_place_of_a_worker_costs_a_reload(cache, monkeypatch, act):
+    monkeypatch.setattr(state_cache, "SILENCE", 0.2)
+    nonce, snapshot = left_alone()
+    peer = Peer(act)
+    try:
+        reloaded(head_at(peer.address, nonce), snapshot)
+    finally:
+        peer.close()
+
+
+def test_a_worker_that_only_says_that_it_is_at_work_is_given_up(cache, monkeypatch):
+    monkeypatch.setattr(state_cache, "LONGEST", 0.0)
+    peer = Peer(lambda caller: caller.sendall(b"\0" * 100))
+    try:
+        assert cache.ask(peer.address, "nonce", micro_batch(100, 130)) is None
+    finally:
+        peer.close()
+
+
+def test_a_worker_survives_whatever_it_is_sent(cache, other):
     _, head, _ = other
-    machine, name, key = head.home.split(" ")
-    wrong = head_at(f"{machine} {name} {'00' * (len(key) // 2)}", head.nonce)
-    assert cache.ask(wrong.home, head.nonce, micro_batch(100, 130)) is None
+    for said in (b"", b"garbage", dump_state("no batch"), dump_state(("n", ("run", [(0,)])))):
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.connect(f"\0{head.home.split(' ')[1]}")
+            caller.sendall(said)
+            caller.shutdown(socket.SHUT_WR)
+            assert b"" == caller.recv(1)
     result, _ = run_micro_batch(SPEC, head, micro_batch(100, 130), never)  # it is still there
     assert expected(100, 130) == result.rows
+
+
+def test_a_worker_says_while_it_works_that_it_does(cache, monkeypatch):
+    monkeypatch.setattr(state_cache, "BEAT", 0.01)
+    monkeypatch.setattr(state_cache, "SILENCE", 5.0)
+    keeper, goes_on = StateCache(), threading.Event()
+    result = MicroBatchResult("n", (), {"rows_in": 1}, None, None, None)
+    monkeypatch.setattr(keeper, "step", lambda nonce, batch: goes_on.wait() and result)
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        threading.Thread(
+            target=keeper._work, args=(theirs, "n", micro_batch(0, 1)), daemon=True
+        ).start()
+        assert b"\0\0\0" == mine.recv(1) + mine.recv(1) + mine.recv(1)
+        goes_on.set()
+        assert result == state_cache._answered(mine)
+
+
+STRANGER = """
+import os, socket, sys
+from windowlib.window.state_bytes import dump_state
+os.setgid(65534)
+os.setuid(65534)
+caller = socket.socket(socket.AF_UNIX)
+caller.connect("\\0" + sys.argv[1])
+try:
+    caller.sendall(dump_state(("n", ("run", [], None, 0, 0, False))))
+    print(caller.recv(1))
+except (BrokenPipeError, ConnectionResetError):
+    print(b"")
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
+def test_another_user_is_not_served(other):
+    _, head, _ = other
+    name = head.home.split(" ")[1]
+    told = subprocess.run(
+        [sys.executable, "-c", STRANGER, name],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ("b''\n", "") == (told.stdout, told.stderr)
+
+
+def test_a_worker_of_another_user_is_not_asked(cache, monkeypatch):
+    nonce, snapshot = left_alone()
+    keeper = StateCache()
+    keeper.keep(Bucket.restored(SPEC, nonce, snapshot, []))
+    address = keeper.address
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    reloaded(head_at(address, nonce), snapshot)
 
 
 def test_a_bucket_that_this_process_keeps_is_used(cache):

@@ -5,7 +5,9 @@ A stream is cut into micro-batches, with a restart from the checkpoint between t
 # ruff: noqa: SIM300 - asserts read expected first
 
 import math
+import tempfile
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,7 +200,7 @@ class Streams:
         return query, columns[name]
 
     def _run(self, number):
-        home = self.home / str(number)
+        home = Path(tempfile.mkdtemp(dir=self.home))  # a new one, where a test runs again
         query = Query(home / "checkpoint")
         columns: dict[str, list[str]] = {}
         for cut in range(cases.CUTS):

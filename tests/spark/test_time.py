@@ -44,6 +44,7 @@ def timed_cases(clock):
             PaneFarm(Aggregate(Sliding(Time("30s"), every=Time("10s"), **BY), SUMS), workers=2)
         ),
         "count or time": Case(Aggregate(Tumbling(Count(4) | Time("20s"), **BY), OUT)),
+        "timers": Case(cases.Quiet(), orders=(None,)),
         "delay": Case(Delay(Time("15s")), key=None, orders=(None,)),
         "slow": Case(Slow(Sliding(Time("60s"), every=Time("10s"), **ALL), clock, 165), key=None),
         "age": Case(
@@ -120,7 +121,11 @@ def story(spark, tmp_path_factory):
             name: attached(case, [source], clock=clock) for name, case in timed_cases(clock).items()
         }
         made["their clock"] = attached(
-            Case(Aggregate(Tumbling(Time("1s"), order_by="ts"), n=agg.count())), [source]
+            Case(
+                Aggregate(Tumbling(Time("1s"), order_by="ts"), n=agg.count()),
+                attach={"times": None},
+            ),
+            [source],
         )
         columns.update({name: frame.columns for name, frame in made.items()})
         return Live(union(made), home / "checkpoint")
@@ -152,7 +157,7 @@ def test_idle_windows_fire_without_input(story):
     columns, before, *_ = story
     want = said([(100, [FIRST]), (165, [[]])], story[-1])
     by_case = timed_cases(story[-1])
-    for name in ("tumbling", "sliding", "panes", "count or time", "delay"):
+    for name in ("tumbling", "sliding", "panes", "count or time", "timers", "delay"):
         check(by_case[name], shaped(want[name], columns[name]), by_name(before)[name])
 
 

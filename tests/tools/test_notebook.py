@@ -1,6 +1,7 @@
 """What a notebook shows: of specifications, operators, graphs and replays; and tables of rows."""
 # ruff: noqa: SIM300 - asserts read expected first
 
+from collections import deque
 from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
@@ -252,7 +253,8 @@ def test_a_replay_is_an_iterator_still():
 
 
 def test_looking_into_an_iterator_that_has_ended_finds_nothing():
-    ahead = Ahead(iter([[1]]))
+    waiting: deque[int] = deque()
+    ahead = Ahead(map(waiting.append, [1]), waiting)
     assert [True, False, False] == [ahead.look() for _ in range(3)]
     assert [1] == list(ahead)
 

@@ -6,11 +6,14 @@ import pickle
 import threading
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from freezegun import freeze_time
+from hypothesis import given
+from hypothesis import strategies as st
 
 from windowlib import (
     KEY,
@@ -18,6 +21,7 @@ from windowlib import (
     Count,
     Delta,
     PartitionAge,
+    PartitionCount,
     PartitionError,
     Punct,
     Sliding,
@@ -25,10 +29,12 @@ from windowlib import (
     Time,
     Tumbling,
     TumblingWindow,
+    TupleCount,
     WallClock,
     WindowEvents,
     summarizers,
 )
+from windowlib.spec.spl import parse
 
 PATIENCE = 60  # seconds to wait for the clock's thread before giving up
 
@@ -915,3 +921,36 @@ def test_nothing_is_lost_or_doubled_when_threads_insert_while_it_ticks():
     assert [(n, i) for n in range(writers) for i in range(each)] == sorted(got)
     for n in range(writers):
         assert list(range(each)) == [i for number, i in got if number == n], "in order"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=40),
+    st.sampled_from(["count(2)", "time(3)", "delta(x, 2.0)"]),
+    st.sampled_from([None, PartitionCount(2), TupleCount(5)]),
+)
+def test_tuples_that_leave_unseen_leave_as_they_do_with_a_handler(steps, trigger, forget):
+    """What nobody watches is done in one go, with the same state and the same triggers after it."""
+
+    class Seen(WindowEvents):
+        def __init__(self):
+            self.told = []
+
+        def on_trigger(self, window, key):
+            self.told.append((window.now, key, [t["x"] for t in window[key]]))
+
+    def made(engine):
+        spec = replace(parse(f"sliding, time(4), {trigger}"), by="k", forget=forget)
+        return SlidingWindow(spec, events=Seen(), engine=engine)
+
+    fast, slow = made("generated"), made("reference")
+    now = 0
+    for i, (key, wait) in enumerate(steps):
+        now += wait
+        for window in (fast, slow):
+            window.advance(now)
+            window.insert({"k": key, "x": i})
+        assert fast.snapshot()["parts"] == slow.snapshot()["parts"]
+        assert list(fast.state.asleep) == list(slow.state.asleep)
+        assert fast.next_due == slow.next_due
+    fast.state.check()
+    assert fast.events.told == slow.events.told

@@ -7,6 +7,7 @@ import pickle
 import re
 from datetime import UTC, date, datetime, timedelta  # noqa: F401 - named in the tables
 from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ from windowlib import (
     SchemaError,
     Sliding,
     SlidingWindow,
+    StateError,
     StateVersionError,
     Summarizer,
     Time,
@@ -48,7 +50,9 @@ from windowlib import (
     summarizers,
 )
 from windowlib.columnar import primitives
+from windowlib.window import state_bytes
 from windowlib.window.arrow import batch_of
+from windowlib.window.state_bytes import dump_state, load_state
 
 ENGINES = ("generated", "reference")
 engines = pytest.mark.parametrize("engine", ENGINES)
@@ -1067,6 +1071,16 @@ def used_meanwhile():
     used[0].insert_batch(pa.record_batch({"k": ["a"] * 300, "x": range(300)}))
 
 
+def changed_meanwhile():
+    """A handler inserts into the window that calls it."""
+
+    class Echo(WindowEvents):
+        def before_flush(self, window, key):
+            window.insert(window[key][0])
+
+    tumbling(Tumbling(Count(2)), events=Echo()).insert_many([1, 2])
+
+
 def computed_with(engine):
     with primitives.use(engine):
         pass
@@ -1077,6 +1091,20 @@ def filled(rows: list[Any]) -> Any:
     window = tumbling(evict=Count(9))
     window.insert_many(rows)
     return window
+
+
+def damaged_parts(change):
+    """Restore a window whose partitions somebody has changed."""
+    window = tumbling(evict=Count(3), by="k")
+    window.insert({"k": "a"})
+    taken = window.snapshot()
+    window.restore({**taken, "parts": change(taken["parts"])})
+
+
+def sealed(body, version=1):
+    """Bytes in an envelope that fits them."""
+    head = state_bytes.ENVELOPE.pack(state_bytes.MAGIC, version, len(body))
+    return head + sha256(head + body).digest()[: state_bytes.CHECKSUM] + body
 
 
 CALLS = [
@@ -1116,8 +1144,8 @@ CALLS = [
         "more than columns",
         lambda: flushed(lambda window, key: window.keys()),
         AccessError,
-        "window.keys: a handler with content='arrow' has column, arrow, size, spec and now. Use "
-        "these, or say content='tuples'.",
+        "window.keys: a handler with content='arrow' has column, arrow, size, spec, port and now. "
+        "Use these, or say content='tuples'.",
     ),
     (
         "a window that is taking a batch",
@@ -1126,6 +1154,14 @@ CALLS = [
         "TumblingWindow: it is taking a batch, and what it holds is not worked out. Use it "
         "between two calls; handlers with content='arrow' may read the partition they are called "
         "for.",
+    ),
+    (
+        "a window that calls the handler",
+        changed_meanwhile,
+        AccessError,
+        "insert(tuple): called by a handler of this window, which is at work. Handlers may read "
+        "the window, not change it: keep the tuple, and insert it after the call; or emit it to "
+        "an operator behind this one.",
     ),
     (
         "an engine that does not exist",
@@ -1273,6 +1309,13 @@ CALLS = [
         "arrays=True.",
     ),
     (
+        "a snapshot of two partitions with one key",
+        lambda: damaged_parts(lambda parts: parts * 2),
+        StateVersionError,
+        "restore(state): the snapshot is damaged (ValueError('a key occurs twice')). Take it from "
+        "snapshot() whole.",
+    ),
+    (
         "a snapshot whose keys were tuples before JSON wrote them",
         lambda: tumbling(evict=Count(3), by=("a", "b")).restore(
             {
@@ -1282,7 +1325,43 @@ CALLS = [
         ),
         StateVersionError,
         "restore(state): the key ['x', 1] is a list, as JSON makes of a tuple, and lists are no "
-        "keys. Write snapshots of windows with several key columns with pickle.",
+        "keys. Write snapshots of windows with several key columns with dump_state.",
+    ),
+    (
+        "an object in a snapshot that is to be written",
+        lambda: dump_state({"operator": {"operator": "Spread"}, "state": {"rule": len}}),
+        StateError,
+        "dump_state(state): state['state']['rule'] of Spread is <built-in function len>, and "
+        "objects of builtins.builtin_function_or_method are not plain data. Return plain data from "
+        "snapshot(), such as a dict of an object's fields, and rebuild the object in restore().",
+    ),
+    (
+        "bytes of something else",
+        lambda: load_state(b"{}"),
+        StateError,
+        "state of 2 bytes: it was not written by dump_state. Take the bytes whole from where they "
+        "were written, or from a copy.",
+    ),
+    (
+        "bytes that were cut",
+        lambda: load_state(dump_state("x")[:-1]),
+        StateError,
+        "state of 42 bytes: its envelope says 3 bytes, and 2 follow. Take the bytes whole from "
+        "where they were written, or from a copy.",
+    ),
+    (
+        "bytes that were changed",
+        lambda: load_state(dump_state("x")[:-1] + b"y"),
+        StateError,
+        "state of 43 bytes: its checksum does not fit, so it was changed. Take the bytes whole "
+        "from where they were written, or from a copy.",
+    ),
+    (
+        "bytes of another format",
+        lambda: load_state(sealed(b"", version=9)),
+        StateError,
+        "state of 40 bytes: it has format 9, this version of windowlib reads 1. Use the version "
+        "that wrote it.",
     ),
     (
         "a snapshot of another kind",

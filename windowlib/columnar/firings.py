@@ -271,6 +271,11 @@ class FiringView:
         return self._window.spec
 
     @property
+    def port(self) -> int:
+        """The input of its operator, by number."""
+        return self._window.port
+
+    @property
     def now(self) -> float:
         """The window's time in seconds."""
         return self._window.now
@@ -316,8 +321,8 @@ class FiringView:
         if name.startswith("_"):  # what Python itself asks for
             raise AttributeError(name)
         msg = (
-            f"window.{name}: a handler with content='arrow' has column, arrow, size, spec and now. "
-            f"Use these, or say content='tuples'."
+            f"window.{name}: a handler with content='arrow' has column, arrow, size, spec, port "
+            f"and now. Use these, or say content='tuples'."
         )
         raise AccessError(msg)
 

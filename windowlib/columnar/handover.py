@@ -7,8 +7,10 @@ back with the first call that asks for anything else.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +20,11 @@ from windowlib.columnar.arrays.encoding import checked_count, need
 from windowlib.columnar.arrays.physical import plain_type
 from windowlib.columnar.arrays.stamps import HUGE, Stamps, read, stretches
 from windowlib.columnar.engines.engine import Engine
-from windowlib.columnar.engines.event_time import (
-    EventTimeEngine,
-    SlicePartials,
-    event_time_engine,
-)
+from windowlib.columnar.engines.event_sessions import event_time_engine
+from windowlib.columnar.engines.event_time import EventTimeEngine, SlicePartials
 from windowlib.columnar.firings import FIRING, Firings
 from windowlib.columnar.planner import engine_for, handlers_of
-from windowlib.columnar.primitives import Places
+from windowlib.columnar.primitives import NONE, Places
 from windowlib.errors import AccessError, StateVersionError
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import Tumbling
@@ -220,6 +219,7 @@ class WindowHandOver(HandOver):
         self._crowd = CROWD  # keys from which on it is worth asking whether they are in use
         self._handlers: Callable[[Firings], None] | None = None
         self._beat = window.spec.policies[-1].tick  # how far ticks are apart, if it ticks
+        self._locked = window.locked()  # one lock, or none, for good
 
     @property
     def ahead(self) -> bool:
@@ -241,8 +241,92 @@ class WindowHandOver(HandOver):
         """Insert each row in order; all of them arrive now."""
         self.schema = batch.schema
         for part in self._slices(batch):
-            with self.window.locked(), self._whole():
+            with self._locked, self._whole():
                 self._insert(part, None)
+
+    def insert_marked(
+        self, batch: pa.RecordBatch, marks: Places, insert: Callable[[Any], None]
+    ) -> list[Exception]:
+        """Insert each row in order, with punctuations between them; all of them arrive now.
+
+        A failure costs no other row its turn; gives all of them.
+
+        Args:
+            batch: the rows.
+            marks: before which row each punctuation comes, in order.
+            insert: inserts one row, where arrays cannot take them.
+        """
+        self.schema, failures = batch.schema, list[Exception]()
+        whole = MarkedRows(batch, np.asarray(marks, np.intp), insert, failures)
+        empty = self._empty(whole.marks)
+        if len(empty) * FEW > batch.num_rows:
+            self.settle()
+            whole.insert(self.window, 0, batch.num_rows)
+            return failures
+        for part in whole.parts(empty):
+            self._run(part)
+        return failures
+
+    def _empty(self, marks: Places) -> Places:
+        """Which punctuations find no partition, if a handler is told of that."""
+        if "on_empty_punctuation" not in self.window.state.handlers or not len(marks):
+            return NONE
+        vacant = self.vacant if self.engine is not None else not self.window.state.subwindows
+        return np.flatnonzero(np.append(vacant and marks[0] == 0, marks[1:] == marks[:-1]))
+
+    @property
+    def vacant(self) -> bool:
+        """Whether the state is in arrays, and there is no partition."""
+        return self.engine is not None and not self.engine.ledger.alive.any()
+
+    def _run(self, marked: MarkedRows) -> None:
+        """Insert rows with punctuations, slice by slice."""
+        at, batch, marks = 0, marked.batch, marked.marks
+        if not batch.num_rows:
+            marked.insert(self.window, 0, 0)
+        for part in self._slices(batch):
+            end = at + part.num_rows
+            to = len(marks) if end == batch.num_rows else np.searchsorted(marks, end)
+            own = marked.part(at, end, marks[np.searchsorted(marks, at) : to])
+            with self.window.locked(), self._whole():
+                self._check_idle()
+                if not self._marked(own):
+                    self.settle()
+                    own.insert(self.window, 0, part.num_rows)
+            at = end
+
+    def _marked(self, marked: MarkedRows) -> bool:
+        """Whether the columnar engine has taken rows and punctuations."""
+        batch, consumer = marked.batch, self.window.state.consumer
+        if not self._worth(batch.num_rows, WORTH if self.engine is None else 0):
+            return False
+        try:
+            engine = self._ready(batch.schema, batch.num_rows)
+            if consumer.guard is not None:
+                consumer.guard(batch)
+            engine.arrive(None)
+            engine.marks = marked.marks
+            firings = engine.insert(batch)
+            firings.times = engine.times(firings)
+            causes, firings.rows = firings.rows, np.arange(len(firings))
+            failed = self._told(firings, marked.failures)
+        except Decline as reason:
+            self._declined(reason)
+            return False
+        self._wait = 0
+        if failed is None:
+            self._commit(engine)
+            return True
+        row = int(causes[failed.row])
+        keys, first = firings.python_keys(), int(np.searchsorted(causes, row))
+        self.settle()
+        with quiet(self.window):  # these firings have been told
+            marked.insert(self.window, 0, row)
+        broken = RepeatedFiring(keys[first : failed.row], keys[failed.row], failed.error)
+        with broken.in_place(self.window):
+            rest = marked.cause(self.window, row)
+        marked.insert(self.window, rest, batch.num_rows)
+        return True
 
     def insert_timed(self, batch: pa.RecordBatch, times: Attribute) -> list[Any]:
         """For each row, advance to the time in a column, and insert it.
@@ -254,7 +338,7 @@ class WindowHandOver(HandOver):
         if window.state.acting:  # a handler must not move the clock, which is said elsewhere
             stamps = stamps[:0]
         for part in self._slices(batch.slice(0, len(stamps))):
-            with window.locked(), self._whole():
+            with self._locked, self._whole():
                 self._insert(part, stamps[at : at + part.num_rows])
             at += part.num_rows
         rest: list[Any] = batch.slice(at).to_pylist()
@@ -264,7 +348,7 @@ class WindowHandOver(HandOver):
         """The same for rows whose times Python has to read, or to say what is wrong with them."""
         window = self.window
         for row in rows:
-            with window.locked():
+            with self._locked:
                 window.state.advance(times(row))
                 window.insert(row)
 
@@ -349,7 +433,8 @@ class WindowHandOver(HandOver):
     def _commit(self, engine: Engine) -> None:
         ticks, window = engine.ticks, self.window
         engine.commit()
-        window.state.now = engine.now
+        if engine.arrivals is not None:
+            window.state.now = engine.now
         if ticks:
             window.state.tick = self._tick_after(ticks)
         if engine.keys is not None and len(engine.keys) > self._crowd:
@@ -488,12 +573,18 @@ class WindowHandOver(HandOver):
         self.engine.advance(now)
         return True
 
+    def ages_at(self) -> int | None:
+        """When the next partition has been idle for longer than its age."""
+        return None if self.engine is None else self.engine.ages_at()
+
     def _lapses(self, now: int) -> bool:
-        """Whether the time of a subwindow of its own is over."""
-        if self.window.spec.evict.lapse is None:
-            return False
-        due = self.due()
-        return due is not None and due <= now
+        """Whether the time of a subwindow of its own is over, or the age of a partition."""
+        eviction = self.window.state.eviction
+        ages = eviction is not None and eviction.alone
+        found = [self.ages_at() if ages else None]
+        if self.window.spec.evict.lapse is not None:
+            found.append(self.due())
+        return any(due is not None and due <= now for due in found)
 
     def _tick(self, tick: int, failures: list[Exception]) -> None:
         engine, window = self.engine, self.window
@@ -607,6 +698,79 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return plain_type(kind)
     except Decline:
         return kind
+
+
+class MarkedRows:
+    """Rows with punctuations between them, on their way into the event engine.
+
+    Args:
+        batch: the rows.
+        marks: before which row each punctuation comes, in order.
+        insert: inserts one row.
+        failures: where exceptions go; they cost no other row its turn.
+    """
+
+    def __init__(
+        self,
+        batch: pa.RecordBatch,
+        marks: Places,
+        insert: Callable[[Any], None],
+        failures: list[Exception],
+    ) -> None:
+        self.batch, self.marks, self.failures = batch, marks, failures
+        self._insert = insert
+
+    def part(self, lo: int, hi: int, marks: Places) -> MarkedRows:
+        """Some rows, with these punctuations before and behind them."""
+        return MarkedRows(self.batch.slice(lo, hi - lo), marks - lo, self._insert, self.failures)
+
+    def parts(self, alone: Places) -> Iterator[MarkedRows]:
+        """All of them, with some of the punctuations by themselves."""
+        at = done = 0
+        for place in alone.tolist():
+            end = int(self.marks[place])
+            yield self.part(at, end, self.marks[done:place])
+            yield self.part(end, end, self.marks[place : place + 1])
+            at, done = end, place + 1
+        yield self.part(at, self.batch.num_rows, self.marks[done:])
+
+    @cached_property
+    def _rows(self) -> list[Any]:
+        return rows_of(self.batch)
+
+    @cached_property
+    def _counts(self) -> Counter[int]:
+        """How many punctuations come before a row."""
+        return Counter(self.marks.tolist())
+
+    def insert(self, window: Window[Any, Any], lo: int, hi: int) -> None:
+        """Rows lo to hi, hi excluded, with the punctuations before them; at the end, all others."""
+        for row in range(lo, hi):
+            self._punctuate(window, row)
+            self._one(row)
+        if hi == len(self._rows):
+            self._punctuate(window, hi)
+
+    def cause(self, window: Window[Any, Any], row: int) -> int:
+        """What makes windows fire before a row is in, or else with it; the next row."""
+        if self._counts[row]:
+            self._punctuate(window, row)
+            return row
+        self._one(row)
+        return row + 1
+
+    def _punctuate(self, window: Window[Any, Any], row: int) -> None:
+        for _ in range(self._counts.pop(row, 0)):
+            try:
+                window.punctuate()
+            except Exception as error:
+                self.failures.append(error)
+
+    def _one(self, row: int) -> None:
+        try:
+            self._insert(self._rows[row])
+        except Exception as error:
+            self.failures.append(error)
 
 
 class RepeatedFiring:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from windowlib.columnar import primitives
 from windowlib.columnar.arrays.stamps import HUGE
 from windowlib.columnar.engines.engine import Engine
-from windowlib.columnar.engines.event_time import event_time_engine
+from windowlib.columnar.engines.event_sessions import event_time_engine
 from windowlib.columnar.engines.sliced import SlicedEngine
 from windowlib.columnar.engines.sliding import AgingEngine, SlidingEngine
 from windowlib.columnar.engines.tumbling import TumblingEngine, TumblingRowsEngine

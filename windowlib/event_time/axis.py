@@ -135,6 +135,47 @@ def _ratio(amount: Amount) -> tuple[int, int]:
     return (number * 10**exponent, 1) if exponent >= 0 else (number, 10**-exponent)
 
 
+def later(ts: Number, distance: Number) -> Number:
+    """A timestamp moved on by a distance, in numbers of its own kind: exactly, and rounded once.
+
+    A float stands for the decimal that it is written as, although 0.7 + 0.1 is less than 0.8.
+
+    >>> later(0.7, 0.1), later(7, 0.5), later(Decimal("0.7"), 0.1)
+    (0.8, 7.5, Decimal('0.8'))
+    """
+    if type(ts) is int and type(distance) is int:
+        return ts + distance
+    if isinstance(ts, float) or (isinstance(distance, float) and isinstance(ts, int)):
+        return float(_decimal(ts) + _decimal(distance))
+    return ts + _decimal(distance) if isinstance(ts, Decimal) else ts + distance
+
+
+def _decimal(number: Number) -> Decimal:
+    return Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
+
+
+DIGITS = 9
+"""Decimals of floats that are added as whole numbers."""
+
+
+def later_many(ts: Any, distance: Number) -> Any:
+    """`later` for an array of timestamps, which are 64-bit integers or floats."""
+    import numpy as np
+
+    if ts.dtype.kind == "i" and type(distance) is int:
+        return ts + distance
+    far = float(np.abs(ts).max(initial=0)) + abs(float(distance))
+    for digits in range(DIGITS + 1):
+        scale = 10**digits
+        step = _decimal(distance) * scale
+        if far * scale >= EXACT / 8 or step != int(step):
+            continue
+        whole = np.rint(ts * scale)
+        if bool((whole / scale == ts).all()):  # whole numbers of such digits, all exact
+            return (whole + int(step)) / scale
+    return np.array([later(each, distance) for each in ts.tolist()], np.float64)
+
+
 # -- timestamps -----------------------------------------------------------------------------------
 
 
@@ -267,17 +308,33 @@ def alike(at: Number, value: Any) -> Any:
     """
     if isinstance(value, timedelta):
         return at * MICROSECOND
-    if isinstance(value, datetime):
-        moment = EPOCH + at * MICROSECOND
-        if value.tzinfo is None:
-            return moment
-        return moment.replace(tzinfo=UTC).astimezone(value.tzinfo)
     if isinstance(value, date):
-        moment = EPOCH + at * MICROSECOND
-        return moment if at % DAY else moment.date()
+        try:
+            return _moment(at, value)
+        except OverflowError:
+            year = "10000" if at > 0 else "0"
+            msg = (
+                f"a window of event time reaches into the year {year}, which datetimes do not "
+                f"have. Drop or fill timestamps such as {value!r} first."
+            )
+            raise SchemaError(msg) from None
     if isinstance(value, Decimal):
         return at if isinstance(at, Decimal) else Decimal(repr(at))
     return float(at) if isinstance(value, float) else at
+
+
+def _moment(at: int, value: date) -> Any:
+    """Microseconds since 1970 in the form of a datetime or a date."""
+    moment = EPOCH + at * MICROSECOND
+    if not isinstance(value, datetime):
+        return moment if at % DAY else moment.date()
+    if value.tzinfo is None:
+        return moment
+    return moment.replace(tzinfo=UTC).astimezone(value.tzinfo)
+
+
+FIRST_MOMENT, LAST_MOMENT = ((each - EPOCH) // MICROSECOND for each in (datetime.min, datetime.max))
+"""The microseconds that datetimes can say."""
 
 
 def instant(value: Any) -> int | None:
@@ -285,7 +342,10 @@ def instant(value: Any) -> int | None:
     if isinstance(value, datetime):
         if value != value:  # pandas has a datetime that is none
             return None
-        naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        try:
+            naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        except OverflowError:  # in UTC it is in the year 0 or 10000
+            return None
         return int((naive - EPOCH) // MICROSECOND)
     if isinstance(value, date):
         return (datetime(value.year, value.month, value.day) - EPOCH) // MICROSECOND

@@ -196,8 +196,16 @@ class Fixed(State):
         return super().fits(ts) and (type(self._amount) is int or ts.dtype.kind == "f")
 
     def _many(self, ts: Any) -> Any:
-        rising = Rising(ts, self.top)
-        return self._reached(rising, rising.tops[rising.at] - self._amount)
+        import numpy as np
+
+        tops = np.maximum.accumulate(ts)
+        if self.top is not None and self.top > ts[0]:
+            np.maximum(tops, self.top, out=tops)
+        found = tops - self._amount
+        if self.punctuation is not None and self.punctuation > found[0]:
+            np.maximum(found, self.punctuation, out=found)
+        self.top, self.punctuation = tops[-1].item(), found[-1].item()
+        return found
 
 
 # -- as late as any has been ----------------------------------------------------------------------

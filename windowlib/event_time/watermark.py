@@ -38,7 +38,8 @@ class Watermark:
             and the watermark is the least of theirs.
         idle: a source whose greatest timestamp is further than this behind the greatest of all
             does not hold the others back. Measured in event time, so that a backfill does as the
-            live stream does.
+            live stream does. With scope="key" it also closes the windows of keys that are that far
+            behind, and such keys are forgotten.
         max_ahead: a row that is further than this ahead of all before it does not move the
             watermark, unless the next row of the source is as far ahead: then the stream has moved
             on, to the earlier of the two.
@@ -69,15 +70,15 @@ class Watermark:
             check_attribute(sources, "Watermark(sources={attribute!r})", 'sources="host"')
         apart = _amount("idle", idle)
         ahead = _amount("max_ahead", max_ahead)
-        if apart is not None and sources is None:
+        if scope not in get_args(Scope):
+            near = suggestion(scope, get_args(Scope))
+            raise PolicyError(f'Watermark(scope={scope!r}): say "stream" or "key".{near}')
+        if apart is not None and sources is None and scope == "stream":
             msg = (
                 f"Watermark(idle={idle!r}): without sources there is nothing that it could hold "
                 f'back. Name the column, as sources="host", or drop `idle=`.'
             )
             raise PolicyError(msg)
-        if scope not in get_args(Scope):
-            near = suggestion(scope, get_args(Scope))
-            raise PolicyError(f'Watermark(scope={scope!r}): say "stream" or "key".{near}')
         given = {"slack": strategy, "sources": sources, "idle": apart, "max_ahead": ahead}
         for name, value in {**given, "scope": scope}.items():
             object.__setattr__(self, name, value)
@@ -121,7 +122,8 @@ class Watermark:
         if self.sources is not None:
             text += f", the least over {attribute_text(self.sources)!r}"
         if self.idle is not None:
-            text += f" but for those {amount_text(self.idle)} behind"
+            whose = "those" if self.sources is not None else "keys"
+            text += f" but for {whose} {amount_text(self.idle)} behind"
         if self.max_ahead is not None:
             text += f", not moved by a row {amount_text(self.max_ahead)} ahead"
         return text + (", for each key" if self.scope == "key" else "")
@@ -248,6 +250,12 @@ class Progress:
             top = max(each.state.top for each in sources)
             sources = [each for each in sources if not _beyond(top, each.state.top, self._idle)]
         return min(each.state.punctuation for each in sources)
+
+    @property
+    def top(self) -> Number | None:
+        """The greatest timestamp that moves the watermark; None before the first."""
+        tops = [each.state.top for each in self.sources.values() if each.state.top is not None]
+        return max(tops, default=None)
 
     def snapshot(self) -> list[Any]:
         """All of it, as plain data."""

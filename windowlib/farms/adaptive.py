@@ -15,19 +15,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from windowlib.durations import Instant
 from windowlib.errors import FarmError, SchemaError
+from windowlib.farms.figures import FarmFigures, Tell
 from windowlib.farms.key_farm import RunningKeyFarm
 from windowlib.farms.pool import CallerPool, ProcessPool
 from windowlib.farms.running_farm import RunningFarm, worker_count
 from windowlib.farms.transfer import movable, returnable
-from windowlib.runtime.running import Running, nowhere
-from windowlib.window.arrow import in_order, joined
+from windowlib.runtime.running import Running, insert_pieces, nowhere
+from windowlib.window.arrow import as_arrow, in_order, joined
 
 if TYPE_CHECKING:
     from windowlib.farms.farm import Farm
@@ -161,6 +163,8 @@ class AdaptiveFarm:
         self._since, self._look, self._warm = Interval(), LOOK, False
         self._processors = Processors()
         self._started = 0.0
+        self._tell: Tell | None = None
+        self._every = 1.0
         self._patience = LOOK
         """Seconds of work until workers are tried again; more each time they did not pay."""
         self._alone = 0.0
@@ -183,7 +187,10 @@ class AdaptiveFarm:
         if not returnable(operator):
             return f"{operator.name} keeps more than its windows, so it cannot move while it runs"
         state = self.current.snapshot()
-        if "windows" not in state or not all("parts" in each for each in state["windows"]):
+        moves = ("parts", "event_time")
+        if "windows" not in state or not all(
+            any(form in each for form in moves) for each in state["windows"]
+        ):
             return f"{operator.name} is no single window, so it cannot move while it runs"
         if farm.wanted != "key" and not movable(state):
             return "its window keeps results and no tuples, and takes rows as fast as a farm"
@@ -255,14 +262,29 @@ class AdaptiveFarm:
             finally:
                 self._took(taken, time.perf_counter() - start)
 
+    def insert_each(
+        self, rows: Iterator[Any], out: Sized, port: int = 0, *, like: Any
+    ) -> Generator[None, None, Any]:
+        """Take each row before the next is asked for, and pause after one that made something."""
+        if self._fixed is None:
+            return insert_pieces(self, rows, out, port, like=like)
+        each: Generator[None, None, Any] = self.current.insert_each(rows, out, port, like=like)
+        return each
+
+    def insert_timed(self, rows: Iterable[Any], when: Callable[[Any], int], port: int = 0) -> None:
+        """Advance to the time of each row, and insert it."""
+        for row in rows:
+            self.advance_micros(when(row))
+            self.insert(row, port)
+
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order."""
-        for piece in self._pieces(batch):
+        for piece in self._pieces(as_arrow(batch, "insert_batch")):
             self._timed(piece.num_rows, self.current.insert_batch, piece, port, times)
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch, wait, and give the rows of the first output that it made."""
-        for piece in self._pieces(batch):
+        for piece in self._pieces(as_arrow(batch, "process_batch")):
             found = self._timed(piece.num_rows, self.current.process_batch, piece, port, times)
             self._ready.append(found)
         ready, self._ready = self._ready, []
@@ -474,6 +496,8 @@ class AdaptiveFarm:
     def _go_on(self, running: Any) -> None:
         self.current = running
         vars(self).pop("insert", None)
+        if _is_farm(running):
+            self._observed(running)
         for port, outputs in self._connected.items():
             running.connect(port, *outputs)
 
@@ -509,6 +533,23 @@ class AdaptiveFarm:
             "tasks": 0 if farm is None else len(farm.scheduler),
             "deaths": 0 if farm is None else farm.deaths,
         }
+
+    def figures(self) -> FarmFigures:
+        """How busy workers are, what waits, and how long results take; see `FarmFigures`."""
+        if not _is_farm(self.current):
+            return FarmFigures(self.place)
+        found: FarmFigures = self.current.figures()
+        return replace(found, place=self.place)
+
+    def observe(self, tell: Tell, every: float = 1.0) -> None:
+        """Have somebody told the figures while it works, every so many seconds at most."""
+        self._tell, self._every = tell, every
+        if _is_farm(self.current):
+            self._observed(self.current)
+
+    def _observed(self, farm: RunningFarm) -> None:
+        if self._tell is not None:
+            farm.observe(lambda found: self._tell(replace(found, place=self.place)), self._every)
 
     def explain(self) -> str:
         """Where it works and has worked, and why."""

@@ -9,6 +9,7 @@ A keyed operator is split by its keys. Otherwise the windows decide, and the fun
 | apart (tumbling, hopping, sessions, …) | window partition | window active | window agnostic |
 | landmark | pane | window active | refused |
 | forward context | window agnostic, on partial results | refused | window agnostic |
+| event time | window agnostic | window agnostic | window agnostic |
 
 Active workers get tuples and keep windows of their own; agnostic workers get whole windows from
 the emitter, which keeps the tuples.
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, get_args
 from windowlib.errors import FarmError, suggestion
 from windowlib.farms.models import (
     CountWindows,
+    EventWindows,
     LandmarkWindows,
     RegularWindows,
     WindowModel,
@@ -134,6 +136,11 @@ def _by_key(operator: Operator, workers: int) -> Choice | None:
 
 
 def _no_key(operator: Operator) -> tuple[str, str]:
+    if any(
+        spec is not None and spec.event_time and spec.by is not None for spec in operator.windows
+    ):
+        why = "one watermark closes the windows of all keys, so one worker must see all rows"
+        return why, 'Use WindowFarm, or say Watermark(..., scope="key").'
     why = "no column keeps its rows apart, so one worker must see them all"
     return why, 'Partition its window, by="symbol", or say the columns in splits_by.'
 
@@ -177,7 +184,7 @@ def best(model: WindowModel, function: WindowFunction) -> FarmPattern:
 
     It may still be unsafe, if there is none.
     """
-    if model.context == "forward" or function.kind == "neither":
+    if model.context == "forward" or function.kind == "neither" or isinstance(model, EventWindows):
         return "window agnostic"
     if function.kind == "incremental":
         return "window active"
@@ -203,6 +210,17 @@ def unsafe(
     if isinstance(model, LandmarkWindows) and kind == "neither":
         why = f"{function.shown} needs all tuples, and a landmark window never lets one go"
         return why, "Use a function that is incremental or associative, or a window that slides."
+    if isinstance(model, EventWindows) and pattern == "pane" and not model.sliced:
+        why = (
+            "sessions and landmark windows of event time have no slices that several windows share"
+        )
+        return why, "Use WindowPartition or WindowFarm."
+    if isinstance(model, EventWindows) and pattern == "window active":
+        why = (
+            "tuples of event time come in any order, so what a worker has folded early would have "
+            "to be folded again"
+        )
+        return why, 'Use agnostic workers, pattern="window agnostic".'
     if forward and pattern == "window active":
         why = (
             "which windows hold a tuple is known only when they are triggered, so it cannot be "
@@ -219,7 +237,7 @@ def unsafe(
             '(function_kind = "neither"), or use KeyFarm.'
         )
         return why, fix
-    if pattern == "pane" and not isinstance(model, RegularWindows | LandmarkWindows):
+    if pattern == "pane" and not isinstance(model, RegularWindows | LandmarkWindows | EventWindows):
         why = "nobody knows where its windows will start and end, so no panes make them up"
         return why, "Use WindowPartition or WindowFarm."
     return None
@@ -233,6 +251,8 @@ def _why(model: WindowModel, function: WindowFunction, pattern: FarmPattern) -> 
             many = f"{model.pairs().per_window} slices make up a window"
             many = f"windows overlap, so {many}" if model.overlapping else many
             return f"{shown} is associative and {many} and each is computed once."
+        if isinstance(model, EventWindows):
+            return f"{shown} is associative, and windows of event time are made of slices."
         return f"{shown} is associative, and each window is the one before and one slice more."
     if pattern == "window partition":
         apart = "" if model.overlapping else " and windows share no tuples"
@@ -241,6 +261,11 @@ def _why(model: WindowModel, function: WindowFunction, pattern: FarmPattern) -> 
         return (
             "a tuple can be sent to the workers of its windows when it comes, and each worker "
             "keeps its own windows up to date."
+        )
+    if isinstance(model, EventWindows):
+        return (
+            "a window of event time is whole when the watermark has passed it; then any free "
+            "worker may take it."
         )
     if model.context != "forward":
         whole = f"{shown} needs whole windows, and " if function.kind == "neither" else ""

@@ -263,17 +263,16 @@ class ChunkReader:
 
 
 def row_ranges(numbers: Array) -> list[RowRange]:
-    """Ascending numbers as runs.
+    """Numbers as runs of ascending ones.
 
     >>> row_ranges(np.array([3, 4, 5, 9, 12, 13]))
     [(3, 6), (9, 10), (12, 14)]
     """
     if not len(numbers):
         return []
-    first, last = int(numbers[0]), int(numbers[-1])
-    if last - first + 1 == len(numbers):
-        return [(first, last + 1)]
     cuts = np.flatnonzero(np.diff(numbers) != 1) + 1
+    if not len(cuts):
+        return [(int(numbers[0]), int(numbers[-1]) + 1)]
     starts, ends = numbers[np.append(0, cuts)], numbers[np.append(cuts - 1, len(numbers) - 1)] + 1
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
 

@@ -8,6 +8,7 @@ few runs. `INDEX` counts the tuples of a partition.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,11 +22,13 @@ from windowlib.columnar.arrays.stamps import Stamps
 from windowlib.columnar.primitives import Array, group
 from windowlib.errors import FarmError
 from windowlib.farms.chunks import RowRange, row_ranges
+from windowlib.farms.evaluator import EventMoment, Moment
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.splitting import names_in
 from windowlib.spec.specification import Sliding, Spec, Tumbling
 from windowlib.window.consumer import Consumer
+from windowlib.window.event_time import EventTimeWindow
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
@@ -41,23 +44,34 @@ class StoredFiring:
     lo: int
     """The tuples of the window among those of its partition: `[lo, hi)`."""
     hi: int
-    at: Array
-    """The numbers of their rows."""
-    now: int
+    at: Array | None
+    """The numbers of their rows; None if they follow `begin` without a gap."""
+    now: Moment
     empty: bool = False
     """A punctuation came, and there was no tuple: nothing fires, but the operator is told."""
     number: int = 0
     """How many windows of this partition fired before it."""
-    begin: int | None = None
-    """The number of the first row, if the others follow it without a gap."""
+    begin: int = 0
+    """The number of the first row, if `at` does not say it."""
+    slices: Sequence[tuple[int, int]] = ()
+    """Of a window of event time: the slices it is made of, each with its id and its size."""
+    late: bool = False
+    """A row came after its windows of event time were closed: it goes to the output late."""
 
     def runs(self, lo: int | None = None, hi: int | None = None) -> list[RowRange]:
         """The rows of the window, or of a part of it."""
         lo, hi = self.lo if lo is None else lo, self.hi if hi is None else hi
-        if self.begin is not None:
+        if self.at is None:
             start = self.begin - self.lo
             return [(start + lo, start + hi)] if lo < hi else []
         return row_ranges(self.at[lo - self.lo : hi - self.lo])
+
+    @property
+    def oldest(self) -> int | None:
+        """The lowest number of a row of the window; None if it is empty."""
+        if self.lo == self.hi:
+            return None
+        return self.begin if self.at is None else int(self.at.min())
 
 
 class Emitter(Operator):
@@ -76,6 +90,7 @@ class Emitter(Operator):
         self.partial, self.at_end = partial, at_end
         self.fired: list[StoredFiring] = []
         self._numbers: dict[Any, int] = {}
+        self._apart = 0
         if isinstance(window, Sliding) and window.evict.delta is not None and not partial:
             # A delta window knows that it is full in time for its trigger only if asked.
             self.__dict__["on_initial_full"] = lambda window, key: None
@@ -92,10 +107,14 @@ class Emitter(Operator):
         now = window.state.now
         times = [now] * len(keys) if firings.times is None else firings.times.tolist()
         firsts, begins = _begins(firings, at, index)
+        numbers, fired = self._numbers, self.fired
         for key, lo, hi, time, first, begin in zip(
             keys, los, his, times, firsts, begins, strict=True
         ):
-            self._fire(key, first, at[lo:hi], time, None if begin < 0 else begin)
+            number = numbers.get(key, 0)
+            numbers[key] = number + 1
+            own = at[lo:hi] if begin < 0 else None
+            fired.append(StoredFiring(key, first, first + hi - lo, own, time, False, number, begin))
 
     def on_trigger(self, window: Any, key: Any) -> None:
         """A sliding window fires, if that counts."""
@@ -109,18 +128,30 @@ class Emitter(Operator):
 
     def on_empty_punctuation(self, window: Any) -> None:
         """A punctuation came, and there was nothing to flush."""
-        self.fired.append(
-            StoredFiring(None, 0, 0, np.empty(0, np.int64), window.state.now, empty=True)
-        )
+        self.fired.append(StoredFiring(None, 0, 0, None, window.state.now, empty=True))
 
     def _read(self, window: Any, key: Any) -> None:
-        rows = window[key]
-        self._fire(key, rows[0][INDEX] if rows else 0, _places(rows), window.state.now)
-
-    def _fire(self, key: Any, first: int, at: Array, now: int, begin: int | None = None) -> None:
+        rows, now = window[key], window.state.now
+        if isinstance(window, EventTimeWindow):
+            at = np.fromiter(map(itemgetter(AT), rows), np.int64)
+            self._add(key, at, EventMoment(now, window.firing(key)), slices=window.slices(key))
+            return
+        first, at = rows[0][INDEX] if rows else 0, _places(rows)
         number = self._numbers.get(key, 0)
         self._numbers[key] = number + 1
-        self.fired.append(StoredFiring(key, first, first + len(at), at, now, False, number, begin))
+        self.fired.append(StoredFiring(key, first, first + len(at), at, now, False, number))
+
+    def on_late(self, window: Any, tuple_: Any, key: Any) -> None:
+        """A row came late, and is sent on."""
+        self._add(key, np.array([tuple_[AT]]), window.state.now, late=True)
+
+    def _add(self, key: Any, at: Array, now: Moment, **more: Any) -> None:
+        """Rows of event time, which come in any order: no two such windows share rows."""
+        lo = self._apart = self._apart + 1
+        self._apart += len(at)
+        number = self._numbers.get(key, 0)
+        self._numbers[key] = number + 1
+        self.fired.append(StoredFiring(key, lo, lo + len(at), at, now, number=number, **more))
 
     def on_finish(self) -> None:
         """What a tumbling window holds fires, if that was asked for."""
@@ -135,6 +166,8 @@ class Emitter(Operator):
         """The numbers of all rows that the window holds, ascending."""
         (window,) = self.containers
         assert window is not None
+        if isinstance(window, EventTimeWindow):
+            return np.unique(np.array([row[AT] for row in window.kept()], np.int64))
         engine = None if window.state.batches is None else window.state.batches.engine_of(window)
         if engine is not None:
             columns, _ = engine.store.take(engine.stored())
@@ -224,14 +257,19 @@ class RowNumbering:
 
     def __post_init__(self) -> None:
         by = names_in(self.spec.by)
-        deltas = [each.attribute for each in self.spec.deltas]
-        if by is None or not all(isinstance(each, str) for each in deltas):
+        axes = [each.attribute for each in self.spec.deltas]
+        if self.spec.evict.event is not None:
+            axes.append(self.spec.evict.event.attribute)
+        if self.spec.watermark is not None and self.spec.watermark.sources is not None:
+            axes.append(self.spec.watermark.sources)
+        if by is None or not all(isinstance(each, str) for each in axes):
+            what = "the timestamp" if self.spec.event_time else "a delta policy"
             msg = (
-                f"farm({self.spec!r}): its key or a delta policy is a function, and the emitter of "
-                f"a farm reads columns. Name a column, which a Functor before it can make."
+                f"farm({self.spec!r}): its key or {what} is a function, and the emitter of a farm "
+                f"reads columns. Name a column, which a Functor before it can make."
             )
             raise FarmError(msg)
-        self.columns = tuple(dict.fromkeys((*by, *map(str, deltas))))
+        self.columns = tuple(dict.fromkeys((*by, *map(str, axes))))
         if by:
             parts = self.spec.by if isinstance(self.spec.by, tuple) else (self.spec.by,)
             self.keys = AnyKeys(tuple(map(str, parts)), isinstance(self.spec.by, tuple))

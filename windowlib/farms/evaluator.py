@@ -1,9 +1,10 @@
 """The function of an operator, evaluated for windows and slices of a batch: what a worker does.
 
-There are three ways to a result, and the first that fits is taken:
+There are four ways to a result, and the first that fits is taken:
 
 | operator | way |
 | --- | --- |
+| has a window of event time | its window is shown the tuples, and its handlers are called |
 | reads columns (`content = "arrow"`) | its handler gets a view of the rows |
 | names its functions, as `Aggregate` does | whole columns, all windows of a task at once |
 | any other | a window is filled with the tuples, and its handler is called |
@@ -12,6 +13,7 @@ There are three ways to a result, and the first that fits is taken:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,12 +24,15 @@ from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.kept_rows import RowColumns
 from windowlib.columnar.engines.row_engine import WholeWindows
 from windowlib.columnar.firings import FiringView
+from windowlib.errors import FarmError, StateError
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
 from windowlib.spec.policies import Count, Time
 from windowlib.spec.specification import Sliding, Spec, Tumbling
 from windowlib.window.arrow import rows_of
 from windowlib.window.consumer import Decline, FiringFailed
+from windowlib.window.event_time import FIRING, EventTimeWindow
+from windowlib.window.state_bytes import dump_state, load_state
 
 if TYPE_CHECKING:
     from windowlib.window.container import Window
@@ -38,13 +43,24 @@ MANY, AGES = 1 << 40, timedelta(days=1_000_000)
 """More than any window holds."""
 
 
+class EventMoment(NamedTuple):
+    """When a window of event time fired: on the clock, and what `EventTimeWindow.firing` said."""
+
+    now: int
+    said: tuple[Any, Any, int, bool, Any]
+
+
+Moment = int | EventMoment
+"""When a window fired, in microseconds; one of event time has a place on its axis, too."""
+
+
 class BatchExtent(NamedTuple):
     """The rows `[lo, hi)` of a batch that make a window or a slice, its key, and when it fired."""
 
     key: Any
     lo: int
     hi: int
-    now: int
+    now: Moment
 
 
 class SentItems:
@@ -95,6 +111,9 @@ class WindowEvaluator:
 
     def windows(self, batch: pa.RecordBatch, extents: Sequence[BatchExtent]) -> list[list[Item]]:
         """What the operator sends for each window; an exception has a note that says for which."""
+        if isinstance(self.window, EventTimeWindow):
+            rows = list(rows_of(batch))
+            return [self._processed(each, rows[each.lo : each.hi]) for each in extents]
         columnar = self.window.state.consumer.fired is not None and batch.num_rows
         whole = self._engine(batch.schema) if columnar else None
         if whole is not None:
@@ -152,11 +171,28 @@ class WindowEvaluator:
         """An empty window to fill; to make one takes longer than to empty one that has fired."""
         return self._blank.pop() if self._blank else FilledWindow(self, self._blank)
 
-    def called(self, extent: BatchExtent, handler: Any, window: Any) -> list[Item]:
+    def _processed(self, extent: BatchExtent, rows: Sequence[Any]) -> list[Item]:
+        """What a window of event time sends."""
+
+        def process(window: Any, key: Any) -> None:
+            for name in FIRING[window.kind]:
+                getattr(self.operator, name)(window, key)
+
+        return self.called(extent, process, self.window, rows)
+
+    def called(
+        self, extent: BatchExtent, handler: Any, window: Any, rows: Sequence[Any] = ()
+    ) -> list[Item]:
         """What a handler sends; an exception gets a note that says for which window."""
-        self.window.state.now = extent.now
+        moment = extent.now
+        during: AbstractContextManager[None] = nullcontext()
+        if isinstance(moment, EventMoment):
+            assert isinstance(self.window, EventTimeWindow)
+            during, moment = self.window.processing(extent.key, moment.said, rows), moment.now
+        self.window.state.now = moment
         try:
-            handler(window, extent.key)
+            with during:
+                handler(window, extent.key)
         except Exception as error:
             self.outputs.take()
             error.add_note(f"in {self.operator.name}, {self.event}, key {extent.key!r}")
@@ -170,11 +206,26 @@ class WindowEvaluator:
         seen = list(views(self.window, batch, extents))
         return self.operator.parts_of(seen, [each.key for each in extents])
 
+    def part_bytes(self, part: Any) -> bytes:
+        """A partial as bytes, for another process."""
+        try:
+            return dump_state(self.operator.save_part(part))
+        except StateError as error:
+            msg = (
+                f"{self.operator.name}.part_of(...): {error} Or override save_part and load_part, "
+                f"which make plain data of what part_of returns, and the other way."
+            )
+            raise FarmError(msg) from error
+
+    def part_from(self, data: bytes) -> Any:
+        """What `part_bytes` got."""
+        return self.operator.load_part(load_state(data))
+
     def merged(self, partials: Sequence[Any]) -> Any:
         """The partials merged, in their order."""
         return self.operator.merge_all_parts(partials)
 
-    def finish(self, key: Any, partials: Sequence[Any], now: int) -> list[Item]:
+    def finish(self, key: Any, partials: Sequence[Any], now: Moment) -> list[Item]:
         """What the operator sends for a window that is made of partials."""
         if not partials:
             (items,) = self.windows(pa.record_batch({}), [BatchExtent(key, 0, 0, now)])

@@ -21,7 +21,13 @@ from windowlib.farms.adaptive import AdaptiveFarm, processor_count
 from windowlib.farms.choice import Choice, FarmPattern, choose
 from windowlib.farms.key_farm import RunningKeyFarm
 from windowlib.farms.models import CountWindows, RegularWindows, Slicing, TimeWindows, model_of
-from windowlib.farms.pane_farm import CountSlicer, PaneDispatch, PartitionDispatch, TimeSlicer
+from windowlib.farms.pane_farm import (
+    CountSlicer,
+    EventPaneDispatch,
+    PaneDispatch,
+    PartitionDispatch,
+    TimeSlicer,
+)
 from windowlib.farms.scheduler import SCHEDULERS, Scheduling
 from windowlib.farms.window_farm import ActiveDispatch, AgnosticDispatch, RunningWindowFarm
 from windowlib.runtime.operator import Operator
@@ -224,8 +230,15 @@ class PaneFarm(Farm):
         super().__init__(operator, **more)
         (spec,) = self.windows
         model = model_of(spec)  # type: ignore[arg-type]
-        assert isinstance(model, RegularWindows)
-        self.slices = _slices(model, panes)
+        self.slices: Slicing | None = None  # those of event time are the window's own
+        if isinstance(model, RegularWindows):
+            self.slices = _slices(model, panes)
+        elif panes != "pairs":
+            msg = (
+                f"PaneFarm(panes={panes!r}): windows of event time are cut where one starts or "
+                f"ends. Drop panes=."
+            )
+            raise FarmError(msg)
         if callable(parts):
             self.policy = _policy(parts, self.workers)
         else:
@@ -233,10 +246,13 @@ class PaneFarm(Farm):
 
     def describe(self) -> dict[str, str]:
         """The slices, too."""
-        return {**super().describe(), "panes": repr((self.slices.period, self.slices.cuts))}
+        cuts = None if self.slices is None else (self.slices.period, self.slices.cuts)
+        return {**super().describe(), "panes": repr(cuts)}
 
     def dispatch(self, run: Any) -> Any:
         """Slices that windows share."""
+        if self.slices is None:
+            return EventPaneDispatch(run)
         by_time = isinstance(self.slices.model, TimeWindows)
         return PaneDispatch(run, TimeSlicer(self.slices) if by_time else CountSlicer(self.slices))
 
@@ -285,10 +301,6 @@ class KeyFarm(Farm):
         if order not in ("rows", "keys"):
             raise FarmError(f'KeyFarm(order={order!r}): no such order. Use "rows" or "keys".')
         self.order = order
-
-    def describe(self) -> dict[str, str]:
-        """The workers, too: each has a state of its own."""
-        return {**super().describe(), "workers": str(self.workers)}
 
     def running(self, start: Instant = 0, **options: Any) -> Any:
         """Start the workers."""

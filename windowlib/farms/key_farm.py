@@ -7,7 +7,7 @@ gave each worker since the worker last sent its state; a new worker gets both.
 from __future__ import annotations
 
 import pickle
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heapify, heapreplace, merge
 from operator import itemgetter
@@ -27,7 +27,7 @@ from windowlib.farms.evaluator import Item
 from windowlib.farms.pool import dumped
 from windowlib.farms.running_farm import FailedResult, RunningFarm
 from windowlib.farms.scheduler import Task
-from windowlib.farms.transfer import returnable, split_states
+from windowlib.farms.transfer import key_sizes, returnable, split_states
 from windowlib.farms.worker import WorkerException, WorkerSetup
 from windowlib.window.failure import raise_first
 
@@ -249,7 +249,7 @@ class RunningKeyFarm(RunningFarm):
 
     def _give(self, tasks: list[Task]) -> None:
         """Give away tasks whose results come out together, in the order of the rows."""
-        number, found = self.collector.next(), {}
+        number, found = self.numbers(), {}
 
         def received(place: int, answer: RowResults | FailedResult) -> None:
             found[place] = answer
@@ -347,11 +347,7 @@ class RunningKeyFarm(RunningFarm):
 
     def _spread(self, state: Mapping[str, Any]) -> None:
         """Give the keys of an operator to the workers."""
-        sizes: Counter[Any] = Counter()
-        for window in state["windows"]:
-            for part in (*window["parts"], *window["asleep"]):
-                sizes[one_key(part["key"])] += 1 + len(part["data"])
-        owners = self._placement.assign(sizes)
+        owners = self._placement.assign(key_sizes(state))
         states = split_states([state], owners.__getitem__, self.workers)
         blobs = [dumped(each) for each in states]
         self._load({"keys": self._placement.dump(), "workers": blobs})
@@ -369,7 +365,25 @@ class RunningKeyFarm(RunningFarm):
         (state,) = split_states(states, lambda _: 0, 1)
         return {**state, "now": self._now, "ended": sorted(self._ended)}
 
+    def _redistribute(self, saved: Sequence[bytes | None]) -> None:
+        """Give the state of another number of workers to these."""
+        if (why := self.fixed()) is not None:
+            many = len(saved)
+            msg = f"restore(state): it is of {many} workers, and {why}. Open a farm of {many}."
+            raise FarmError(msg)
+        states = []
+        for each in saved:
+            alone = self.farm.operator.open()
+            if each is not None:
+                alone.restore(pickle.loads(each))
+            states.append(alone.snapshot())
+        (state,) = split_states(states, lambda _: 0, 1)
+        self._spread(state)
+
     def _load(self, state: Any) -> None:
+        if len(state["workers"]) != self.workers:
+            self._redistribute(state["workers"])
+            return
         self._placement.load(state["keys"])
         for worker, each in enumerate(state["workers"]):
             self._saved_states[worker] = each

@@ -5,6 +5,7 @@
 | `CountWindows`, `TimeWindows` | free | from the tuple alone: closed forms |
 | `SessionWindows`, `DeltaTumbling`, `CountOrTime`, `PunctuationWindows`, `LandmarkWindows` | \
 backward | from the tuple and those before it |
+| `EventWindows` | backward | from the tuple, and late tuples from the watermark |
 | `SlideByTuple`, `SlideByTime`, `DeltaWindows`, `Triggered` | forward | when the trigger has come |
 
 `model_of` gives the model of a `Tumbling` or a `Sliding` specification; `Slicing` cuts the windows
@@ -25,7 +26,7 @@ import numpy as np
 from windowlib.errors import FarmError
 from windowlib.farms.axis import Array, Exact, exact, floors, length, spread, whole
 from windowlib.spec.policies import Count, Delta, Either, Policy, Time
-from windowlib.spec.specification import Sliding, Spec, Tumbling
+from windowlib.spec.specification import Landmark, Session, Sliding, Spec, Tumbling
 
 __all__ = [
     "Context",
@@ -33,6 +34,7 @@ __all__ = [
     "CountWindows",
     "DeltaTumbling",
     "DeltaWindows",
+    "EventWindows",
     "LandmarkWindows",
     "PunctuationWindows",
     "RegularWindows",
@@ -372,6 +374,26 @@ class PunctuationWindows(WindowModel):
 
 
 @dataclass(frozen=True, slots=True)
+class EventWindows(WindowModel):
+    """Windows of event time, sessions and landmarks included: a watermark closes them.
+
+    Tuples come in any order, and a session may join others, so the emitter keeps them all until
+    they close; whoever computes a window gets its tuples in the order of event time.
+    """
+
+    context: ClassVar[Context] = "backward"
+    shared: bool
+    """Whether a tuple may be in several windows."""
+    sliced: bool = True
+    """Whether it is known of a tuple alone which windows it is in."""
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether a tuple may be in several windows."""
+        return self.shared
+
+
+@dataclass(frozen=True, slots=True)
 class LandmarkWindows(WindowModel):
     """Window w reaches from `start` to the end of slide w: `[start, start + (w + 1) * slide)`.
 
@@ -530,12 +552,8 @@ def model_of(spec: Spec) -> WindowModel:
         )
         raise FarmError(msg)
     if spec.event_time:
-        msg = (
-            f"model_of({spec!r}): windows of event time are not given away, because one watermark "
-            f"closes them all. Run the operator by itself, or split its keys with "
-            f'Watermark(..., scope="key").'
-        )
-        raise FarmError(msg)
+        sliced = not isinstance(spec, Session | Landmark)
+        return EventWindows(isinstance(spec, Sliding), sliced)
     return _tumbling(spec.evict) if isinstance(spec, Tumbling) else _sliding(spec)
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from windowlib.farms.window_farm import RunningWindowFarm
 
 NONE: Mapping[Any, Any] = {}
+KEYS = 1024
+"""Keys of which slices are remembered, before it is looked whether they are still needed."""
 
 
 class PaneSlice:
@@ -159,12 +161,12 @@ class SlicedDispatch(Dispatch):
     def fired(self, firing: StoredFiring, number: int) -> None:
         """A window waits for its slices; one without tuples has none, and is processed as it is."""
         if firing.lo == firing.hi:
-            args = (self.run.chunk_ranges([]), [BatchExtent(firing.key, 0, 0, firing.now)])
+            args = (self.run.chunk_ranges([]), ([firing.key], [0], [0], [firing.now]))
             self.run.put(Task("windows", args, then=self.run.receiver([number])))
             return
         window = PendingWindow(firing, number, list(self.slices(firing)))
         if self._twice:
-            self._again_from[number] = int(firing.at[0])
+            self._again_from[number] = firing.oldest or 0
         for slice_ in window.slices:
             if slice_.left:
                 slice_.waiting.append(window)
@@ -304,6 +306,41 @@ class PaneDispatch(SlicedDispatch):
             for id, lo, hi, runs, partials, left in slices:
                 found.append(slice_ := PaneSlice(key, id, lo, hi, [tuple(run) for run in runs]))
                 slice_.partials, slice_.left = partials, left
+
+
+class EventPaneDispatch(SlicedDispatch):
+    """Windows of event time share slices, which are known when a window fires.
+
+    A slice may still get tuples after a window that has it is closed; it is then computed anew for
+    the next one.
+    """
+
+    def __init__(self, run: RunningWindowFarm) -> None:
+        super().__init__(run)
+        self._known: dict[Any, dict[int, PaneSlice]] = {}  # of the last window of each key
+
+    def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
+        """The slices of a window; those that the window before had are not asked for again."""
+        before, at = self._known.get(firing.key, NONE), firing.lo
+        found = self._known[firing.key] = {}
+        for id, size in firing.slices:
+            slice_ = before.get(id)
+            if slice_ is None or slice_.hi - slice_.lo != size:
+                runs = firing.runs(at, at + size)
+                slice_ = PaneSlice(firing.key, id, at, at + size, runs)
+                self.ask(slice_)
+            found[id] = slice_
+            yield slice_
+            at += size
+
+    def behind(self) -> None:
+        """Forget keys that have no open window any more, once in a while."""
+        if len(self._known) > 2 * self._kept_keys:
+            keys = self.run.open_keys()
+            self._known = {key: found for key, found in self._known.items() if key in keys}
+            self._kept_keys = max(KEYS, len(self._known))
+
+    _kept_keys = KEYS
 
 
 class PartitionDispatch(SlicedDispatch):

@@ -19,11 +19,12 @@ from windowlib.durations import Instant, as_instant
 from windowlib.errors import FarmError, SchemaError
 from windowlib.farms.chunks import ChunkStore
 from windowlib.farms.evaluator import Item
+from windowlib.farms.figures import FarmFigures, FarmMeter, Tell
 from windowlib.farms.pool import ProcessPool, WorkerAnswer, WorkerDeath
 from windowlib.farms.scheduler import Assignments, Collector, Task, scheduler
 from windowlib.farms.worker import WorkerException, WorkerSetup
 from windowlib.runtime.running import VERSION, Running, kept, nowhere
-from windowlib.window.arrow import Made, Times, chunks_of, in_order, named_row
+from windowlib.window.arrow import Made, Times, as_arrow, chunks_of, in_order, named_row
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ class RunningFarm(Running):
         """Seconds that workers have worked."""
         self.setup = WorkerSetup(farm.operator, self.chunks.folder, self.worker, self._now)
         self.pool = pool(self.workers, self.setup)
+        self._meter = FarmMeter(self.workers, self.pool.now)
+        self._tell: Tell | None = None
+        self._every = self._look = 0.0
 
     def _wire(self) -> None:
         """Rows go out from here, and not from the operator."""
@@ -152,6 +156,7 @@ class RunningFarm(Running):
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch, wait, and give the rows of the first output that it made."""
+        batch = as_arrow(batch, "process_batch")
         schemas = self._offered(batch, "process_batch", port, times)
         made, schema = self._made, self.farm.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
@@ -273,6 +278,9 @@ class RunningFarm(Running):
     def _worked(self, worker: int, task: Task, seconds: float) -> None:
         """A worker has done a task."""
 
+    def _answers_taken(self) -> None:
+        """Workers may have nothing to do now."""
+
     def _died(self, worker: int) -> None:
         """A worker has been replaced."""
 
@@ -285,6 +293,29 @@ class RunningFarm(Running):
     def _send(self, sends: Assignments) -> None:
         for worker, task in sends:
             self.pool.send(worker, task.work, task.args, self.chunks.oldest)
+
+    def numbers(self, results: int = 1) -> int:
+        """A number for the next result, the first of several."""
+        if results:
+            self._meter.fired(self.collector.given + results, self.pool.now)
+        return self.collector.next(results)
+
+    def figures(self) -> FarmFigures:
+        """How busy its workers were since it was last asked, what waits, and how long it takes."""
+        sent = sum(map(len, self.scheduler.sent))
+        return self._meter.read(
+            "workers",
+            self.pool.now,
+            under_way=sent,
+            queue=len(self.scheduler) - sent,
+            due=len(self.collector),
+            rows=self.chunks.rows,
+            bytes=self.chunks.bytes,
+        )
+
+    def observe(self, tell: Tell, every: float = 1.0) -> None:
+        """Have somebody told the figures while it works, every so many seconds at most."""
+        self._tell, self._every, self._look = tell, every, self.pool.now + every
 
     def deliver(self, number: int, items: list[Item] | WorkerException | FailedResult) -> None:
         """What the result with a number sends; it comes out when it is next."""
@@ -312,10 +343,17 @@ class RunningFarm(Running):
                 self._lost(answer)
             else:
                 self._answered(answer)
+        self._answers_taken()
+        now = self.pool.now
+        self._meter.came_out(self.collector.out, now)
+        if self._tell is not None and now >= self._look:
+            self._look = now + self._every
+            self._tell(self.figures())
 
     def _answered(self, answer: WorkerAnswer) -> None:
         task = self.scheduler.sent[answer.worker][0]
         self.worked += answer.seconds
+        self._meter.worked(answer.worker, answer.seconds)
         self._worked(answer.worker, task, answer.seconds)
         self._send(self.scheduler.done(answer.worker))
         if task.then is not None:
@@ -354,6 +392,7 @@ class RunningFarm(Running):
         else:
             self.pool.close()
         self.pool, self.workers = pool, workers
+        self._meter.resized(workers, pool.now)
         self.scheduler = scheduler(self.farm.scheduling, workers)
 
     # -- state ------------------------------------------------------------------------------------

@@ -178,10 +178,10 @@ class Collector(Generic[T]):
         """How many results have not come out."""
         return self.given - self.out
 
-    def next(self) -> int:
-        """A number for the next result."""
-        self.given += 1
-        return self.given - 1
+    def next(self, results: int = 1) -> int:
+        """A number for the next result, the first of several."""
+        self.given += results
+        return self.given - results
 
     def add(self, number: int, result: T) -> list[T]:
         """A result is there; all that come out with it."""

@@ -7,7 +7,9 @@ becomes a snapshot of the other when tuples and numbers change places.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ from windowlib.attributes import one_key
 from windowlib.columnar.primitives import Array
 from windowlib.farms.emitter import AT, INDEX, StoredExtent
 from windowlib.runtime.operator import Operator
+from windowlib.runtime.own_state import keys_of, split
 
 PARTITIONS = ("parts", "asleep")
 """Where the state of a window has its partitions: those that hold tuples, and those that did."""
@@ -28,8 +31,14 @@ def movable(state: Mapping[str, Any]) -> bool:
 
 
 def returnable(operator: Operator) -> bool:
-    """Whether an operator keeps nothing beside its window, so that the window is all to restore."""
-    return type(operator).snapshot is Operator.snapshot
+    """Whether all that an operator keeps is of keys: in its windows, or declared as such."""
+    return type(operator).snapshot is Operator.snapshot and not operator.unkeyed_state
+
+
+def described_as(state: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a window, with the description that the snapshot of another has."""
+    told = {name: other[name] for name in ("spec", "fingerprint", "events") if name in other}
+    return {**state, **told}
 
 
 class StoredWindow(NamedTuple):
@@ -55,8 +64,7 @@ def stored_window(state: Mapping[str, Any], empty: Mapping[str, Any], marks: Any
         empty: a snapshot of the emitter's window before any tuple, for what describes it.
         marks: gives the columns of a tuple that the emitter looks at.
     """
-    stored = StoredWindow([], [], np.empty(0, np.int64), {**state, "spec": empty["spec"]}, {})
-    stored.window["fingerprint"] = empty["fingerprint"]
+    stored = StoredWindow([], [], np.empty(0, np.int64), described_as(state, empty), {})
     tumbling = state["spec"]["kind"] == "tumbling"
     stamps: list[int] = []
     for place in PARTITIONS:
@@ -96,7 +104,7 @@ def tuple_window(
         empty: a snapshot of the operator's window before any tuple, for what describes it.
         rows: the tuple of each row number.
     """
-    found = {**state, "spec": empty["spec"], "fingerprint": empty["fingerprint"]}
+    found = described_as(state, empty)
     for place in PARTITIONS:
         found[place] = [
             {**part, "data": [rows[mark[AT]] for mark in part["data"]]} for part in state[place]
@@ -119,15 +127,49 @@ def split_states(
         {**first, "windows": [dict(each) for each in first["windows"]]} for _ in range(workers)
     ]
     for worker, state in enumerate(found):
+        state |= split(states, partial(_owns, owner, worker))
         for number, window in enumerate(state["windows"]):
             own = [each["windows"][number] for each in states]
+            window["now"] = max(each["now"] for each in own)
+            if "event_time" in window:
+                window["event_time"] = _lanes(own, owner, worker)
+                continue
             for place in PARTITIONS:
                 parts = _partitions(own, place)
                 window[place] = [p for p in parts if owner(one_key(p["key"])) == worker]
             window["lru"] = _used(own, owner, worker)
             window["left"] = sum(each["left"] for each in own) if not worker else 0
-            window["now"] = max(each["now"] for each in own)
     return found
+
+
+def key_sizes(state: Mapping[str, Any]) -> Counter[Any]:
+    """The keys that an operator holds, and about how much of each."""
+    sizes: Counter[Any] = Counter()
+    for window in state["windows"]:
+        for key, _, _ in window["event_time"]["lanes"] if "event_time" in window else ():
+            sizes[one_key(key)] += 1
+        for part in (*window.get("parts", ()), *window.get("asleep", ())):
+            sizes[one_key(part["key"])] += 1 + len(part["data"])
+    sizes.update(keys_of(state))
+    return sizes
+
+
+def _lanes(windows: Sequence[Mapping[str, Any]], owner: Any, worker: int) -> dict[str, Any]:
+    """The keys of one worker in windows of event time that have a watermark for each key."""
+    states = [window["event_time"] for window in windows]
+    return {
+        "lanes": [
+            lane for state in states for lane in state["lanes"] if owner(one_key(lane[0])) == worker
+        ],
+        "next": max(state["next"] for state in states),
+        "taken": 0 if worker else sum(state["taken"] for state in states),
+        "late": 0 if worker else sum(state["late"] for state in states),
+        "axis": next((s["axis"] for s in states if s["axis"][2] is not None), states[0]["axis"]),
+    }
+
+
+def _owns(owner: Any, worker: int, key: Any) -> bool:
+    return bool(owner(key) == worker)
 
 
 def _partitions(windows: Sequence[Mapping[str, Any]], place: str) -> Iterator[Mapping[str, Any]]:

@@ -8,8 +8,9 @@ by one has done most of the work when the window fires. That is for windows by c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +19,22 @@ import pyarrow as pa
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.columnar.arrays.stamps import Stamps
 from windowlib.farms.chunks import ChunkReader, RowChunk, RowRange, add_range, row_ranges
-from windowlib.farms.emitter import TIME, Emitter, RowNumbering, StoredExtent, StoredFiring
+from windowlib.farms.emitter import (
+    AT,
+    INDEX,
+    TIME,
+    Emitter,
+    RowNumbering,
+    StoredExtent,
+    StoredFiring,
+)
 from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
 from windowlib.farms.models import CountWindows, model_of
 from windowlib.farms.round_robin import RoundRobin, key_shift
 from windowlib.farms.running_farm import FailedResult, RunningFarm
 from windowlib.farms.scheduler import Task
-from windowlib.farms.transfer import stored_window, tuple_window
-from windowlib.farms.worker import TaskRows, WindowWorker
+from windowlib.farms.transfer import described_as, stored_window, tuple_window
+from windowlib.farms.worker import ExtentColumns, TaskRows, WindowWorker
 from windowlib.runtime.running import kept
 from windowlib.window.failure import raise_first
 
@@ -130,7 +139,7 @@ class RunningWindowFarm(RunningFarm):
         ]
         if marks:
             self._end_batch()
-            self.deliver(self.collector.next(), list(marks))
+            self.deliver(self.numbers(), list(marks))
         self.throttle()
 
     def _advance(self, now: int) -> None:
@@ -148,17 +157,33 @@ class RunningWindowFarm(RunningFarm):
     def _worked(self, worker: int, task: Task, seconds: float) -> None:
         self.dispatch.worked(worker, task, seconds)
 
+    def _answers_taken(self) -> None:
+        self.dispatch.flush_full()
+
     def _fired(self) -> None:
         """Give away what has fired."""
         emitter = self._emitter
         firings, emitter.fired = emitter.fired, []
-        for firing in firings:
-            number = self.collector.next()
-            if firing.empty:
-                self.put(Task("empty", (firing.now,), then=self.receiver([number])))
-            else:
-                self.dispatch.fired(firing, number)
+        first = self.numbers(len(firings))
+        if not any(firing.empty or firing.late for firing in firings):
+            self.dispatch.fired_together(firings, first)
+        else:  # punctuations and late rows, of which there are few
+            for number, firing in enumerate(firings, first):
+                self._fired_alone(firing, number)
         self.dispatch.flush_full()
+
+    def _fired_alone(self, firing: StoredFiring, number: int) -> None:
+        if firing.empty:
+            self.put(Task("empty", (firing.now,), then=self.receiver([number])))
+        elif firing.late:
+            (row,) = self._stored(firing.runs()).to_pylist()
+            self.deliver(number, [(self.model.output("late", self.farm.name), row)])
+        else:
+            self.dispatch.fired(firing, number)
+
+    def _stored(self, runs: list[RowRange]) -> Any:
+        """The rows of runs, as they are stored."""
+        return ChunkReader(self.chunks.folder).read(self.chunks.chunk_ranges(runs))
 
     # -- for patterns -----------------------------------------------------------------------------
 
@@ -166,6 +191,10 @@ class RunningWindowFarm(RunningFarm):
     def idle(self) -> bool:
         """Whether there are fewer tasks than workers."""
         return len(self.scheduler) < self.workers
+
+    def open_keys(self) -> Any:
+        """The keys that have open windows."""
+        return self._window.keys()
 
     def receiver(self, numbers: list[int]) -> Any:
         """What takes the results of windows: a list for each."""
@@ -208,9 +237,7 @@ class RunningWindowFarm(RunningFarm):
         needed = emitter.needed()
         rows = None
         if len(needed):
-            rows = stream_bytes(
-                ChunkReader(self.chunks.folder).read(self.chunks.chunk_ranges(row_ranges(needed)))
-            )
+            rows = stream_bytes(self._stored(row_ranges(needed)))
         keys = self.numbering.keys
         known = None if keys is None else keys.values(np.arange(len(keys)))
         return {
@@ -234,6 +261,9 @@ class RunningWindowFarm(RunningFarm):
         """Go on from the snapshot of the operator alone, whose batches had these columns."""
         empty, columns = self.emitter.snapshot(), self.numbering.columns
         (window,) = state["windows"]
+        if "event_time" in window:
+            self._adopt_event_time(state, empty, schema)
+            return
         stored = stored_window(
             window, empty["windows"][0], lambda row: {name: row[name] for name in columns}
         )
@@ -263,20 +293,44 @@ class RunningWindowFarm(RunningFarm):
         self.dispatch.adopted(stored.extents, stored.counts)
         self.dispatch.flush_full()
 
+    def _adopt_event_time(
+        self, state: Mapping[str, Any], empty: Mapping[str, Any], schema: Any
+    ) -> None:
+        """The same for windows of event time: the emitter takes the rows, and puts them away."""
+        own = described_as(state["windows"][0], empty["windows"][0])
+        self.emitter.restore({**empty, "windows": [own], "now": state["now"]})
+        self._now = self._told = state["now"]
+        self._ended = set(state["ended"])
+        self._seen, self.schema = int(self._window.seen), schema
+        rows = {id(row): row for row in self._window.kept()}
+        if rows:
+            batch = self._table(list(rows.values()), schema)
+            base, self.schema = self.chunks.append(batch).base, batch.schema
+            marks = {
+                which: {**{name: row[name] for name in self.numbering.columns}, AT: at, INDEX: 0}
+                for at, (which, row) in enumerate(rows.items(), base)
+            }
+            self._window.exchange(lambda row: marks[id(row)])
+
     def released(self) -> dict[str, Any]:
         """The state as a snapshot of the operator alone, after waiting for what is under way."""
         self.drain()
         state, numbers = self.emitter.snapshot(), self._emitter.needed()
         rows: dict[int, Any] = {}
         if len(numbers):
-            batch = ChunkReader(self.chunks.folder).read(
-                self.chunks.chunk_ranges(row_ranges(numbers))
-            )
+            batch = self._stored(row_ranges(numbers))
             rows = dict(zip(numbers.tolist(), batch.to_pylist(), strict=True))
-        alone = self.farm.operator.open().snapshot()
-        window = tuple_window(state["windows"][0], alone["windows"][0], rows)
-        ended = sorted(self._ended)
-        return {**alone, "windows": [window], "now": self._now, "ended": ended}
+        running = self.farm.operator.open()
+        alone = running.snapshot()
+        moved = {**alone, "now": self._now, "ended": sorted(self._ended)}
+        if "event_time" in state["windows"][0]:
+            own = described_as(state["windows"][0], alone["windows"][0])
+            running.restore({**moved, "windows": [own]})
+            (window,) = running.operator.containers
+            window.exchange(lambda mark: rows[mark[AT]])
+            return running.snapshot()
+        own = tuple_window(state["windows"][0], alone["windows"][0], rows)
+        return {**moved, "windows": [own]}
 
     def _load(self, state: Any) -> None:
         self.chunks.release(self.chunks.end)
@@ -310,6 +364,11 @@ class Dispatch:
         """A window fires; its results have a number."""
         raise NotImplementedError
 
+    def fired_together(self, firings: Sequence[StoredFiring], first: int) -> None:
+        """Windows fire; their results have numbers from `first` on."""
+        for number, firing in enumerate(firings, first):
+            self.fired(firing, number)
+
     def behind(self) -> None:
         """What the tuples fired has fired."""
 
@@ -340,31 +399,37 @@ class Dispatch:
         """Take back what `saved` gave."""
 
 
-def batch_extents(
-    firings: Iterable[StoredFiring],
-) -> tuple[list[RowRange], list[BatchExtent], int | None]:
-    """Windows over the rows of all of them: runs, where each is, and the oldest row.
+def extent_columns(firings: Sequence[StoredFiring]) -> tuple[list[RowRange], ExtentColumns]:
+    """Windows over the rows of all of them: runs, and where each window is in these.
 
     Neighbours of one partition share what they have in common.
     """
     runs: list[RowRange] = []
-    found: list[BatchExtent] = []
+    starts: list[int] = []
+    ends: list[int] = []
     size, before, begin = 0, None, 0
     for firing in firings:
-        if before is not None and before.key == firing.key and before.lo <= firing.lo <= before.hi:
-            lo = begin + firing.lo - before.lo
-            new = firing.runs(before.hi) if firing.hi > before.hi else []
+        lo, hi = firing.lo, firing.hi
+        if before is not None and before.key == firing.key and before.lo <= lo <= before.hi:
+            begin += lo - before.lo
+            new = before.hi
         else:
-            lo, new = size, firing.runs()
-        for each in new:
-            add_range(runs, each)
-            size += each[1] - each[0]
-        found.append(BatchExtent(firing.key, lo, lo + firing.hi - firing.lo, firing.now))
-        before, begin = firing, lo
-    return runs, found, min((lo for lo, _ in runs), default=None)
+            begin, new = size, lo
+        if hi > new:
+            for each in firing.runs(new, hi):
+                add_range(runs, each)
+            size += hi - new
+        starts.append(begin)
+        ends.append(begin + hi - lo)
+        before = firing
+    return runs, ([each.key for each in firings], starts, ends, [each.now for each in firings])
 
 
 # -- window farming -------------------------------------------------------------------------------
+
+
+HeldFiring = tuple[StoredFiring, int]
+"""A window that fires, and the number of its results."""
 
 
 class AgnosticDispatch(Dispatch):
@@ -376,22 +441,29 @@ class AgnosticDispatch(Dispatch):
 
     def __init__(self, run: RunningWindowFarm) -> None:
         super().__init__(run)
-        self._held: dict[Any, list[tuple[StoredFiring, int]]] = {}
-        self._count = 0
+        self._together: list[HeldFiring] = []
+        self._apart: dict[Any, list[HeldFiring]] = {}  # by partition, for a `batch`
         self._seconds: float | None = None  # that a window takes
         self.size = 1
         """How many windows make a task, where nothing else is said."""
 
     def fired(self, firing: StoredFiring, number: int) -> None:
         """Hold it until there are enough of its partition, or of all."""
-        held = self._held.setdefault(firing.key, [])
-        held.append((firing, number))
-        self._count += 1
+        self.fired_together([firing], number)
+
+    def fired_together(self, firings: Sequence[StoredFiring], first: int) -> None:
+        """Hold them until there are enough of a partition, or of all."""
+        pairs = zip(firings, count(first), strict=False)
         if self.farm.batch is None:
-            if self._count >= self.size:
-                self._give_all()
-        elif len(held) >= self.farm.batch:
-            self._give(self._held.pop(firing.key))
+            self._together += pairs
+            while self._seconds is not None and len(self._together) >= self.size:
+                self._give_some()
+            return
+        for pair in pairs:
+            held = self._apart.setdefault(pair[0].key, [])
+            held.append(pair)
+            if len(held) >= self.farm.batch:
+                self._give(self._apart.pop(pair[0].key))
 
     def worked(self, worker: int, task: Task, seconds: float) -> None:
         """Learn how long windows take: the last tasks count most."""
@@ -402,42 +474,45 @@ class AgnosticDispatch(Dispatch):
             self.size = min(MOST, max(1, int(TASK / max(self._seconds, 1e-9))))
 
     def flush_full(self) -> None:
-        """Give away what is held if a worker has nothing to do."""
-        if self._count and self.farm.batch is None and self.run.idle:
-            self._give_all()
+        """Give away what is held while a worker has nothing to do; one by one at first."""
+        while self._together and self.run.idle:
+            self._give_some()
 
-    def _give_all(self) -> None:
-        """One task of all that is held, neighbours next to each other."""
-        held, self._held = self._held, {}
-        self._give([each for some in held.values() for each in some])
+    def _give_some(self) -> None:
+        held = self._together[: self.size]
+        del self._together[: self.size]
+        self._give(held)
 
-    def _give(self, held: list[tuple[StoredFiring, int]]) -> None:
-        runs, windows, first = batch_extents(firing for firing, _ in held)
-        self._count -= len(held)
-        then = self.run.receiver([number for _, number in held])
+    def _give(self, held: list[HeldFiring]) -> None:
+        """One task of several windows, neighbours next to each other."""
+        if self.run.numbering.keys is not None:
+            by_key: dict[Any, list[HeldFiring]] = {}
+            for pair in held:
+                by_key.setdefault(pair[0].key, []).append(pair)
+            held = [pair for some in by_key.values() for pair in some]
+        runs, windows = extent_columns([firing for firing, _ in held])
         self.run.put(
             Task(
                 "windows",
                 (self.run.chunk_ranges(runs), windows),
-                first=first,
-                then=then,
+                first=min((lo for lo, _ in runs), default=None),
+                then=self.run.receiver([number for _, number in held]),
                 windows=len(held),
             )
         )
 
     def flush(self) -> None:
         """Give away what is held."""
-        if self.farm.batch is None and self._held:
-            self._give_all()
-        for key in list(self._held):
-            self._give(self._held.pop(key))
+        while self._together:
+            self._give_some()
+        for key in list(self._apart):
+            self._give(self._apart.pop(key))
 
     def oldest(self) -> int | None:
         """The oldest row of what is held."""
-        rows = [
-            firing.at[0] for held in self._held.values() for firing, _ in held if len(firing.at)
-        ]
-        return int(min(rows)) if rows else None
+        held = chain(self._together, *self._apart.values())
+        rows = [firing.oldest for firing, _ in held]
+        return min((row for row in rows if row is not None), default=None)
 
 
 class ActiveDispatch(Dispatch):
@@ -479,9 +554,8 @@ class ActiveDispatch(Dispatch):
         pieces, taken = self.run.chunk_ranges(firing.runs()), self._taken.pop(which, 0)
         args = (which, taken, pieces, BatchExtent(firing.key, 0, firing.hi - firing.lo, firing.now))
         owner = self._owner(*which) if self._early() else None
-        first = int(firing.at[0]) if len(firing.at) else None
         then = self.run.receiver([number])
-        self.run.put(Task("close", args, owner=owner, first=first, then=then))
+        self.run.put(Task("close", args, owner=owner, first=firing.oldest, then=then))
 
     def behind(self) -> None:
         """Send tuples on to the owners of their open windows."""

@@ -25,6 +25,10 @@ TaskRows: TypeAlias = Sequence[ChunkRange] | pa.Schema
 """Where rows are; or, for an empty window, what columns rows have, as far as any have come."""
 
 
+ExtentColumns = tuple[list[Any], list[int], list[int], list[int]]
+"""Extents as columns, which are smaller and faster to send: keys, starts, ends and times."""
+
+
 class PartialReference(NamedTuple):
     """In place of a partial: the index of one that the same task makes."""
 
@@ -70,10 +74,9 @@ class WindowWorker:
             return empty_batch(rows)
         return self.reader.read(rows) if rows else pa.record_batch({})
 
-    def windows(
-        self, rows: TaskRows, extents: Sequence[BatchExtent]
-    ) -> list[list[Item] | WorkerException]:
+    def windows(self, rows: TaskRows, columns: ExtentColumns) -> list[list[Item] | WorkerException]:
         """What each of several windows sends."""
+        extents = list(map(BatchExtent, *columns))
         return _each(self.evaluator.windows, self._read(rows), extents)
 
     def take(self, which: Any, rows: TaskRows) -> None:

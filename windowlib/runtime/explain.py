@@ -11,6 +11,7 @@ from windowlib.runtime.graph import Graph, Stream
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
 from windowlib.spec.order import steps
+from windowlib.window.arrow import as_arrow
 from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
 
@@ -33,11 +34,12 @@ def _operator(operator: Operator, batches: Sequence[Any]) -> Iterator[str]:
 
 def _schema(batch: Any) -> Any:
     """The schema of batches like this one, which may itself be it."""
+    batch = as_arrow(batch, "explain")
     found = getattr(batch, "schema", batch)
     if not hasattr(found, "remove_metadata"):
         msg = (
             f"explain({type(batch).__name__}): nothing says the types of columns. Pass an Arrow "
-            f"batch, a table or a schema."
+            f"batch, a table or a schema, or a DataFrame."
         )
         raise SchemaError(msg)
     return found

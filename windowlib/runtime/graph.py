@@ -437,7 +437,7 @@ def graph_splits(graph: Graph, port: int) -> Names | None:
     keeping = [name for name in graph.names if any(_meeting(graph.operators[name]))]
     if not _reaches(graph, _entry(port), set(keeping)):
         return None
-    shared = [_same_names(graph.operators[name]) for name in keeping]
+    shared = [_same_names(_told(graph, name)) for name in keeping]
     return tuple(
         column
         for column in shared[0]
@@ -452,6 +452,31 @@ def _entry(port: int) -> Stream:
 def _meeting(operator: Operator) -> list[bool]:
     """For each input, whether its rows meet others."""
     return [operator.splits_by(port) is not None for port in range(len(operator.model.inputs))]
+
+
+def _told(graph: Graph, node: str) -> Operator:
+    """A node that knows in which columns rows between two punctuations are alike."""
+    operator, feeds = graph.operators[node], graph.feeds[node]
+    alike = _punctuated_by(graph, feeds[0][0]) if len(feeds) == len(feeds[0]) == 1 else ()
+    if alike:
+        operator = operator.rebuilt()
+        operator.punctuated_by = alike
+    return operator
+
+
+def _punctuated_by(graph: Graph, stream: Stream) -> Names:
+    """The columns in which all rows of a stream between two punctuations are alike."""
+    if stream.node is None:
+        return ()
+    operator = graph.operators[stream.node]
+    if own := operator.punctuates_by(stream.port):
+        return own
+    output = operator.model.outputs[stream.port]
+    if output.preserves is None or not operator.keeps_order(stream.port):
+        return ()
+    feeds = graph.feeds[stream.node][output.preserves]
+    before = _punctuated_by(graph, feeds[0]) if len(feeds) == 1 else ()  # merged ones have none
+    return tuple(column for column in before if operator.passes(column, stream.port))
 
 
 def _same_names(operator: Operator) -> Iterable[str]:

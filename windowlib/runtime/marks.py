@@ -27,7 +27,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The operator is saved and pickled, and goes on from there in a new copy."""
+    """The operator is saved as bytes, and goes on from there in a new copy."""
 
     def __repr__(self) -> str:
         return "restart()"

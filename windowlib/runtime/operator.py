@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
-from windowlib.durations import Instant
+from windowlib.durations import Duration, Instant, as_duration
 from windowlib.errors import ModelError, OperatorError, SchemaError, no_such_column, suggestion
 from windowlib.extensions import extension
+from windowlib.runtime.keyed_state import Keyed, Unkeyed, declarations
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.running import Running
 from windowlib.runtime.schema_text import columns_of, schema_of
@@ -29,6 +30,7 @@ from windowlib.window.tumbling import TumblingWindow
 
 if TYPE_CHECKING:
     from windowlib.runtime.graph import Graph
+    from windowlib.runtime.own_state import OwnState
     from windowlib.summaries.folds import Fold
     from windowlib.summaries.summarizers import SummarizerArgument
     from windowlib.window.consumer import Consumer
@@ -76,15 +78,23 @@ class Operator(WindowEvents[Any, Any]):
     """
 
     model: OperatorModel = OperatorModel()
-    hooks = ("on_open", "on_tuple", "on_punctuation", "on_advance", "on_input_end", "on_finish")
+    hooks = (
+        *("on_open", "on_tuple", "on_punctuation", "on_advance", "on_timer"),
+        *("on_input_end", "on_finish"),
+    )
     waits: ClassVar[bool] = False
     """Whether it waits for all its inputs, so that it is irrelevant which of them is ahead."""
     follows_watermark: bool = False
     """Whether a host tells the watermark of its windows of event time; rows do not move it."""
+    punctuated_by: tuple[str, ...] = ()
+    """The columns in which all rows between two punctuations that come in are alike, if known."""
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     _outputs: tuple[Emit, ...] = ()
     _puncts: tuple[Callable[[], None], ...] = ()
     _many: Callable[[Any], None] | None = None  # takes many rows at once, as columns
+    _own: OwnState | None = None  # what a running operator declares, and its timers
+    sends_columns: ClassVar[bool] = False
+    """Whether its first output may go to another operator as columns, with punctuations."""
     containers: tuple[Window[Any, Any] | None, ...] = ()
     """The live windows of a running operator, one a port."""
 
@@ -110,6 +120,17 @@ class Operator(WindowEvents[Any, Any]):
         if any(spec is not None and spec.late == "port" for spec in self.windows):
             self.model = self.model.with_late(kind)
         self._check_ports()
+        self._check_state(kind)
+
+    def _check_state(self, kind: str) -> None:
+        """Refuse a second key for state whose key is that of the windows."""
+        said = next((name for name, each in self.keyed_state.items() if each.by), None)
+        if said is not None and any(self.windows):
+            msg = (
+                f"{kind}: {said} = Keyed(by=...), and it has a window, whose key it is. Drop by=, "
+                f"and say it in the window."
+            )
+            raise ModelError(msg)
 
     def _check_event_time(self, kind: str) -> None:
         """Refuse windows of event time for an operator that lives on events they do not have."""
@@ -146,10 +167,42 @@ class Operator(WindowEvents[Any, Any]):
         """Whether rows go straight into the windows."""
         return getattr(self.on_tuple, "__func__", None) is Operator.on_tuple
 
+    def marks_close(self, port: int) -> bool:
+        """Whether a punctuation at a port does no more than to close a window that waits for it."""
+        plain = getattr(self.on_punctuation, "__func__", None) is Operator.on_punctuation
+        return plain and all(output.preserves != port for output in self.model.outputs)
+
     @property
     def _watches_clock(self) -> bool:
         """Whether time moves more of it than its windows."""
-        return getattr(self.on_advance, "__func__", None) is not Operator.on_advance
+        watches = getattr(self.on_advance, "__func__", None) is not Operator.on_advance
+        return watches or self.has_timers
+
+    @property
+    def has_timers(self) -> bool:
+        """Whether it wakes up for keys by itself."""
+        return getattr(self.on_timer, "__func__", None) is not Operator.on_timer
+
+    @property
+    def on_event_time(self) -> bool:
+        """Whether a window of it is of event time; then its timers are, too."""
+        return any(spec is not None and spec.event_time for spec in self.windows)
+
+    @property
+    def timed(self) -> bool:
+        """Whether time alone makes something happen in it, before any row has come."""
+        clocked = self.has_timers and not self.on_event_time
+        return clocked or any(spec is not None and spec.timed for spec in self.windows)
+
+    @property
+    def keyed_state(self) -> dict[str, Keyed]:
+        """The state of keys that its class declares, by name."""
+        return declarations(type(self), Keyed)
+
+    @property
+    def unkeyed_state(self) -> dict[str, Unkeyed]:
+        """The state that its class declares for all keys together, by name."""
+        return declarations(type(self), Unkeyed)
 
     @property
     def order_by(self) -> By | None:
@@ -169,6 +222,10 @@ class Operator(WindowEvents[Any, Any]):
             return said
         attribute = spec.evict.event.attribute
         return attribute if isinstance(attribute, str) else ...
+
+    def punctuates_by(self, port: int) -> tuple[str, ...]:
+        """The columns in which all rows are alike that an output sends between two punctuations."""
+        return ()
 
     def keeps_order(self, port: int) -> bool:
         """Whether the rows of an output come at once, in the order of those they are made of."""
@@ -222,6 +279,14 @@ class Operator(WindowEvents[Any, Any]):
     def on_advance(self) -> None:
         """The clock has moved, and what was due at this instant has happened in every window."""
 
+    def on_timer(self, key: Any, now: Any) -> None:
+        """The time has come that `set_timer` said for a key.
+
+        Args:
+            key: the key.
+            now: the time: in seconds, or a timestamp of event time as it was set.
+        """
+
     def on_late(self, window: Window[Any, Any], tuple_: Any, key: Any) -> None:
         """A row came after its windows of event time were closed; it goes to the output late."""
         self.emit_to("late", tuple_)
@@ -259,6 +324,53 @@ class Operator(WindowEvents[Any, Any]):
             yield spec.evict.event.attribute, repr(spec.evict)
         if spec.watermark is not None and spec.watermark.sources is not None:
             yield spec.watermark.sources, repr(spec.watermark)
+
+    # -- keys -------------------------------------------------------------------------------------
+
+    def set_timer(self, key: Any, at: Any = None, *, after: Duration | None = None) -> None:
+        """Have `on_timer` called for a key at a time; one that was set before is moved.
+
+        The time is that of the clock; or, if a window is of event time, a timestamp that the
+        watermark has to reach. The timer is saved with the operator, and dropped with its key.
+
+        Args:
+            key: the key, as handlers get it.
+            at: when: seconds, a datetime, or a timestamp of event time.
+            after: how long from now on, as "30s", in place of `at`.
+
+        >>> from windowlib import Keyed, advance, replay
+        >>> class Silence(Operator):
+        ...     state = Keyed(by="k", rows=0)
+        ...     def on_tuple(self, row, port):
+        ...         self.state[row["k"]].rows += 1
+        ...         self.set_timer(row["k"], after="30s")
+        ...     def on_timer(self, key, now):
+        ...         self.emit(k=key, rows=self.state.pop(key).rows, at=now)
+        >>> list(replay(Silence(), [{"k": "a"}, advance("20s"), {"k": "a"}, advance("40s")]))
+        [{'k': 'a', 'rows': 2, 'at': 50.0}]
+        """
+        shown = f"{self.name}.set_timer({key!r}, ...)"
+        if not self.has_timers:
+            raise OperatorError(f"{shown}: nothing is done then. Override on_timer(key, now).")
+        if (at is None) == (after is None):
+            raise OperatorError(f'{shown}: say when, either at=... or after="30s".')
+        if after is None:
+            self._running_state(shown).set_timer(key, at)
+        else:
+            self._running_state(shown).set_timer_after(key, as_duration(after, argument="after"))
+
+    def drop_timer(self, key: Any) -> None:
+        """Do not call `on_timer` for a key, if that was to be."""
+        self._running_state(f"{self.name}.drop_timer({key!r})").timers.drop(key)
+
+    def forget(self, key: Any) -> None:
+        """Drop the declared state of a key, and its timer."""
+        self._running_state(f"{self.name}.forget({key!r})").forget((key,))
+
+    def _running_state(self, call: str) -> OwnState:
+        if self._own is None:
+            raise OperatorError(f"{call}: it is not running. Use replay(op, rows), or op.open().")
+        return self._own
 
     # -- output -----------------------------------------------------------------------------------
 
@@ -439,15 +551,17 @@ class Operator(WindowEvents[Any, Any]):
         together they send the same rows, in the same order for equal values. (): all rows may
         meet, so one place must see them all; None: rows never meet, it keeps nothing.
 
-        By default the key of its only window. Override it if the class keeps anything across
-        partitions that `snapshot` does not tell of, or if `on_tuple` keeps things apart by itself.
+        By default the key of its only window; of several windows, if the state that it declares is
+        `Keyed`; or the columns of `Keyed(by=...)`, if it has none. Override it if the class keeps
+        anything across partitions that `snapshot` does not tell of, or if `on_tuple` keeps things
+        apart by itself.
         Several ports give columns that correspond to one another, in the same order.
 
         Partition eviction does not forbid splitting: each place then counts its own partitions and
         tuples against the limit, and looks at their age when it has something to do. A window that
         ticks while it is empty fires in every such place.
         """
-        return by_default(self, Operator)
+        return by_default(self, Operator, port)
 
     def functions(self) -> Iterable[tuple[str, Fold]] | None:
         """The functions of a window that its rows are made of, with their texts, for farms.
@@ -485,6 +599,17 @@ class Operator(WindowEvents[Any, Any]):
     def merge_all_parts(self, parts: Sequence[Any]) -> Any:
         """`merge_parts` for one or more, in order; override it where many at once are cheaper."""
         return reduce(self.merge_parts, parts)
+
+    def save_part(self, part: Any) -> Any:
+        """The result of a part as plain data, for hosts that send it as bytes.
+
+        An operator whose `part_of` returns objects of its own overrides this and `load_part`.
+        """
+        return part
+
+    def load_part(self, saved: Any) -> Any:
+        """What `save_part` got."""
+        return saved
 
     def emit_part(self, key: Any, part: Any) -> None:
         """Send the rows of a window, given the result of all its parts."""

@@ -10,12 +10,12 @@
 from __future__ import annotations
 
 import heapq
-import pickle
+import math
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any
 
@@ -33,17 +33,26 @@ from windowlib.spec.policies import Attribute
 from windowlib.window.arrow import (
     Times,
     WatermarkTimes,
+    as_arrow,
     fitting_row,
     in_order,
+    is_batch,
     ranks,
     record_batches,
 )
+from windowlib.window.state_bytes import written_and_read
+from windowlib.window.subwindow import UNSET
 
 CHUNK = 4096
 ROWS = 10
 """How many rows a table shows."""
 MARKS = (Mark, Restart, Tagged)
-END = object()
+FRAMES = {
+    "toArrow": "Use df.transform(op), or pass its toArrow()",
+    "collect": "Pass its collect()",
+    "to_dict": "Pass pa.Table.from_pandas(df)",
+}
+"""What to do with frames that are no rows yet, by a method that they have."""
 Item = tuple[str, Any]
 
 
@@ -58,8 +67,9 @@ def replay(
     """Run rows through an operator or a graph, in this process.
 
     Rows are dicts, dataclasses, named tuples or other objects; Arrow tables and batches count as
-    their rows. Among them may stand `punct()`, `advance(to)` and `restart()`. The result is
-    lazy: iterate over it for the rows of the first output.
+    their rows, and so do DataFrames of pandas, polars and others with Arrow streams. Among them may
+    stand `punct()`, `advance(to)` and `restart()`. The result is lazy: iterate over it for the rows
+    of the first output.
 
     Args:
         operator: an operator, or a `Graph`.
@@ -70,7 +80,9 @@ def replay(
         times: the column that says when a row arrives, which moves the clock.
         start: where the clock starts; at the first arrival if `times` is given, else at 0.
         watermark: with `times`, how far the clock stays behind the greatest time so far, as "5s" or
-            a `Watermark`: the clock of event time, for rows that come out of order.
+            a `Watermark`: the clock of event time, for rows that come out of order. Rows wait until
+            it has passed them, and are taken in the order of time; `late_rows` counts those that
+            it has passed before they come, which are dropped.
     """
     if not isinstance(operator, Operator):
         raise OperatorError(f"replay({operator!r}, ...): not an operator. Pass an Operator object.")
@@ -80,24 +92,26 @@ def replay(
             f'times="ts".'
         )
         raise OperatorError(msg)
+    inputs = tuple(as_arrow(each, "replay") for each in inputs)
     bounded = all(isinstance(each, Sequence) or is_batch(each) for each in inputs)
     return Replay(operator, _joined(operator, inputs, merge), times, start, bounded, watermark)
 
 
 class Ahead(Iterator[Any]):
-    """The items of lists, one by one; it can be looked into without taking anything from it.
+    """What the steps of a source put into `waiting`; it can be looked into without taking any.
 
-    >>> numbers = Ahead(iter([[1], [2, 3]]))
-    >>> numbers.look(), next(numbers), list(numbers)
-    (True, 1, [2, 3])
+    >>> waiting = deque()
+    >>> numbers = Ahead((waiting.append(i) for i in [1, 2, 3]), waiting)
+    >>> numbers.look(), list(waiting), next(numbers), list(numbers)
+    (True, [1], 1, [2, 3])
     """
 
-    def __init__(self, source: Iterator[Sequence[Any]]) -> None:
-        self._source = source
-        self.waiting: deque[Any] = deque()
-        """What has been looked at and not been taken."""
+    def __init__(self, steps: Iterator[None], waiting: deque[Any]) -> None:
+        self._steps = steps
+        self.waiting = waiting
+        """What has come and not been taken."""
         self.failure: Exception | None = None
-        """What the source raised when it was looked into; taken after all that waits."""
+        """What a step raised; for the caller, after all that waits."""
 
     def __next__(self) -> Any:
         if not self.waiting and not self.look():
@@ -109,20 +123,27 @@ class Ahead(Iterator[Any]):
         """Wait for one item more, or several; whether there was one."""
         if self.failure is not None:
             return False
+        waiting = self.waiting
+        before = len(waiting)
         try:
-            for items in self._source:
-                if items:
-                    self.waiting.extend(items)
+            for _ in self._steps:
+                if len(waiting) > before:
                     return True
-        except Exception as error:  # the caller who iterates gets it
+        except Exception as error:  # the caller who iterates gets it, after what came before it
             self.failure = error
-        return False
+        return len(waiting) > before
 
     def end(self) -> None:
         """Nothing is left; raise what the source raised, once."""
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
+
+
+class Beside(tuple[str, Any]):
+    """What comes out beside the rows of the first output: a port, and its row or `punct()`."""
+
+    __slots__ = ()
 
 
 class Replay(Iterator[Any]):
@@ -144,30 +165,47 @@ class Replay(Iterator[Any]):
         self.operator = operator
         self._bounded = bounded  # whether all input is at hand
         self._times = None if times is None else Times(times)
+        self._waiting: WaitingRows | None = None
         if times is not None and watermark is not None:
-            self._times = WatermarkTimes(times, watermark, "replay")
+            rows = self._waiting = WaitingRows(rows, WatermarkTimes(times, watermark, "replay"))
         self._start = start
         self._moved = False
-        self._out: list[Item] = []
+        self._out: deque[Any] = deque()  # rows of the first output; all else as `Beside`
         self._names = [port.name for port in operator.model.outputs]
         self._kept: dict[str, list[Any]] = {name: [] for name in self._names}
         self._checked: set[int] = set()
         self._running: Running | None = None
-        self._next: list[Any] = []  # what was read from a source, and is not like the rows before
-        self._items = Ahead(self._run(rows))
-        self._rows = self._main()
+        steps = self._streamed(rows) if self._waits(rows) else self._chunked(rows)
+        self._ahead = Ahead(chain(steps, self._ended()), self._out)
 
     def __next__(self) -> Any:
-        return next(self._rows)
+        out = self._out
+        while out or self._ahead.look():
+            item = out.popleft()
+            if type(item) is not Beside:
+                return item
+            port, row = item
+            if not isinstance(row, Mark):
+                self._kept[port].append(row)  # so that it is there to be asked for
+        self._ahead.end()
+        raise StopIteration
+
+    @property
+    def late_rows(self) -> int:
+        """How many rows were dropped so far because the clock of event time had passed them."""
+        return 0 if self._waiting is None else self._waiting.late_rows
 
     def items(self) -> Iterator[Item]:
         """All that comes out, in order: pairs of port name and row, or `punct()`."""
-        return self._items
+        return map(self._item, self._ahead)
+
+    def _item(self, item: Any) -> Item:
+        return (item[0], item[1]) if type(item) is Beside else (self._names[0], item)
 
     def port(self, name: int | str = 0) -> list[Any]:
         """The rows of one output that have not been iterated over, after running to the end."""
         number = self.operator.model.output(name, self.operator.name)
-        for port, item in self._items:
+        for port, item in self.items():
             if not isinstance(item, Mark):
                 self._kept[port].append(item)
         return self._kept[self._names[number]]
@@ -191,17 +229,16 @@ class Replay(Iterator[Any]):
         [{'n': 2, 'total': 3.5}, {'n': 2, 'total': 34}]
         """
         rows = self._coming()
-        while len(rows) < n and self._items.look():
+        while len(rows) < n and self._ahead.look():
             rows = self._coming()
-        return extension("listing")(rows[:n], more=len(rows) >= n, failure=self._items.failure)
+        return extension("listing")(rows[:n], more=len(rows) >= n, failure=self._ahead.failure)
 
     def _coming(self) -> list[Any]:
         """The rows of the first output that are there."""
         if not self._names:
             return []
-        main = self._names[0]
-        ahead = [i for port, i in self._items.waiting if port == main and not isinstance(i, Mark)]
-        return [*self._kept[main], *ahead]
+        ahead = [item for item in self._out if type(item) is not Beside]
+        return [*self._kept[self._names[0]], *ahead]
 
     def _repr_html_(self) -> str:
         """A table if the input is at hand; a source that may have to wait is not asked."""
@@ -209,34 +246,7 @@ class Replay(Iterator[Any]):
             return str(extension("waiting_html")(self.operator))
         return str(self.table().to_html())
 
-    def _main(self) -> Iterator[Any]:
-        ahead, waiting = self._items, self._items.waiting
-        first = self._names[0] if self._names else None
-        while waiting or ahead.look():
-            port, item = waiting.popleft()
-            if isinstance(item, Mark):
-                continue
-            if port == first:
-                yield item
-            else:
-                self._kept[port].append(item)  # so that it is there to be asked for
-        ahead.end()
-
     # -- running ----------------------------------------------------------------------------------
-
-    def _run(self, rows: Iterable[Any]) -> Iterator[list[Item]]:
-        failure: Exception | None = None
-        try:
-            for _ in self._streamed(iter(rows)) if self._waits(rows) else self._chunked(rows):
-                yield self._drained()
-            running = self._running or self._opened([])
-            self._warn(running)
-            running.finish()
-        except Exception as error:  # what came out before it is the caller's
-            failure = error
-        yield self._drained()
-        if failure is not None:
-            raise failure
 
     def _waits(self, rows: Iterable[Any]) -> bool:
         """Whether rows come from a source that may have to wait for the next one."""
@@ -250,37 +260,31 @@ class Replay(Iterator[Any]):
             self._running = self._take(running, chunk)
             yield
 
-    def _streamed(self, source: Iterator[Any]) -> Iterator[None]:
-        """Take each row before the next is asked for, and stop where one has made something."""
-        known: type[Any] | None = None
-        port = 0
-        while (item := self._next.pop() if self._next else next(source, END)) is not END:
+    def _streamed(self, rows: Iterable[Any]) -> Iterator[None]:
+        """Take each row before the next is asked for, and pause where one has made something."""
+        source, out = iter(rows), self._out
+        item = next(source, UNSET)
+        while item is not UNSET:
             running = self._running = self._running or self._opened([item])
-            if type(item) is not known:
-                known = None
-                if not running.streams or is_batch(item) or isinstance(item, MARKS):
-                    for chunk in _flat([[item]], open_batches=False):
-                        self._running = self._take(running, chunk)
-                    yield
-                    continue
-                known, port = type(item), self._port(running, item)
+            if not running.streams or is_batch(item) or isinstance(item, MARKS):
+                for chunk in _flat([[item]], open_batches=False):
+                    self._running = self._take(running, chunk)
+                yield
+                item = next(source, UNSET)
+            else:
+                port = self._port(running, item)
                 self._check(item, port)
-            running.insert_many(self._alike(item, source), port)
-            yield
+                running.insert(item, port)
+                if out:
+                    yield
+                item = yield from running.insert_each(source, out, port, like=item)
 
-    def _alike(self, item: Any, source: Iterator[Any]) -> Iterator[Any]:
-        """A row and those of its type that follow, until one has made something."""
-        kind, out = type(item), self._out
-        yield item
-        if out:
-            return
-        for item in source:
-            if type(item) is not kind:
-                self._next.append(item)
-                return
-            yield item
-            if out:
-                return
+    def _ended(self) -> Iterator[None]:
+        """The input has ended."""
+        running = self._running or self._opened([])
+        self._warn(running)
+        running.finish()
+        yield
 
     def _chunks(self, rows: Iterable[Any]) -> Iterator[list[Any]]:
         """The input in pieces; the first has a row if it takes one to say when to start."""
@@ -295,17 +299,12 @@ class Replay(Iterator[Any]):
         if waiting:
             yield waiting
 
-    def _drained(self) -> list[Item]:
-        done = self._out.copy()
-        self._out.clear()
-        return done
-
     def _opened(self, chunk: Sequence[Any]) -> Running:
         start = self._start
         if start is None and self._times is not None:
             first = next((_row(item) for item in chunk if _is_row(item)), None)
             if first is not None and is_batch(first):
-                (first,) = first.slice(0, 1).to_pylist()
+                (first,) = as_arrow(first, "replay").slice(0, 1).to_pylist()
             start = None if first is None else timedelta(microseconds=self._times(first))
         return self._connected(self._open(0 if start is None else start))
 
@@ -314,7 +313,7 @@ class Replay(Iterator[Any]):
 
     def _connected(self, running: Running) -> Running:
         for number, name in enumerate(self._names):
-            row, mark = _writers(self._out, name)
+            row, mark = _writers(self._out, name, first=not number)
             declared = self.operator.declared_columns(number)
             if declared is not None:
                 row = _checked(row, declared, f"{self.operator.name}.emit(...)")
@@ -322,13 +321,17 @@ class Replay(Iterator[Any]):
         return running
 
     def _take(self, running: Running, chunk: list[Any]) -> Running:
-        kinds = set(map(type, chunk))
-        if self._times is None and not any(issubclass(kind, MARKS) for kind in kinds):
-            if is_batch(chunk[0]):
-                return self._take_batch(running, chunk[0])
-            port = self._port(running, chunk[0])
-            self._check(chunk[0], port)
-            running.insert_many(chunk, port)
+        first, kinds = chunk[0], set(map(type, chunk))
+        if not any(issubclass(kind, MARKS) for kind in kinds):
+            if is_batch(first):
+                return self._take_batch(running, first)
+            port = self._port(running, first)
+            self._check(first, port)
+            if self._times is None:
+                running.insert_many(chunk, port)
+            else:
+                self._moved = True
+                running.insert_timed(chunk, self._times, port)
             return running
         for item in chunk:
             if is_batch(_row(item)):
@@ -343,11 +346,10 @@ class Replay(Iterator[Any]):
         return running
 
     def _take_batch(self, running: Running, item: Any) -> Running:
-        batch, tagged = _row(item), isinstance(item, Tagged)
+        batch, tagged = as_arrow(_row(item), "replay"), isinstance(item, Tagged)
         times = None if self._times is None else self._times.column
         several = len(running.model.inputs) > 1 and not tagged
-        moves = isinstance(self._times, WatermarkTimes)  # row by row, as it passes them
-        if several or moves or times not in (None, *batch.schema.names):
+        if several or times not in (None, *batch.schema.names):
             rows = batch.to_pylist()
             return self._take(running, [Tagged(item.port, row) for row in rows] if tagged else rows)
         assert times is None or isinstance(times, str)
@@ -367,10 +369,7 @@ class Replay(Iterator[Any]):
         self._check(row, port)
         if self._times is not None:
             self._moved = True
-            at = self._times(row)
-            if isinstance(self._times, WatermarkTimes):  # which may be before the start
-                at = max(at, running.micros)
-            running.advance_micros(at)
+            running.advance_micros(self._times(row))
         running.insert(row, port)
 
     def _port(self, running: Running, item: Any) -> int:
@@ -398,7 +397,7 @@ class Replay(Iterator[Any]):
             self.operator.check_columns(names, port)
 
     def _restarted(self, running: Running) -> Running:
-        state = pickle.loads(pickle.dumps(running.snapshot()))
+        state = written_and_read(running.snapshot())
         fresh = self._connected(self._open(running.now))
         fresh.restore(state)
         return fresh
@@ -412,10 +411,13 @@ class Replay(Iterator[Any]):
             warnings.warn(msg, WindowlibWarning, stacklevel=2)
 
 
-def _writers(out: list[Item], name: str) -> tuple[Callable[[Any], None], Callable[[], None]]:
+def _writers(
+    out: deque[Any], name: str, *, first: bool
+) -> tuple[Callable[[Any], None], Callable[[], None]]:
     """Functions that put a row, and a punctuation, of one port into `out`."""
-    mark = (name, punct())
-    return (lambda row: out.append((name, row))), (lambda: out.append(mark))
+    mark = Beside((name, punct()))
+    row = out.append if first else lambda row: out.append(Beside((name, row)))
+    return row, lambda: out.append(mark)
 
 
 def _checked(
@@ -493,7 +495,7 @@ def _alternating(ports: Sequence[str], inputs: Sequence[Iterable[Any]]) -> Itera
 
 def _ordered(by: Any, rows: Iterable[Any]) -> Iterable[Any]:
     """A list or a table in the order that the window asks for; marks stay where they are."""
-    bounded = isinstance(rows, Sequence) or hasattr(rows, "to_pylist")
+    bounded = isinstance(rows, Sequence) or is_batch(rows)
     if by is None or not bounded:
         return rows
     if is_batch(rows):
@@ -518,11 +520,11 @@ def sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> I
 def _chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[Any]]:
     """Lists of rows, as large as can be had without waiting for the next; or single batches."""
     kind = type(rows).__name__
-    if hasattr(rows, "to_pylist"):
+    fix = next((fix for name, fix in FRAMES.items() if hasattr(rows, name)), None)
+    if is_batch(rows):
         rows = [rows]
-    elif hasattr(rows, "to_dict"):
-        msg = f"replay(op, {kind}): a {kind} is no list of rows. Pass pa.Table.from_pandas(df)."
-        raise SchemaError(msg)
+    elif fix is not None:
+        raise SchemaError(f"replay(op, {kind}): a {kind} is no list of rows. {fix}.")
     elif isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
         msg = f"replay(op, {rows!r}): a {kind} is no list of rows. Pass a list, as [row]."
         raise SchemaError(msg)
@@ -536,26 +538,68 @@ def _chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[
 def _flat(chunks: Iterable[Sequence[Any]], open_batches: bool) -> Iterator[list[Any]]:
     """The same with Arrow batches opened up, or each a chunk of its own; no chunk is empty."""
     for chunk in chunks:
-        if not any(hasattr(kind, "to_pylist") for kind in set(map(type, chunk))):
+        if not any(map(is_batch, set(map(type, chunk)))):
             if chunk:
                 yield list(chunk)
             continue
         for item in chunk:
-            if hasattr(item, "to_pylist"):
-                for part in _slices(item) if open_batches else record_batches(item, "replay"):
+            if is_batch(item):
+                table = as_arrow(item, "replay")
+                for part in _slices(table) if open_batches else record_batches(table, "replay"):
                     yield part.to_pylist() if open_batches else [part]
             else:
                 yield [item]
 
 
-def is_batch(item: Any) -> bool:
-    """Whether it is an Arrow batch."""
-    return hasattr(item, "to_pylist")
-
-
 def _slices(table: Any) -> Iterator[Any]:
     """An Arrow table or batch in pieces that are worth turning into Python objects at once."""
     return (table.slice(i, CHUNK) for i in range(0, len(table), CHUNK))
+
+
+# -------------------------------------------------------------------------------------------------
+# Rows that wait for the clock of event time.
+
+
+class WaitingRows:
+    """Rows in the order of time, each when the watermark has passed it; then the clock moves there.
+
+    Args:
+        rows: rows in any order, with marks among them, which do not wait.
+        clock: what reads their times, and the watermark.
+
+    >>> from windowlib.window.arrow import WatermarkTimes
+    >>> rows = WaitingRows([{"ts": ts} for ts in (4, 9, 6, 1, 20)], WatermarkTimes("ts", "3s", ""))
+    >>> [item["ts"] if isinstance(item, dict) else item.at.seconds for item in rows]
+    [4, 6, 6, 9, 17, 20]
+    >>> rows.late_rows
+    1
+    """
+
+    def __init__(self, rows: Iterable[Any], clock: WatermarkTimes) -> None:
+        self._rows, self._clock = rows, clock
+        self.late_rows = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        waiting: list[tuple[int, int, Any]] = []
+        mark, started = -math.inf, False
+        items = (item for chunk in _chunks(self._rows) for item in chunk)
+        for number, item in enumerate(items):
+            if not _is_row(item):
+                yield item
+                continue
+            at, reached = self._clock(_row(item)), self._clock.reached
+            if at < mark:
+                self.late_rows += 1
+                continue
+            heapq.heappush(waiting, (at, number, item))
+            while waiting[0][0] < reached:
+                started = True
+                yield heapq.heappop(waiting)[2]
+            if started and reached > mark:
+                yield Mark(timedelta(microseconds=reached))
+            mark = reached
+        while waiting:
+            yield heapq.heappop(waiting)[2]
 
 
 # -------------------------------------------------------------------------------------------------

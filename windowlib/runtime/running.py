@@ -7,7 +7,7 @@ Between two calls nothing is under way, so a snapshot may be taken there.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.runtime.arrival_order import said
+from windowlib.runtime.own_state import OwnState
 from windowlib.spec.specification import Spec
-from windowlib.window.arrow import Made, Times, chunks_of, columns_of, in_order, rows_of
+from windowlib.window.arrow import Made, Times, as_arrow, chunks_of, columns_of, in_order, rows_of
 from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.failure import broken_state, raise_first
 from windowlib.window.snapshot import ARRAYS, check_format, first_change
+from windowlib.window.subwindow import UNSET
 
 if TYPE_CHECKING:
     from windowlib.runtime.operator import Operator
@@ -49,7 +51,7 @@ class Running:
     """
 
     streams: ClassVar[bool] = True
-    """Whether `insert_many` takes each row before it asks for the next, and fails at once."""
+    """Whether `insert_each` takes each row before it asks for the next, and fails at once."""
 
     _broken: str | None = None  # what an interrupt stopped half-way; the state is lost
 
@@ -70,7 +72,11 @@ class Running:
             None if spec is None else self._container(spec, port, start)
             for port, spec in enumerate(op.windows)
         )
+        for port, container in enumerate(op.containers):
+            if container is not None:
+                container.port = port
         self._live = [container for container in op.containers if container is not None]
+        self._own = op._own = OwnState(op, self)
         # Where rows go straight into the windows, they do so without asking the operator.
         self._direct = op.containers if op.inserts_directly else (None,) * len(self.model.inputs)
         op.on_open()
@@ -96,20 +102,32 @@ class Running:
 
     def insert(self, row: Any, port: int = 0) -> None:
         """Take one row."""
-        if port not in self._taking:
-            self._refuse("insert(row)", port)
-        window = self._direct[port]
         try:
-            if window is not None:
-                window.insert(row)
-            else:
+            take = self._takers[port]["insert"]
+        except KeyError:
+            take = self._taker(port)
+        try:
+            if take is None:
                 self.operator.on_tuple(row, port)
+            else:
+                take(row)
         except BaseException as error:
             if isinstance(error, Exception):
                 self._note(error, f"row {row!r}")
-            elif window is None or window.state.interrupts:
+            elif take is None or any(window.state.interrupts for window in self._live):
                 self._break("taking a row")
             raise
+
+    def _taker(self, port: int) -> Row | None:
+        """What takes a row at a port, None if the operator does; for a row that has come."""
+        if port not in self._taking:
+            self._refuse("insert(row)", port)
+        window = self._direct[port]
+        if window is not None:  # its insert is built by the first row, and there from then on
+            self._takers[port] = window.state.calls
+            return window.insert
+        self._takers[port] = {"insert": None}
+        return None
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
         """Take rows in order: the same as `insert` for each, only faster."""
@@ -127,22 +145,65 @@ class Running:
             for row in rows:
                 self.insert(row, port)
 
+    def insert_timed(self, rows: Iterable[Any], when: Callable[[Any], int], port: int = 0) -> None:
+        """Advance to the time of each row, in microseconds, and insert it."""
+        window = self._direct[port]
+        if window is None or self._clocked is not window or port not in self._taking:
+            for row in rows:
+                self.advance_micros(when(row))
+                self.insert(row, port)
+            return
+        passes = window.state.passes
+        for row in rows:
+            at = when(row)
+            if passes(at):
+                self._now = at
+            else:
+                self.advance_micros(at)
+            try:
+                window.insert(row)
+            except BaseException:
+                if window.state.interrupts:
+                    self._break("taking a row")
+                raise
+
+    def insert_each(
+        self, rows: Iterator[Any], out: Sized, port: int = 0, *, like: Any
+    ) -> Generator[None, None, Any]:
+        """Take each row before the next is asked for, and pause after one that has made something.
+
+        Args:
+            rows: where rows come from.
+            out: what the outputs put their rows into: anything in it is a reason to pause.
+            port: the input port.
+            like: the row before. A row of another type is the last that is asked for.
+
+        Returns:
+            A generator, whose value is the row of another type, which is not taken, or UNSET.
+        """
+        window = self._direct[port]
+        each = None if window is None else window.state.insert_each(rows, out, like)
+        return each or insert_pieces(self, rows, out, port, like=like)
+
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; its rows are taken in the order that
-                the window's `order_by` says, if it says any.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`, or a DataFrame of pandas, polars or
+                another library with Arrow streams. Its rows are taken in the order that the
+                window's `order_by` says, if it says any.
             port: the input port.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
+        batch = as_arrow(batch, "insert_batch")
         self._offered(batch, "insert_batch", port, times)
         self._take_batch(batch, port, times, self._orders[port])
 
     def insert_ordered(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """`insert_batch` of rows that are in order, whatever the window's `order_by` says."""
-        self._offered(batch, "insert_batch", port, times)
+        batch = as_arrow(batch, "insert_ordered")
+        self._offered(batch, "insert_ordered", port, times)
         self._take_batch(batch, port, times, None)
 
     def begin(self, now: int, schemas: Sequence[Any]) -> None:
@@ -151,6 +212,11 @@ class Running:
         self._schemas = list(schemas)
         if all(schema is not None for schema in schemas):
             self.operator.expect_columns([schema.names for schema in schemas])
+
+    def part_ages(self) -> None:
+        """For hosts that split keys: partitions age by themselves, whichever share a window."""
+        for window in self._live:
+            window.state.part_ages()
 
     def collect(self, outputs: Sequence[Made]) -> None:
         """For hosts: rows of each output go there, those of the first as columns where it can."""
@@ -177,6 +243,35 @@ class Running:
                     left = self.operator._take(part, port, self.insert)
                     self.insert_many(rows_of(left), port)
 
+    def take_columns(self, columns: Any, port: int) -> None:
+        """Take rows that another operator sends as columns, with punctuations between them.
+
+        A failure costs no other row its turn.
+        """
+        batch = columns.batch()
+        self._note_schema(batch, port)
+        window, failures = self._direct[port], list[Exception]()
+        if window is None or window.event_time or not self.operator.marks_close(port):
+            self._one_by_one(batch, columns.marks, port, failures)
+        else:
+            marks = columns.marks if window.spec.punctuated else columns.marks[:0]
+            insert = partial(self.insert, port=port)
+            with self._whole("taking a batch"):
+                failures += window.state.handover().insert_marked(batch, marks, insert)
+        raise_first(failures)
+
+    def _one_by_one(self, batch: Any, marks: Any, port: int, failures: list[Exception]) -> None:
+        """Rows and punctuations, one after the other."""
+        rows, at = rows_of(batch), 0
+        for end, marked in [*((int(mark), True) for mark in marks), (len(rows), False)]:
+            for row in rows[at:end]:
+                with kept(failures):
+                    self.insert(row, port)
+            at = end
+            if marked:
+                with kept(failures):
+                    self.punctuate(port)
+
     def _offered(self, batch: Any, call: str, port: int, times: str | None) -> list[Any]:
         """Refuse a batch that cannot be taken, before any of its rows is; the schemas of ports."""
         if port not in self._taking:
@@ -199,24 +294,22 @@ class Running:
     def _insert_timed(self, batch: Any, port: int, times: str) -> None:
         """Advance to the time of each row, and insert it."""
         window, when = self._direct[port], Times(times)
-        if window is not None and self._one_clock and not window.event_time:
+        if window is not None and self._clocked is window and not window.event_time:
             try:
                 rows = window.state.handover().insert_timed(batch, times)
             finally:
                 self._now = window.state.now
         else:
             rows = batch.to_pylist()
-        for row in rows:  # of several windows, or with a time that is none
-            self.advance_micros(when(row))
-            self.insert(row, port)
+        self.insert_timed(rows, when, port)  # of several windows, or with a time that is none
 
-    @property
-    def _one_clock(self) -> bool:
-        """Whether time moves one window and nothing else."""
-        return len(self._live) == 1 and not self.operator._watches_clock
+    @cached_property
+    def _clocked(self) -> Window[Any, Any] | None:
+        """The window that time moves, if it moves nothing else."""
+        return None if len(self._live) != 1 or self.operator._watches_clock else self._live[0]
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
-        """Take an Arrow batch and give the rows of the first output that it made as another.
+        """Take a batch and give the rows of the first output that it made as an Arrow batch.
 
         The rows are those that `insert` of each row would send, in the same order. If a row is
         refused, the exception comes out, the rows before it have been taken, and what they made
@@ -229,6 +322,7 @@ class Running:
         >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
         [{'total': 3}, {'total': 7}]
         """
+        batch = as_arrow(batch, "process_batch")
         schemas = self._offered(batch, "process_batch", port, times)
         made, schema = self._made, self.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
@@ -263,9 +357,10 @@ class Running:
             for each in ending:
                 self._told_end(failures, partial(self.operator.on_input_end, each))
             if ending and not self._taking:
-                for window in self._live:
-                    if isinstance(window, EventTimeWindow):
-                        self._told_end(failures, window.finish)
+                for window in self._event_time:
+                    self._told_end(failures, window.finish)
+                if self.operator.on_event_time:
+                    self._own.close(failures)
                 self._told_end(failures, self.operator.on_finish)
                 for final in self._finals:
                     with kept(failures):  # whatever fails, readers of the output learn of its end
@@ -296,6 +391,7 @@ class Running:
     @_ended.setter
     def _ended(self, ports: Iterable[int]) -> None:
         self._taking = set(range(len(self.model.inputs))) - set(ports)
+        self._takers: dict[int, Mapping[str, Row | None]] = {}  # by the ports that take rows
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.operator.name}>"
@@ -315,9 +411,11 @@ class Running:
     def _break(self, doing: str) -> None:
         """Refuse every later use: an interrupt has left the state or the output half done."""
         self._broken = doing
-        self._taking = set()
+        self._ended = range(len(self.model.inputs))
 
     def _refuse_broken(self) -> None:
+        if self._broken is None and any(window.state.interrupts for window in self._live):
+            self._break("taking a row")
         if self._broken is not None:
             raise broken_state(f"{self.operator.name}", self._broken, "Open the operator anew")
 
@@ -358,7 +456,7 @@ class Running:
     @property
     def timed(self) -> bool:
         """Whether something in it runs on the clock."""
-        return any(window.spec.timed for window in self._live)
+        return self.operator.timed
 
     @property
     def _event_time(self) -> list[EventTimeWindow[Any, Any]]:
@@ -375,19 +473,28 @@ class Running:
         Args:
             watermark: a number, or microseconds for datetimes.
         """
+        failures: list[Exception] = []
         with self._whole("taking a watermark"):
             for window in self._event_time:
-                window.reach(watermark)
+                with kept(failures):
+                    window.reach(watermark)
+        raise_first(failures)
 
     def closes(self) -> Any:
         """The least watermark that may close or forget a window; None: there is none with rows."""
         found = [at for window in self._event_time if (at := window.closes()) is not None]
-        return min(found, default=None)
+        timer = self._own.timers.due() if self.operator.on_event_time else None
+        return min(found if timer is None else [*found, timer], default=None)
 
     def due(self) -> int | None:
         """When it next has to act by itself, in microseconds, or None."""
         times = [due for window in self._awake if (due := window.state.due()) is not None]
-        return min(times, default=None)
+        return min([*times, *self._timer()], default=None)
+
+    def _timer(self) -> list[int]:
+        """When the first timer of the clock is due, if there is one."""
+        due = None if self.operator.on_event_time else self._own.timers.due()
+        return [due] if due is not None and self._taking else []
 
     def _wakes(self) -> int | None:
         """When next something happens that can be seen."""
@@ -409,6 +516,10 @@ class Running:
         """`advance`, in microseconds."""
         self._refuse_broken()
         self._check_time(now)
+        window = self._clocked
+        if window is not None and self._taking and window.state.passes(now):
+            self._now = now
+            return
         failures: list[Exception] = []
         try:
             while (due := self._wakes()) is not None and due <= now:
@@ -441,6 +552,8 @@ class Running:
         for window in self._awake:
             with kept(failures), window.locked():
                 window.state.advance(self._now)
+        if self._timer():
+            self._own.wake(self._now, failures)
         with kept(failures):
             try:
                 self.operator.on_advance()
@@ -472,6 +585,7 @@ class Running:
             "ended": sorted(self._ended),
             "windows": windows,
             "state": copy.deepcopy(op.snapshot()),
+            **self._own.save(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -500,7 +614,31 @@ class Running:
         self._now, self._ended = state["now"], set(state["ended"])
         if "arrays" in state:
             self._schemas = put_form(state, self._live)
+        self._own.load(state)
         self.operator.restore(copy.deepcopy(state["state"]))
+
+
+def insert_pieces(
+    running: Any, rows: Iterator[Any], out: Sized, port: int, *, like: Any
+) -> Generator[None, None, Any]:
+    """`insert_each` by `insert_many`, which is called again after each pause."""
+    kind, other = type(like), []
+
+    def alike() -> Iterator[Any]:
+        for row in rows:
+            if type(row) is not kind:
+                other.append(row)
+                return
+            yield row
+            if out:
+                return
+        other.append(UNSET)
+
+    while not other:
+        running.insert_many(alike(), port)
+        if out:
+            yield
+    return other[0]
 
 
 @contextmanager

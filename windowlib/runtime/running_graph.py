@@ -28,6 +28,7 @@ class RunningGraph(Running):
         ports = len(self.model.outputs)
         self._rows, self._marks, self._finals = ([nowhere] * ports for _ in range(3))
         self._open_feeds = Counter((node, port) for node, port, _ in graph.edges())
+        self._live = []
         self._direct = (None,) * len(self.model.inputs)  # rows go to operators, not to windows
         self._made = Made()
         self._schemas = [None] * len(self.model.inputs)
@@ -40,6 +41,7 @@ class RunningGraph(Running):
         for name, running in self.nodes.items():
             for port in range(len(running.model.outputs)):
                 running.connect(port, *self._targets(graph, Stream(name, port)))
+            self._connect_columns(graph, name, running)
         entries = (self._targets(graph, Stream(None, port)) for port in range(len(graph.inputs)))
         self._entries = list(entries)
 
@@ -63,6 +65,26 @@ class RunningGraph(Running):
                 marks.append(self._marks[number])
                 ends.append(self._finals[number])
         return self._each(rows), self._each(marks), self._each(ends)
+
+    def _connect_columns(self, graph: Graph, name: str, sender: Running) -> None:
+        """Let columns go to the one operator that reads a node, if no order between rows changes.
+
+        That is so if nothing but sinks reads what else the node sends.
+        """
+        if not sender.operator.sends_columns:
+            return
+        first = Stream(name, 0)
+        reads = [(node, port, read) for node, port, read in graph.edges() if read.node == name]
+        if len(reads) != 1 or first in graph.sinks.values():
+            return
+        ((node, port, read),) = reads
+        reader = self.nodes[node]
+        if read == first and len(graph.feeds[node][port]) == 1 and type(reader) is Running:
+            sender.operator._many = partial(self._take_columns, reader, port)
+
+    def _take_columns(self, reader: Running, port: int, columns: Any) -> None:
+        with kept(self._failures):
+            reader.take_columns(columns, port)
 
     def _each(self, targets: list[Callable[..., None]]) -> Callable[..., None]:
         """One function that calls them all, and keeps what they raise for the end of the call.
@@ -120,6 +142,11 @@ class RunningGraph(Running):
                 raise
             if self._failures:
                 self._raise()
+
+    def part_ages(self) -> None:
+        """For hosts that split keys: partitions age by themselves, in all operators."""
+        for node in self.nodes.values():
+            node.part_ages()
 
     def collect(self, outputs: Sequence[Made]) -> None:
         """For hosts: rows of each output go there, as columns where one operator makes them."""

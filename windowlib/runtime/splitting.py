@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from windowlib.spec.policies import Punct
+from windowlib.spec.specification import Tumbling
 from windowlib.window.events import HANDLERS
 
 if TYPE_CHECKING:
@@ -17,7 +19,8 @@ Names = tuple[str, ...]
 
 WORK = (
     *HANDLERS,
-    *("on_tuple", "on_punctuation", "on_advance", "on_input_end", "on_finish", "forward"),
+    *("on_tuple", "on_punctuation", "on_advance", "on_timer"),
+    *("on_input_end", "on_finish", "forward"),
 )
 STATE = ("snapshot", "summarizer", "container")
 
@@ -47,19 +50,46 @@ def punctuated(operator: Operator) -> bool:
 def by_window(operator: Operator) -> Names:
     """The columns that partition the only window; none if it has other work than that."""
     spec = operator.windows[0] if len(operator.windows) == 1 else None
-    if spec is None or punctuated(operator):
+    if spec is None:
         return ()
+    if punctuated(operator):
+        # A punctuation that is of one key's rows finds no others, if every one empties the window.
+        emptied = isinstance(spec.evict, Punct) and isinstance(spec, Tumbling)
+        known = names_in(spec.by) or ()
+        return tuple(c for c in operator.punctuated_by if c in known) if emptied else ()
     stream = spec.event_time and (spec.watermark is None or spec.watermark.scope == "stream")
     if stream and not operator.follows_watermark:
         return ()  # the rows of all keys move its watermark
     return names_in(spec.by) or ()
 
 
-def by_default(operator: Operator, base: type[Operator]) -> Names:
-    """The same for a class of which nothing is known but what it overrides."""
+def by_default(operator: Operator, base: type[Operator], port: int) -> Names:
+    """The same for a class of which nothing is known but what it overrides, and declares."""
     own = ("snapshot", "container", "on_punctuation")  # may keep something across partitions
     plain = all(getattr(type(operator), name) is getattr(base, name) for name in own)
-    return by_window(operator) if operator.inserts_directly and plain else ()
+    if not plain or operator.unkeyed_state:
+        return ()
+    if operator.inserts_directly:
+        by = by_window(operator)
+        return by if by or not operator.keyed_state else _by_windows(operator)[port]
+    return _by_state(operator)
+
+
+def _by_windows(operator: Operator) -> list[Names]:
+    """The columns that partition each of several windows, whose keys it says to keep apart."""
+    specs = operator.windows
+    found = [() if spec is None else names_in(spec.by) or () for spec in specs]
+    timed = any(spec is None or spec.event_time for spec in specs)
+    if timed or punctuated(operator) or len({len(names) for names in found}) > 1:
+        return [()] * len(specs)
+    return found
+
+
+def _by_state(operator: Operator) -> Names:
+    """The columns of the state of an operator that reads rows itself and has no windows."""
+    said = {state.by for state in operator.keyed_state.values()}
+    windows = any(spec is not None for spec in operator.windows)
+    return () if windows or len(said) != 1 or punctuated(operator) else said.pop()
 
 
 def under_watermark(operator: Operator, port: int) -> Names | None:
@@ -85,5 +115,7 @@ def beyond_window(operator: Operator, base: type[Operator]) -> str:
     for name in (*WORK, "snapshot", "container"):
         if name not in FIRINGS and getattr(type(operator), name) is not getattr(base, name):
             return f"what {name} does"
+    if operator.keyed_state or operator.unkeyed_state:
+        return "the state that it declares"
     evicts = any(spec is not None and spec.forget is not None for spec in operator.windows)
     return "which partitions are evicted" if evicts else ""

@@ -9,6 +9,7 @@ from windowlib.spark.plan.attach import attach
 from windowlib.spark.plan.attached import Attached
 from windowlib.spark.plan.routing import split
 from windowlib.spark.session import session
+from windowlib.spark.sql_view import register_view
 
 __all__ = [
     "Attached",
@@ -18,6 +19,7 @@ __all__ = [
     "attach",
     "inspect_state",
     "progress",
+    "register_view",
     "session",
     "split",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -65,12 +67,22 @@ def check_server(spark: Any) -> None:
     _checked.add(spark)
 
 
-def archive() -> Path:
-    """The package as a zip file that Python can import from."""
+def archive(to: Path | None = None) -> Path:
+    """The package as a zip file that Python can import from, for `spark-submit --py-files`.
+
+    Args:
+        to: where it is written; to a directory of its own unless given.
+    """
     root = Path(__file__).resolve().parents[2]
-    to = Path(tempfile.mkdtemp(prefix="windowlib-")) / ARCHIVE
+    if root.is_file():  # it was imported from such an archive
+        return root if to is None else Path(shutil.copy(root, to))
+    to = to or Path(tempfile.mkdtemp(prefix="windowlib-")) / ARCHIVE
     with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as out:
         for folder, _, names in os.walk(root / "windowlib", followlinks=True):  # operators is one
             for path in sorted(Path(folder, name) for name in names if name.endswith(".py")):
                 out.write(path, path.relative_to(root))
     return to
+
+
+if __name__ == "__main__":
+    print(archive(Path(sys.argv[1] if len(sys.argv) > 1 else ARCHIVE)))

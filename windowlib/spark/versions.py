@@ -8,12 +8,15 @@
 | `to_arrow_schema` | has no time zone | has no time zone | takes one |
 | Arrow times without a zone | become timestamps with one, unless asked | the same | stay |
 | a type for times of day | no | yes | yes |
+| where sources are, in the progress | as Python text | as Python text | as JSON |
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
+import json
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -165,6 +168,18 @@ def check_protobuf() -> None:
             f'Install one that it can: pip install "{wanted}".'
         )
         raise HostError(msg) from error
+
+
+def offset_of(text: str | None) -> Any:
+    """Where a source is, from the progress of a query: JSON, or what older ones make of it.
+
+    >>> offset_of('{"logOffset": 3}'), offset_of("{'logOffset': 3}"), offset_of("None")
+    ({'logOffset': 3}, {'logOffset': 3}, None)
+    """
+    try:
+        return json.loads(text or "null")
+    except json.JSONDecodeError:  # the text of a Python dict
+        return ast.literal_eval(str(text))
 
 
 def observed_values(row: Any, names: tuple[str, ...]) -> Mapping[str, Any]:

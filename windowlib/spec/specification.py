@@ -122,6 +122,12 @@ def _check_forget(forget: object, by: object, spec: str) -> None:
         raise PolicyError(msg)
 
 
+TUMBLING: tuple[type, ...] = (Count, Delta, Time, Punct, Either, Event)
+SLIDING: tuple[type, ...] = (Count, Delta, Time, Event)
+TRIGGERS: tuple[type, ...] = (Count, Delta, Time, Event)
+"""The policies that close a tumbling window, that evict from a sliding one, and that trigger it."""
+
+
 def _check_policy(policy: object, allowed: tuple[type, ...], where: str) -> None:
     if isinstance(policy, allowed):
         return
@@ -335,7 +341,7 @@ class Tumbling(_Spec):
                 f"so it has no trigger. Drop `every=`, or use Sliding({evict!r}, every={every!r})."
             )
             raise PolicyError(msg)
-        _check_policy(evict, (Count, Delta, Time, Punct, Either, Event), "Tumbling(evict)")
+        _check_policy(evict, TUMBLING, "Tumbling(evict)")
         check_span("Tumbling", evict)
         check_forgotten("Tumbling", evict, forget)
         by = _check_by(by, "Tumbling")
@@ -423,8 +429,8 @@ class Sliding(_Spec):
             raise PolicyError(msg)
         _check_slides(evict, f"Sliding({evict!r})")
         _check_slides(every, f"Sliding({evict!r}, every={every!r})")
-        _check_policy(evict, (Count, Delta, Time, Event), "Sliding(evict)")
-        _check_policy(every, (Count, Delta, Time, Event), "Sliding(every)")
+        _check_policy(evict, SLIDING, "Sliding(evict)")
+        _check_policy(every, TRIGGERS, "Sliding(every)")
         check_hop(evict, every)
         check_forgotten("Sliding", evict, forget)
         if evict.event is not None and partial is not None:

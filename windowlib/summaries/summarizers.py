@@ -45,6 +45,7 @@ from windowlib.summaries.folds import (
 from windowlib.summaries.incremental import Incremental, Program
 from windowlib.window.subwindow import Subwindow, place
 
+__all__ = ["Summarizer", "count", "max", "mean", "min", "sum", "variance"]
 T = TypeVar("T")
 
 

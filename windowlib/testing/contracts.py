@@ -23,6 +23,7 @@ from windowlib.testing.comparison import at, equal, first_difference, near, show
 from windowlib.testing.drive import Drive
 from windowlib.testing.executions import Case, LeftOut, Sent, as_arrow, plain, restarted, sent
 from windowlib.testing.same_everywhere import assert_same_everywhere
+from windowlib.window.state_bytes import written_and_read
 
 
 class Refused(Exception):  # noqa: N818 - what a reader of rows raises here, and nobody else
@@ -71,7 +72,7 @@ class OperatorContract:
         )
 
     def test_a_snapshot_may_be_taken_anywhere(self) -> None:
-        """Saved, pickled and restored before any item, it goes on as if nothing had happened."""
+        """Saved as bytes and restored before any item, it goes on as if nothing had happened."""
 
         def check(case: Case) -> None:
             expected = plain(case)
@@ -221,7 +222,7 @@ class OperatorContract:
         other = case.drive(start=drive.running.now)
         other.take([])
         assert other.running is not None
-        other.running.restore(pickle.loads(pickle.dumps(drive.running.snapshot())))
+        other.running.restore(written_and_read(drive.running.snapshot()))
         other.take(rest)
         other.finish()
         return sent(other.events)
@@ -305,14 +306,14 @@ class SummarizerContract:
         self._each(check)
 
     def test_a_snapshot_may_be_taken_anywhere(self) -> None:
-        """Saved and pickled after any tuple, another one goes on from there."""
+        """Saved as bytes after any tuple, another one goes on from there."""
 
         def check(tuples: list[Any]) -> None:
             whole = self._filled(tuples).value()
             for place in range(len(tuples) + 1):
                 state = self._filled(tuples[:place]).snapshot()
                 other = self._new()
-                other.restore(pickle.loads(pickle.dumps(state)))
+                other.restore(written_and_read(state))
                 for tuple_ in tuples[place:]:
                     other.insert(tuple_)
                 self._compare(f"restored after {place} tuples", whole, other.value())

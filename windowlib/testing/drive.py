@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from windowlib.runtime.operator import Operator
 from windowlib.runtime.replay import Replay, _is_row
 from windowlib.runtime.running import Running
 from windowlib.spec.policies import Attribute
+from windowlib.window.state_bytes import written_and_read
 
 Opener = Callable[[Instant], Running]
 
@@ -148,7 +148,7 @@ class Drive(Replay):
     def _restarted(self, running: Running) -> Running:
         if not self._arrays:
             return super()._restarted(running)
-        state = pickle.loads(pickle.dumps(running.snapshot(arrays=True)))
+        state = written_and_read(running.snapshot(arrays=True))
         fresh = self._connected(self._open(running.now))
         fresh.restore(state)
         return fresh

@@ -111,7 +111,7 @@ def reference(case: Case) -> Sent:
 
 
 def restarted(case: Case, places: Iterable[int]) -> Sent:
-    """Saved, pickled and restored in a new copy before the items at some places."""
+    """Saved as bytes and restored in a new copy before the items at some places."""
     wanted = set(places)
     items: list[Any] = []
     for place, item in enumerate(case.items):

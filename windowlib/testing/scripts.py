@@ -97,7 +97,7 @@ class Script:
         return self._do(text, lambda: self._drive.take([mark]))
 
     def restart(self) -> Self:
-        """It is saved and pickled, and goes on from there in a new copy."""
+        """It is saved as bytes, and goes on from there in a new copy."""
         return self._do("restart()", lambda: self._drive.take([restart()]))
 
     def finish(self) -> Self:

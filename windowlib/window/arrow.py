@@ -69,8 +69,20 @@ class WindowHandover(Handover, Protocol):
     engine: Any
     """What has the window's state, if that is in arrays."""
 
+    def ages_at(self) -> int | None:
+        """When the next partition has been idle for longer than its age."""
+
+    @property
+    def vacant(self) -> bool:
+        """Whether the state is in arrays, and there is no partition."""
+
     def insert(self, batch: Any) -> None:
         """Insert each row in order; all of them arrive now."""
+
+    def insert_marked(
+        self, batch: Any, marks: Any, insert: Callable[[Any], None]
+    ) -> list[Exception]:
+        """Insert each row in order, with punctuations before some; gives all failures."""
 
     def insert_timed(self, batch: Any, times: Attribute) -> list[Any]:
         """Advance to the time of each row and insert it; the rows whose times Python must read."""
@@ -103,7 +115,10 @@ class Times:
 
     def __call__(self, row: Any) -> int:
         """When this row arrives."""
-        value = self._get(row)
+        try:
+            value = row[self.column] if type(row) is dict else self._get(row)
+        except KeyError:
+            value = self._get(row)  # which says what is missing
         try:
             return as_instant(value)
         except ClockError:
@@ -115,14 +130,15 @@ class Times:
 
 
 class WatermarkTimes(Times):
-    """The clock of event time: after each row it is where the watermark is, and never goes back.
-
-    So rows may come out of order, and a backfill moves the clock as the live stream did.
+    """The clock of event time: reads the time of each row, and moves the watermark with it.
 
     >>> clock = WatermarkTimes("ts", "5s", "replay")
-    >>> [clock({"ts": ts}) / 1e6 for ts in (10, 20, 17, 30)]
-    [5.0, 15.0, 15.0, 25.0]
+    >>> [(clock({"ts": ts}) / 1e6, clock.reached / 1e6) for ts in (10, 20, 17, 30)]
+    [(10.0, 5.0), (20.0, 15.0), (17.0, 15.0), (30.0, 25.0)]
     """
+
+    reached: int
+    """Where the watermark is after the last row, in microseconds."""
 
     def __init__(self, times: Attribute, watermark: Any, call: str) -> None:
         super().__init__(times)
@@ -137,9 +153,10 @@ class WatermarkTimes(Times):
         self._progress, self._source = spec.start(), source_getter(spec)
 
     def __call__(self, row: Any) -> int:
-        """Where the clock is with this row."""
+        """When this row arrives."""
         source = None if self._source is None else one_key(self._source(row))
-        at: int = self._progress.observe(super().__call__(row), source)
+        at = super().__call__(row)
+        self.reached = self._progress.observe(at, source)
         return at
 
 
@@ -188,10 +205,52 @@ def named_row(row: Any) -> Mapping[str, Any]:
     return {name: getattr(row, name) for name in names}
 
 
+def is_batch(item: Any) -> bool:
+    """Whether rows come in it: an Arrow batch or table, or a DataFrame that can be one."""
+    return hasattr(item, "to_pylist") or _is_frame(item)
+
+
+def _is_frame(item: Any) -> bool:
+    """Whether it is a DataFrame of another library; a reader is a source of batches instead."""
+    return hasattr(item, "__arrow_c_stream__") and not (
+        hasattr(item, "to_pylist") or hasattr(item, "read_next_batch")
+    )
+
+
+def as_arrow(frame: Any, call: str) -> Any:
+    """A DataFrame of pandas, polars or another library with Arrow streams as an Arrow table.
+
+    Anything else stays as it is. An index of pandas with a name becomes a column; one without is
+    left out.
+
+    >>> import pandas as pd
+    >>> as_arrow(pd.DataFrame({"x": [1, 2]}, index=[7, 9]), "replay").to_pylist()
+    [{'x': 1}, {'x': 2}]
+    """
+    if not _is_frame(frame):
+        return frame
+    import pyarrow as pa
+
+    try:
+        if not hasattr(frame, "reset_index"):
+            return pa.table(frame)
+        named = [name for name in frame.index.names if name is not None]
+        flat = frame.reset_index(named) if named else frame
+        return pa.Table.from_pandas(flat, preserve_index=False).replace_schema_metadata()
+    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        msg = (
+            f"{call}({type(frame).__name__}): it cannot be an Arrow table ({reason}). Give each "
+            f"column a name and values of one type, as with df.astype({{...}})."
+        )
+        raise SchemaError(msg) from error
+
+
 def record_batches(batch: Any, call: str, times: Any = None) -> list[Any]:
-    """An Arrow batch or table as record batches that hold at least one row."""
-    columns_of(batch, call, times)
-    return chunks_of(batch)
+    """An Arrow batch or table, or a DataFrame, as record batches that hold at least one row."""
+    table = as_arrow(batch, call)
+    columns_of(table, call, times)
+    return chunks_of(table)
 
 
 def chunks_of(batch: Any) -> list[Any]:
@@ -202,7 +261,7 @@ def chunks_of(batch: Any) -> list[Any]:
 
 def columns_of(batch: Any, call: str, times: Any = None) -> Any:
     """The schema of an Arrow batch or table, if its rows can be told apart by column names."""
-    if not hasattr(batch, "schema") or not hasattr(batch, "num_rows"):
+    if not hasattr(batch, "num_rows") or not hasattr(batch, "schema"):
         msg = f"{call}({type(batch).__name__}): not an Arrow batch. {_remedy(batch)}."
         raise SchemaError(msg)
     names = batch.schema.names
@@ -222,13 +281,11 @@ def _remedy(batch: Any) -> str:
     """What to pass instead of something that is no Arrow batch."""
     if hasattr(batch, "read_next_batch") or hasattr(batch, "to_batches"):
         return "Pass the batches in it, one at a time"
-    if hasattr(batch, "to_arrow"):
-        return "Pass its to_arrow()"
-    if hasattr(batch, "to_dict"):
-        return "Pass pa.Table.from_pandas(df)"
+    if hasattr(batch, "collect"):
+        return "Pass its collect()"
     if hasattr(batch, "to_pylist"):
         return 'Name its values, as in pa.record_batch({"x": values})'
-    return "Pass a pyarrow.RecordBatch or Table; rows go in with insert_many"
+    return "Pass an Arrow table or a DataFrame; rows go in with insert_many"
 
 
 def in_order(batch: Any, by: Any) -> Any:

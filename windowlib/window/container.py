@@ -5,7 +5,16 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    Sized,
+)
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain, count, islice
@@ -48,17 +57,20 @@ from windowlib.window.arrow import (
 )
 from windowlib.window.consumer import Consumer
 from windowlib.window.engine import build, explain
+from windowlib.window.engine.generated import InsertEach, generate_each
 from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
 from windowlib.window.failure import (
     add_note,
     broken_state,
+    collected,
     entered,
     find,
     raise_first,
     untouched,
 )
+from windowlib.window.guard import Guard
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
 
@@ -67,6 +79,7 @@ K = TypeVar("K")
 U = TypeVar("U")
 Engine = Literal["generated", "reference"]
 Mark = Literal["window", "final", "other"]
+UNLOCKED = nullcontext()
 
 
 class Window(Generic[T, K]):
@@ -79,6 +92,10 @@ class Window(Generic[T, K]):
     spec_type: ClassVar[Any]
     kind: str
     event_time: ClassVar[bool] = False
+    port: int = 0
+    """The input of its operator, by number, for handlers of several."""
+    keeps_rows: ClassVar[bool] = True
+    """Whether the data of a partition in a snapshot are tuples as they came."""
     only_handlers: ClassVar[bool] = True
     """Whether what is in it is processed by handlers alone; others need not be for its kind."""
     _restores = 0  # how often its state was replaced
@@ -126,6 +143,7 @@ class Window(Generic[T, K]):
         self._consumer = Consumer() if consumer is None else consumer
         self._engine = engine
         self._open_key = open_key
+        self._guard = Guard(self)
         self.state = WindowState(self)
         # Where subwindows end in storage order, an ordered dict finds the first at once, however
         # many left before it.
@@ -194,6 +212,7 @@ class Window(Generic[T, K]):
     def _reset_insert(self) -> None:
         """Forget the specialised inserts; the next call builds them for the tuple it brings."""
         self._built: tuple[Callable[..., None], Callable[..., None]] | None = None
+        self._each: InsertEach | None = None
         if "_clock" in self.__dict__:
             return
         for name in ("insert", "insert_many"):
@@ -242,6 +261,14 @@ class Window(Generic[T, K]):
         elif keys is not None:
             self._no_tuples(keys)
 
+    def _inserter(self, sample: T) -> InsertEach | None:
+        """The loop of `insert_many` as a generator, where it is generated; the state is here."""
+        if self._engine != "generated" or self._built is None or "insert" not in self.__dict__:
+            return None
+        if self._each is None:
+            self._each = generate_each(self.state, sample)
+        return self._each
+
     def insert_batch(self, batch: Any, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
 
@@ -249,7 +276,8 @@ class Window(Generic[T, K]):
         would give, whole columns are worked on at once; `explain()` says which.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`, or a DataFrame of pandas, polars or
+                another library with Arrow streams.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
 
@@ -260,6 +288,7 @@ class Window(Generic[T, K]):
         >>> window.size(), window.summary().value()
         (2, 9)
         """
+        self._guard.check("insert_batch(batch)")
         parts = record_batches(batch, "insert_batch", times)
         for part in parts:
             host = self._host()
@@ -290,10 +319,16 @@ class Window(Generic[T, K]):
         Args:
             now: seconds as a number, a datetime, or a timedelta; the same scale as `start`.
         """
-        with self.locked():
-            self._advance(as_instant(now))
+        at = as_instant(now)
+        if self._lock is None:
+            self._advance(at)
+            return
+        with self._lock:
+            self._advance(at)
 
     def _advance(self, now: int) -> None:
+        if self._passes(now):
+            return
         self._refuse_broken()
         if self._acting:
             msg = (
@@ -301,6 +336,7 @@ class Window(Generic[T, K]):
                 f"advanced. Handlers may read the window, not move it."
             )
             raise ClockError(msg)
+        self._guard.check(f"advance({instant_text(now)})")
         if now < self._now:
             msg = (
                 f"advance({instant_text(now)}): time went back from {instant_text(self._now)}. A "
@@ -309,18 +345,38 @@ class Window(Generic[T, K]):
             raise ClockError(msg)
         failures: list[Exception] = []
         try:
-            self._acting = True
+            self._acting = self._guard.held = True
             done = self._ahead and self._host().advance(now, failures)
-            while not done and (due := self._due()) is not None and due <= now:
+            while not done and (due := self._sooner(self._due())) is not None and due <= now:
                 self._now = max(due, self._now)
-                self._act(failures)
+                if self._due() == due:  # ticks and deadlines look at ages themselves
+                    self._act(failures)
+                else:
+                    with collected(self, failures):
+                        self._age()
             self._now = now
-            self._acting = False
+            self._acting = self._guard.held = False
         except BaseException as error:
-            self._acting = False
+            self._acting = self._guard.held = False
             self._stopped(error, "advancing its clock")
             raise
         raise_first(failures)
+
+    def _passes(self, now: int) -> bool:
+        """Move the clock, unless something can be seen to happen until then; whether it moved."""
+        if self._now > now or self._acting or self._guard.held or self._ahead:
+            return False
+        if self._pe is not None and self._pe.alone and (age := self._pe.ages_at()) is not None:
+            return age > now and self._pass(now)
+        return self._pass(now)
+
+    def _pass(self, now: int) -> bool:
+        """The same for a clock that can be moved, and tuples that are in subwindows."""
+        due = self._due()
+        if due is not None and due <= now:
+            return False
+        self._now = now
+        return True
 
     def _rebase(self, start: int) -> None:
         """Start the clock of a window that has never been advanced at another time."""
@@ -338,6 +394,17 @@ class Window(Generic[T, K]):
         """The check of partition age, before anything else of an insert, a mark or a tick."""
         if self._pe is not None and self._pe.by_age:
             self._pe.evict()
+
+    def _sooner(self, due: int | None) -> int | None:
+        """What is due first: something, or a partition whose age is over on its own account."""
+        age = self._ages_at()
+        return due if age is None else age if due is None else min(due, age)
+
+    def _ages_at(self) -> int | None:
+        """When the age of a partition is over by itself, with nothing that would check it."""
+        if self._pe is None or not self._pe.alone:
+            return None
+        return self._host().ages_at() if self._ahead else self._pe.ages_at()
 
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due first; a handler's failure does not keep the others from running."""
@@ -416,12 +483,15 @@ class Window(Generic[T, K]):
         tuple or after it, or else broken.
         """
         try:
-            return self._settled(error, tuple_, key)
+            return self._brought_to_an_end(error, tuple_, key)
         except BaseException as other:
             self._stopped(other, "taking a tuple")
             raise
+        finally:
+            self._guard.held = False
 
-    def _settled(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
+    def _brought_to_an_end(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
+        """What to raise, after what was still to be done."""
         failed = find(self, error)
         if not isinstance(error, Exception) and (failed is None or failed.event not in HANDLERS):
             if not untouched(error):
@@ -474,7 +544,7 @@ class Window(Generic[T, K]):
     def _mended(self) -> None:
         """Drop what an interrupt has left, before a snapshot takes its place."""
         self._broken = self._batches = None
-        self._acting = False
+        self._acting = self._guard.held = False
         self._lead(False)
         self._asleep.clear()
         self.state.fill((), 0)
@@ -506,6 +576,7 @@ class Window(Generic[T, K]):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
+            self._guard.check("restore(state)")
             broken = self._broken
             if broken is not None:
                 self._mended()
@@ -548,7 +619,7 @@ class Window(Generic[T, K]):
     @property
     def next_due(self) -> float | None:
         """When the window next has to act by itself, in seconds, or None."""
-        due = self._due()
+        due = self._sooner(self._due())
         return None if due is None else due / 1e6
 
     def locked(self) -> AbstractContextManager[object]:
@@ -560,7 +631,7 @@ class Window(Generic[T, K]):
         ...     list(window.keys())
         []
         """
-        return nullcontext() if self._lock is None else self._lock
+        return UNLOCKED if self._lock is None else self._lock
 
     def keys(self) -> KeysView[K]:
         """The partitions in storage order (order of creation)."""
@@ -783,6 +854,11 @@ class WindowState:
         return self._window._lock
 
     @property
+    def guard(self) -> Guard:
+        """Whether a handler is at work, and what it may not do then."""
+        return self._window._guard
+
+    @property
     def open_key(self) -> bool:
         """Whether a key may be passed to `insert`, or none."""
         return self._window._open_key
@@ -818,6 +894,11 @@ class WindowState:
         return self._window._opens_early
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether the data of a partition in a snapshot are tuples as they came."""
+        return self._window.keeps_rows
+
+    @property
     def storage(self) -> str:
         """What a subwindow consists of, in words that are the same in every process."""
         return self._window._keeps()
@@ -825,6 +906,11 @@ class WindowState:
     def capacity(self) -> int | None:
         """How many tuples a subwindow drops the oldest at by itself, without an event."""
         return self._window._maxlen()
+
+    @property
+    def calls(self) -> Mapping[str, Callable[..., None]]:
+        """What `insert` and `insert_many` call, by name, as long as it is there."""
+        return vars(self._window)
 
     # -- who is told ------------------------------------------------------------------------------
 
@@ -847,6 +933,18 @@ class WindowState:
         fired = self._window._consumer.fired
         if fired is not None:
             self._window._consumer = replace(self._window._consumer, fired=wrap(fired))
+
+    def insert_each(
+        self, tuples: Iterator[Any], out: Sized, like: Any
+    ) -> Generator[None, None, Any] | None:
+        """Insert tuples of the type of `like`, and pause after one that put something into `out`.
+
+        Returns:
+            A generator, whose value is the first tuple of another type, which is not inserted, or
+            UNSET. None: there is no such loop; it is made once a tuple was inserted.
+        """
+        each = self._window._inserter(like)
+        return None if each is None else each(tuples, type(like), out)
 
     def reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
         """A function from a key to `use(key, size, summary)`; None if empty, or never full."""
@@ -893,11 +991,28 @@ class WindowState:
 
     def due(self) -> int | None:
         """When something has to happen next, or None."""
-        return self._window._due()
+        return self._window._sooner(self._window._due())
 
     def wakes(self) -> int | None:
         """When next something happens that can be seen, or None."""
-        return self._window._wakes()
+        return self._window._sooner(self._window._wakes())
+
+    def part_ages(self) -> None:
+        """Let the age of a partition depend on its own rows and the clock alone.
+
+        For hosts that split keys over several windows: whatever keys share one, a partition goes
+        when it has been idle for longer than the age, and at that time.
+        """
+        if (evicting := self._window._pe) is not None and evicting.by_age:
+            evicting.alone = True
+
+    def passes(self, now: int) -> bool:
+        """Move the clock, unless something can be seen to happen until then; whether it moved."""
+        window = self._window
+        if window._lock is None:
+            return window._passes(now)
+        with window._lock:
+            return window._passes(now)
 
     def advance(self, now: int) -> None:
         """Move the clock; the lock must be held."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
 from decimal import Decimal
@@ -33,7 +33,7 @@ from windowlib.window.contents import store_of
 from windowlib.window.engine.rules import key_default, pair, reject_key
 from windowlib.window.events import UNHEARD, WindowEvents
 from windowlib.window.failure import add_note, raise_first
-from windowlib.window.lanes import Firing, Lane, Layout
+from windowlib.window.lanes import Firing, IdleKeys, Lane, Layout
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Tuples
 
 T = TypeVar("T")
@@ -75,6 +75,8 @@ class EventTimeWindow(Window[T, K]):
 
     only_handlers = False
     event_time: ClassVar[bool] = True
+    moved: Callable[[EventTimeWindow[T, K], Any, list[Exception]], None] | None = None
+    """Told after each row, with its key, and when a host has moved the watermark."""
     spec_type: ClassVar[Any] = Tumbling | Sliding
 
     def __init__(
@@ -113,7 +115,11 @@ class EventTimeWindow(Window[T, K]):
         self._layout = Layout(known, self._axis, store_of(self._factory, shown, merges))
         self._store = self._layout.store
         self._source = source_getter(self._layout.watermark)
-        self._each_key = self._layout.watermark.scope == "key"
+        watermark = self._layout.watermark
+        self._each_key = watermark.scope == "key"
+        self._idle: IdleKeys | None = None
+        if self._each_key and watermark.idle is not None:
+            self._idle = IdleKeys(watermark.idle, self._layout)
         self._lanes: dict[Any, Lane] = {}
         self._arrivals_seen = 0
         self.inside = Inside(self)
@@ -123,6 +129,7 @@ class EventTimeWindow(Window[T, K]):
         self._sample: Any = None  # a timestamp, for the form that bounds have
         self._firing: Firing | None = None
         self._failures: list[Exception] = []
+        self._fired_keys: dict[Any, None] = {}  # since they were asked for
         self._follows = False  # whether a host tells the watermark
         self._period = None if known.early is None else known.early // MICROSECOND
         if self._period is not None:
@@ -155,6 +162,7 @@ class EventTimeWindow(Window[T, K]):
         elif self.spec.by is not KEY:
             reject_key(self.state, f"insert(tuple, key={key!r})")
         with self.locked():
+            self._guard.check("insert(tuple)")
             self._settle()
             self._take(tuple_, key)
 
@@ -166,6 +174,7 @@ class EventTimeWindow(Window[T, K]):
             keys: one key per tuple, for windows that are given keys at `insert`.
         """
         with self.locked():
+            self._guard.check("insert_many(tuples)")
             self._settle()
             for tuple_, key in pair(self.state, tuples, keys):
                 self._take(tuple_, key)
@@ -174,10 +183,12 @@ class EventTimeWindow(Window[T, K]):
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
 
         Args:
-            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`; rows count as dicts.
+            batch: a `pyarrow.RecordBatch` or `pyarrow.Table`, or a DataFrame of pandas, polars or
+                another library with Arrow streams; rows count as dicts.
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
+        self._guard.check("insert_batch(batch)")
         when = None if times is None else Times(times)
         for part in record_batches(batch, "insert_batch", times):
             if when is None:
@@ -212,6 +223,8 @@ class EventTimeWindow(Window[T, K]):
             ts = self._axis.place(value, row)
             source = None if self._source is None else one_key(self._source(row))
             lane = self._lane(key)
+            if self._idle is not None:
+                self._idle.admit(key, lane, self._fire)
             late = lane.late(ts, key)
         except Exception as error:
             raise self._better(error, key) from error.__cause__
@@ -225,6 +238,10 @@ class EventTimeWindow(Window[T, K]):
             watermark = lane.progress.observe(ts, source)
             if lane.next is None or watermark >= lane.next:
                 lane.reach(watermark, self._fire)
+            if self._idle is not None:
+                self._idle.observe(key, lane, self._lanes, self._fire)
+        if self.moved is not None:
+            self.moved(self, key, self._failures)
         if self._failures:
             self._raise()
 
@@ -250,7 +267,7 @@ class EventTimeWindow(Window[T, K]):
         """Take a row that is not late; where a handler refuses it, it is not taken."""
         try:
             if handler := self._on.get("before_insert"):
-                handler(self, row, key)
+                self._call(handler, row, key)
             lane.add(key, ts, row, self._number(), self._fire)
         except Exception as error:
             add_note(self, error, f"tuple {self.seen + 1}")
@@ -258,7 +275,7 @@ class EventTimeWindow(Window[T, K]):
         self._taken += 1
         if handler := self._on.get("after_insert"):
             try:
-                handler(self, row, key)
+                self._call(handler, row, key)
             except Exception as error:
                 add_note(self, error, f"tuple {self.seen}")
                 self._failures.append(error)
@@ -289,7 +306,7 @@ class EventTimeWindow(Window[T, K]):
         self.late_rows += 1
         if self.spec.late == "port":
             try:
-                self.events.on_late(self, row, key)
+                self._call(self.events.on_late, row, key)
             except Exception as error:
                 add_note(self, error, f"late tuple {self.late_rows}")
                 self._failures.append(error)
@@ -318,7 +335,7 @@ class EventTimeWindow(Window[T, K]):
         >>> window.watermark, len(window), window.closes()
         (10, 1, 30)
         """
-        self._follows, self._each_key, self._source = True, False, None
+        self._follows, self._each_key, self._source, self._idle = True, False, None, None
         self._layout.watermark = Watermark()
 
     def reach(self, watermark: Number) -> None:
@@ -328,12 +345,15 @@ class EventTimeWindow(Window[T, K]):
             watermark: a place on the axis: a number, or microseconds for datetimes.
         """
         with self.locked(), self._whole("taking a watermark"):
+            self._guard.check(f"reach({watermark!r})")
             lane = self._lane(None)
             if lane.progress.current is not None and watermark <= lane.progress.current:
                 return
             if not self._ahead or not self._host().reach(watermark):
                 lane.progress.current = watermark
                 lane.reach(watermark, self._fire)
+                if self.moved is not None:
+                    self.moved(self, None, self._failures)
                 self._raise()
 
     @contextmanager
@@ -345,6 +365,21 @@ class EventTimeWindow(Window[T, K]):
         except BaseException as error:
             self._stopped(error, doing)
             raise
+
+    @property
+    def each_key(self) -> bool:
+        """Whether each key has a watermark of its own."""
+        return self._each_key
+
+    def reached(self, key: Any) -> Number | None:
+        """Where the watermark of a key is on the axis, or that of all; None before any row."""
+        lane = self._lanes.get(one_key(key) if self._each_key else None)
+        return None if lane is None else lane.progress.current
+
+    def closed(self) -> list[K]:
+        """The keys that have fired since the last time, and have no open window any more."""
+        fired, self._fired_keys = self._fired_keys, {}
+        return [key for key in fired if key not in self]
 
     def absorb(self, partials: Any, schema: Any) -> None:
         """Take rows that the columnar engine of another such window has folded.
@@ -376,18 +411,28 @@ class EventTimeWindow(Window[T, K]):
     def _fire(self, firing: Firing) -> None:
         """Call the handlers for a window; a failure does not keep the others from running."""
         before, self._firing = self._firing, firing
+        if self.moved is not None:
+            self._fired_keys[firing.key] = None
         try:
             for name in FIRING[self.kind]:
                 handler = self._on.get(name)
                 if handler is not None:
                     if name == "after_flush" and self._factory is None:
                         self._firing = firing._replace(contents=())
-                    handler(self, firing.key)
+                    self._call(handler, firing.key)
         except Exception as error:
             add_note(self, error, f"window up to {self._form(firing.end)}")
             self._failures.append(error)
         finally:
             self._firing = before
+
+    def _call(self, handler: Callable[..., None], *args: Any) -> None:
+        """Call a handler, which must not change the window meanwhile."""
+        self._guard.held = True
+        try:
+            handler(self, *args)
+        finally:
+            self._guard.held = False
 
     def _form_of(self, value: Any) -> Any:
         """A timestamp in the form of bounds: dates are datetimes if a window is not whole days."""
@@ -410,6 +455,54 @@ class EventTimeWindow(Window[T, K]):
     def retracts(self, key: Any = DEFAULT_KEY) -> bool:
         """Whether the window that fires takes back what was sent before; for handlers."""
         return self._fired("retracts", key).retracts
+
+    # -- for hosts that keep the rows of windows elsewhere ----------------------------------------
+
+    def firing(self, key: Any = DEFAULT_KEY) -> tuple[Any, Any, int, bool, Any]:
+        """What there is to say of the window that fires: where it is, how often it was sent.
+
+        Start and end are places on the axis, and the last is a timestamp, for the form of bounds.
+        """
+        found = self._fired("firing", key)
+        return found.start, found.end, found.revision, found.retracts, self._sample
+
+    def slices(self, key: Any = DEFAULT_KEY) -> list[tuple[int, int]]:
+        """The slices of the window that fires: the number of the first arrival, and the size."""
+        contents = self._fired("slices", key).contents
+        return [(each.born, self._store.size([each])) for each in contents]
+
+    @contextmanager
+    def processing(self, key: Any, said: Sequence[Any], rows: Iterable[Any]) -> Iterator[None]:
+        """Meanwhile handlers find a window that another such container has fired.
+
+        Args:
+            key: its key.
+            said: what `firing` said there.
+            rows: its rows, in order of event time.
+        """
+        start, end, revision, retracts, self._sample = said
+        content = self._store.new(0)
+        for row in rows:
+            self._store.add(content, 0, row)
+        before = self._firing
+        self._firing = Firing(one_key(key), [content], start, end, revision, retracts)
+        try:
+            yield
+        finally:
+            self._firing = before
+
+    def kept(self) -> Iterator[Any]:
+        """All rows that are kept, those of closed windows that may be corrected included."""
+        self._settle()
+        for lane in self._lanes.values():
+            for content in lane.kept():
+                yield from self._store.tuples([content])
+
+    def exchange(self, other: Callable[[Any], Any]) -> None:
+        """Keep other rows in the places of those that are kept."""
+        for lane in self._lanes.values():
+            for content in lane.kept():
+                content.rows = [other(row) for row in content.rows]
 
     def _fired(self, call: str, key: Any) -> Firing:
         firing = self._firing
@@ -535,8 +628,17 @@ class EventTimeWindow(Window[T, K]):
 
     def _advance(self, now: int) -> None:
         super()._advance(now)
+        self._skip_ticks(now)
+
+    def _pass(self, now: int) -> bool:
+        moved = super()._pass(now)
+        if moved:
+            self._skip_ticks(now)
+        return moved
+
+    def _skip_ticks(self, now: int) -> None:
+        """Leave out the ticks that are over: nothing had changed at them."""
         if self._period is not None and self._tick is not None and self._tick <= now:
-            # Nothing had changed at the ticks that are over.
             self._tick += ((now - self._tick) // self._period + 1) * self._period
 
     def _act(self, failures: list[Exception]) -> None:
@@ -563,12 +665,15 @@ class EventTimeWindow(Window[T, K]):
                 "late": self.late_rows,
                 "axis": [self._axis.timed, form, self._sample],
             }
+            if self._idle is not None:
+                state["top"] = self._idle.top
             head = snapshot.head(self.state)
             return {**head, "event_time": state, "events": self.events.snapshot()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
+            self._guard.check("restore(state)")
             if self._broken is None:
                 self._settle()
             snapshot.check(self.state, state)
@@ -613,6 +718,8 @@ class EventTimeWindow(Window[T, K]):
             raise
         self._arrivals_seen, self._taken, self.late_rows = found
         self._lanes, self._sample = lanes, sample
+        if self._idle is not None:
+            self._idle.restored(saved["top"], lanes)
 
 
 FORMS: dict[str | None, type | None] = {None: None, "float": float, "Decimal": Decimal}

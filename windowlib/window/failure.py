@@ -87,7 +87,7 @@ def find(window: Window[Any, Any], error: BaseException) -> FailedCall | None:
         events = [
             name
             for name, handler in window.state.handlers.items()
-            if _code(handler) is frame.f_code
+            if code_of(handler) is frame.f_code
         ]
         if events:
             event = events[0] if len(events) == 1 else _called(events, before)
@@ -141,7 +141,8 @@ def broken_state(where: str, doing: str, how: str = "") -> BrokenStateError:
     )
 
 
-def _code(handler: Any) -> CodeType | None:
+def code_of(handler: Any) -> CodeType | None:
+    """The code of a handler; None if it is not written in Python."""
     return getattr(getattr(handler, "__func__", handler), "__code__", None)
 
 

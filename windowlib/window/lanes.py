@@ -8,14 +8,13 @@ for each window that the watermark has passed, in the order of their ends.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
 from windowlib.attributes import one_key
 from windowlib.durations import Amount, Number, length
-from windowlib.event_time.axis import Axis, Grid, instant
+from windowlib.event_time.axis import Axis, Grid, instant, later
 from windowlib.event_time.watermark import Progress, Watermark
 from windowlib.spec.specification import Landmark, Session, Sliding, Spec
 from windowlib.window.contents import Store
@@ -69,12 +68,6 @@ class Layout:
         self.keeps = None if self.allowed is None else self.ends.shifted(self.allowed)
         """When a closed window is no longer kept, if it is for a while."""
 
-    def later(self, ts: Number, distance: Number) -> Number:
-        """A timestamp moved on by a distance, in numbers of its own kind."""
-        if isinstance(ts, Decimal) and isinstance(distance, float):
-            return ts + Decimal(repr(distance))
-        return ts + distance
-
 
 def _number(since: Any) -> Number:
     """Where a landmark is on the axis."""
@@ -90,6 +83,8 @@ class Lane:
         self.progress: Progress = layout.watermark.start()
         self.next: Number | None = None
         """The least watermark that closes or forgets something; None: any may."""
+        self.watched: Number | None = None
+        """When `IdleKeys` looks at it next, if that is known."""
 
     def late(self, ts: Number, key: Any) -> bool:
         """Whether all windows of a row are closed, and it can no longer be taken."""
@@ -126,6 +121,10 @@ class Lane:
 
     def contents(self, key: Any) -> list[Any]:
         """What is kept of a key for open windows, in order of time."""
+        raise NotImplementedError
+
+    def kept(self) -> Iterator[Any]:
+        """All contents, those of closed windows that may be corrected included."""
         raise NotImplementedError
 
     def save(self) -> list[Any]:
@@ -323,6 +322,11 @@ class Hopping(Lane):
         """What is kept of a key for open windows, in order of time."""
         return [keys[key] for keys in self._held() if key in keys]
 
+    def kept(self) -> Iterator[Any]:
+        """All contents, those of closed windows that may be corrected included."""
+        for keys in self.slices.values():
+            yield from keys.values()
+
     def save(self) -> list[Any]:
         """All of it, as plain data."""
         save = self.layout.store.save
@@ -392,6 +396,11 @@ class Landmarks(Hopping):
         """What is kept of a key, in order of time."""
         return ([self.whole[key]] if key in self.whole else []) + super().contents(key)
 
+    def kept(self) -> Iterator[Any]:
+        """All contents."""
+        yield from self.whole.values()
+        yield from super().kept()
+
     def save(self) -> list[Any]:
         """All of it, as plain data."""
         save = self.layout.store.save
@@ -429,13 +438,30 @@ class Sessions(Lane):
         self._timers: list[tuple[Number, int, Any, Burst]] = []
         self._number = count()
 
+    def opened(self) -> Iterator[tuple[Any, Number, Number, Any]]:
+        """The key, the first and the last timestamp and the content of all open sessions."""
+        for key, bursts in self.bursts.items():
+            for each in bursts:
+                yield key, each.first, each.last, each.content
+
+    def refill(self, opened: Iterable[tuple[Any, Number, Number, Any]]) -> None:
+        """Have these sessions and no others."""
+        self.bursts, self._timers, self.next = {}, [], None
+        for key, first, last, content in opened:
+            burst = Burst(first, content)
+            burst.last = last
+            self.bursts.setdefault(key, []).append(burst)
+            self._watch(key, burst)
+        for bursts in self.bursts.values():
+            bursts.sort(key=lambda each: each.first)
+
     def _end(self, burst: Burst) -> Number:
-        return self.layout.later(burst.last, self.layout.gap)
+        return later(burst.last, self.layout.gap)
 
     def _dropped(self, end: Number) -> Number:
         """When a session with this end is no longer kept."""
         allowed = self.layout.allowed
-        return end if allowed is None else self.layout.later(end, length(allowed))
+        return end if allowed is None else later(end, length(allowed))
 
     def _over(self, end: Number) -> bool:
         """Whether the watermark has passed an end."""
@@ -444,13 +470,13 @@ class Sessions(Lane):
 
     def _met(self, ts: Number, key: Any) -> list[Burst]:
         """The sessions that a row belongs to, or joins."""
-        end = self.layout.later(ts, self.layout.gap)
+        end = later(ts, self.layout.gap)
         known = self.bursts.get(key, ())
         return [each for each in known if each.first <= end and ts <= self._end(each)]
 
     def late(self, ts: Number, key: Any) -> bool:
         """Whether the session that a row would be in is closed, and no longer kept."""
-        end = self.layout.later(ts, self.layout.gap)
+        end = later(ts, self.layout.gap)
         return self._over(self._dropped(end)) and not self._met(ts, key)
 
     def add(self, key: Any, ts: Number, row: Any, number: int, fire: Fire) -> None:
@@ -572,6 +598,11 @@ class Sessions(Lane):
         """What is kept of a key in open sessions, in order of time."""
         return [each.content for each in self.bursts.get(key, ()) if not each.closed]
 
+    def kept(self) -> Iterator[Any]:
+        """All contents, those of closed sessions that may be corrected included."""
+        for bursts in self.bursts.values():
+            yield from (each.content for each in bursts)
+
     def save(self) -> list[Any]:
         """All of it, as plain data."""
         save = self.layout.store.save
@@ -591,3 +622,82 @@ class Sessions(Lane):
                 burst.changed, burst.closed = changed, closed
                 known.append(burst)
                 self._watch(one_key(key), burst)
+
+
+class IdleKeys:
+    """Closes the windows of keys that stay behind the others, and forgets such keys.
+
+    Where each key has a watermark, it is at least a distance behind the greatest timestamp of all
+    keys. A key without open windows whose watermark is just that is as good as a new one.
+
+    Args:
+        idle: the distance.
+        layout: what the lanes share.
+    """
+
+    def __init__(self, idle: Amount, layout: Layout) -> None:
+        self._idle, self._layout = length(idle), layout
+        self.top: Number | None = None
+        """The greatest timestamp of all keys."""
+        self._timers: list[tuple[Number, int, Any, Lane]] = []
+        self._number = count()
+
+    @property
+    def floor(self) -> Number | None:
+        """Where the watermark of each key is at least; None before the first row."""
+        return None if self.top is None else later(self.top, -self._idle)
+
+    def admit(self, key: Any, lane: Lane, fire: Fire) -> None:
+        """A row of a key comes: all before the least watermark is closed for it."""
+        if (floor := self.floor) is not None:
+            self._raise(lane, floor, fire)
+        if lane.watched is None:
+            self._watch(key, lane)
+
+    def observe(self, key: Any, lane: Lane, lanes: dict[Any, Lane], fire: Fire) -> None:
+        """A row of a key has been taken: close, and forget, what is too far behind it."""
+        self._watch(key, lane)
+        top = lane.progress.top
+        if top is not None and (self.top is None or top > self.top):
+            self.top = top
+            self._sweep(lanes, fire)
+
+    def _sweep(self, lanes: dict[Any, Lane], fire: Fire) -> None:
+        floor, due = self.floor, []
+        assert floor is not None
+        while self._timers and self._timers[0][0] <= floor:
+            due.append(heapq.heappop(self._timers))
+        for at, _, key, lane in due:
+            if lanes.get(key) is not lane:
+                continue
+            self._raise(lane, floor, fire)
+            if lane.watched == at:
+                lane.watched = None
+            if lane.closes() is None and not _beyond(lane.progress.current, floor):
+                del lanes[key]
+            else:
+                self._watch(key, lane)
+
+    def _raise(self, lane: Lane, floor: Number, fire: Fire) -> None:
+        if not _beyond(lane.progress.current, floor):
+            lane.progress.current = floor
+            lane.reach(floor, fire)
+
+    def _watch(self, key: Any, lane: Lane) -> None:
+        """Look at a key again when its first window closes, or when it can be forgotten."""
+        at = lane.closes()
+        at = lane.progress.current if at is None else at
+        if at is not None and (lane.watched is None or at < lane.watched):
+            lane.watched = at
+            heapq.heappush(self._timers, (at, next(self._number), key, lane))
+
+    def restored(self, top: Number | None, lanes: dict[Any, Lane]) -> None:
+        """Go on from a snapshot."""
+        self.top, self._timers = top, []
+        for key, lane in lanes.items():
+            lane.watched = None
+            self._watch(key, lane)
+
+
+def _beyond(watermark: Number | None, floor: Number) -> bool:
+    return watermark is not None and bool(watermark > floor)

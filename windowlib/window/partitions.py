@@ -29,6 +29,7 @@ class Partitions:
         self.policy = policy
         self.lru: OrderedDict[Any, Subwindow] = OrderedDict()
         self.by_age = isinstance(policy, PartitionAge)
+        self.alone = False  # whether the age of a partition is over by itself, not with others
         self.removed = 0  # partitions evicted so far
         self.total = 0  # tuples over all partitions; right only for a tuple count policy
         self.needed, self._pick = self._rule(policy)
@@ -171,7 +172,13 @@ class Partitions:
         limit = self.state.now - self.policy.micros
         chosen = []
         for s in self.lru.values():
-            if s.stamp > limit:
+            if s.stamp > limit or (self.alone and s.stamp == limit):
                 break
             chosen.append(s)
         return chosen
+
+    def ages_at(self) -> int | None:
+        """When the next partition has been idle for longer than the age."""
+        assert isinstance(self.policy, PartitionAge)
+        head = next(iter(self.lru.values()), None)
+        return None if head is None else int(head.stamp) + self.policy.micros + 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from windowlib.durations import Instant
@@ -101,6 +102,12 @@ class SlidingWindow(Window[T, K]):
         self._tick = None if self._beat is None else self._start + self._beat
         self._slices = self._sliced()
         self._sub = subwindow_class(self._fields())
+        self._rehandled(self._on)
+
+    def _rehandled(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
+        super()._rehandled(handlers)
+        watched = any(name in handlers for name in EVICT_EVENTS)
+        self._evicts_unseen = self._engine == "generated" and not watched
 
     def _sliced(self) -> Slices | None:
         """Slices stand for the tuples where the difference cannot be seen."""
@@ -123,11 +130,42 @@ class SlidingWindow(Window[T, K]):
     # -- time -----------------------------------------------------------------------------------
 
     def _due(self) -> int | None:
-        expiry = self._expiry()
+        expiry = None if self._period is None else self._expiry()
         return self._tick if expiry is None or self._tick_first(expiry) else expiry
 
     def _wakes(self) -> int | None:
-        return self._tick if self._ahead else self._due()  # arrays forget what is old in silence
+        unseen = self._ahead or self._evicts_unseen  # arrays forget what is old in silence
+        return self._tick if unseen else self._due()
+
+    def _pass(self, now: int) -> bool:
+        if self._period is None or not self._evicts_unseen:
+            return super()._pass(now)
+        if self._tick is not None and self._tick <= now:
+            return False
+        self._now = now
+        self._forget(now - self._period)
+        return True
+
+    def _forget(self, before: int) -> None:
+        """Evict, without an event, the tuples that came before a point in time."""
+        arrivals, emptied, pe = self._arrivals, [], self._pe
+        while arrivals:
+            s = arrivals[0]
+            if s.stamps:
+                stamp = s.stamps[0]
+                if stamp >= before:
+                    break
+                s.stamps.popleft()
+                s.data.popleft()
+                if pe is not None:
+                    pe.total -= 1
+                if not s.data:
+                    emptied.append((stamp, s.born, s))
+            arrivals.popleft()
+        if len(emptied) > 1:
+            emptied.sort(key=itemgetter(0, 1))
+        for _, _, s in emptied:
+            self._rest(s)
 
     def _tick_first(self, expiry: int) -> bool:
         """At one instant, what is too old goes before the trigger looks."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from windowlib.attributes import one_key
@@ -87,6 +88,7 @@ def damaged(error: Exception) -> StateVersionError:
 def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
     """Replace a window's state by partitions."""
     try:
+        check_parts(state, saved)
         parts = [restored(state, part) for part in saved["parts"]]
         asleep = [restored(state, part) for part in saved["asleep"]]
         clock, left = (saved["start"], saved["now"], saved["tick"]), saved["left"]
@@ -97,14 +99,95 @@ def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
         raise
     except DAMAGE as error:
         raise damaged(error) from error
-    if "events" in saved:  # a running operator keeps its own state beside its windows'
-        state.window.events.restore(saved["events"])  # the last thing that may fail
+    before = _contents(state)
+    try:
+        _fill(state, clock, parts, asleep, left, lru)
+        try:
+            state.check()
+        except (AssertionError, *DAMAGE) as error:
+            raise damaged(error) from error
+        if "events" in saved:  # a running operator keeps its own state beside its windows'
+            state.window.events.restore(saved["events"])
+    except Exception:
+        _fill(state, *before)
+        raise
+
+
+def _contents(state: WindowState) -> tuple[Any, ...]:
+    """What a window holds, for `_fill`."""
+    parts, asleep = list(state.subwindows.values()), list(state.asleep.values())
+    lru = [] if state.eviction is None else list(state.eviction.lru.values())
+    return (state.start, state.now, state.tick), parts, asleep, state.left, lru
+
+
+def _fill(
+    state: WindowState,
+    clock: tuple[int, int, int | None],
+    parts: Sequence[Subwindow],
+    asleep: Sequence[Subwindow],
+    left: int,
+    lru: Sequence[Subwindow],
+) -> None:
     state.set_clock(*clock)
     state.asleep.clear()
     state.asleep.update((s.key, s) for s in asleep)
     state.fill(parts, left)
     if state.eviction is not None:
         state.eviction.refill(lru)
+
+
+# -- what a snapshot must be like, whatever wrote it ----------------------------------------------
+
+COUNTS = ("taken", "count", "n")
+FLAGS = ("full", "rough", "returning")
+PART = {"key", "stamp", "ref", "newest", "data", "stamps", "summary", *COUNTS, *FLAGS}
+
+
+def check_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
+    """Refuse partitions that no window can have had; a change of a value may go unseen."""
+    now = _whole("now", saved["now"])
+    _need(_whole("start", saved["start"]) <= now, "the clock is before its start")
+    if saved["tick"] is not None:
+        _whole("tick", saved["tick"])
+    _need(_whole("left", saved["left"]) >= 0, "a count below 0")
+    keys = set()
+    for part in (*saved["parts"], *saved["asleep"]):
+        keys.add(_key(part["key"]))
+        _check_part(state, part, now)
+    _need(len(keys) == len(saved["parts"]) + len(saved["asleep"]), "a key occurs twice")
+    _need(all(not part["data"] for part in saved["asleep"]), "a partition asleep has tuples")
+    lru = saved["lru"]
+    _need((lru is None) == (state.eviction is None), "partitions are evicted, or are not")
+    _need(lru is None or len(set(map(one_key, lru))) == len(lru), "a key was used last twice")
+
+
+def _check_part(state: WindowState, part: Mapping[str, Any], now: int) -> None:
+    _need(set(part) == PART, f"a partition with {sorted(set(part) ^ PART)}, or without")
+    for name in COUNTS:
+        _need(_whole(name, part[name]) >= 0, f"{name} is below 0")
+    for name in FLAGS:
+        _need(type(part[name]) is bool, f"{name} is {part[name]!r}")
+    for name in ("ref", "newest"):
+        _need(len(part[name]) <= 1, f"{name} has {len(part[name])} values")
+    data, stamps = part["data"], part["stamps"]
+    _need(_whole("stamp", part["stamp"]) <= now, "a stamp is ahead of the clock")
+    _need(not stamps or len(stamps) == len(data), f"{len(stamps)} stamps of {len(data)} tuples")
+    for earlier, later in pairwise((*(_whole("stamp", each) for each in stamps), now)):
+        _need(earlier <= later, "stamps go back")
+    read = state.key_getter
+    if read is not None and state.keeps_rows:
+        key = one_key(part["key"])
+        _need(all(one_key(read(each)) == key for each in data), f"a tuple is not of {key!r}")
+
+
+def _need(true: bool, what: str) -> None:
+    if not true:
+        raise ValueError(what)
+
+
+def _whole(name: str, value: Any) -> int:
+    _need(type(value) is int, f"{name} is {value!r}")
+    return int(value)
 
 
 def _description(state: WindowState) -> dict[str, str]:
@@ -166,7 +249,7 @@ def _key(saved: Any) -> Any:
     if isinstance(saved, list):
         msg = (
             f"restore(state): the key {saved!r} is a list, as JSON makes of a tuple, and lists are "
-            f"no keys. Write snapshots of windows with several key columns with pickle."
+            f"no keys. Write snapshots of windows with several key columns with dump_state."
         )
         raise StateVersionError(msg)
     return one_key(saved)

@@ -105,21 +105,26 @@ class TumblingWindow(Window[T, K]):
         if mark not in ("window", "final", "other"):
             msg = f'punctuate({mark!r}): unknown mark. Use "window", "final" or "other".'
             raise PunctuationError(msg)
+        self._guard.check(f"punctuate({mark!r})")
         if mark == "other":
             return
         failures: list[Exception] = []
         try:
+            self._guard.held = True
             self._close_all(failures)
+            self._guard.held = False
         except BaseException as error:
+            self._guard.held = False
             self._stopped(error, "taking a punctuation")
             raise
         raise_first(failures)
 
     def _close_all(self, failures: list[Exception]) -> None:
-        """A punctuation ends the subwindows of all partitions."""
-        if self._ahead and self._host().fire_all(self._flush_all, failures):
+        """Flush every partition, or say that there is none."""
+        vacant = self._ahead and self._host().vacant
+        if self._ahead and not vacant and self._host().fire_all(self._flush_all, failures):
             return
-        if self._subs:
+        if self._subs and not vacant:
             with collected(self, failures):
                 self._age()
             self._flush_all(failures)
@@ -134,6 +139,13 @@ class TumblingWindow(Window[T, K]):
             return self._host().due()
         first = next(iter(self._subs.values()), None)
         return None if first is None else int(first.ref + self._lapse)
+
+    def _pass(self, now: int) -> bool:
+        due = self._tick if self._lapse is None else self._due()
+        if due is not None and due <= now:
+            return False
+        self._now = now
+        return True
 
     def _rebase(self, start: int) -> None:
         super()._rebase(start)

@@ -8,9 +8,8 @@ The random numbers are those of numpy's PCG64, so a seed gives the same stream o
 only a later numpy that draws in another way could change it.
 """
 
-from windowlib.workload.arrivals import Arrivals, Map2, Poisson, Steady
+from windowlib.workload.arrivals import Arrivals, Map2, Poisson, Steady, dispersion_of
 from windowlib.workload.delays import Delays
-from windowlib.workload.dispersion import dispersion_of
 from windowlib.workload.points import Keys, Points
 from windowlib.workload.streams import quotes, tuples
 

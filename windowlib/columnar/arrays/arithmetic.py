@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.arrays.physical import EXACT, LIMIT, farthest
+from windowlib.columnar.arrays.physical import EXACT, LIMIT, VIEWS, farthest
 from windowlib.columnar.primitives import Array
 from windowlib.window.consumer import Decline
 
@@ -26,11 +27,16 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
+TEXTS = (pa.string(), pa.large_string(), pa.string_view())
 Operand = Column | int | float | bool
 
 
 def binary(sign: str, left: Any, right: Any) -> Column:
     """`left sign right`, for each place."""
+    if sign in ("==", "!=") and (text := _text_and_constant(left, right)) is not None:
+        return _same_text(sign, *text)
+    if sign in ("&", "|"):
+        return _combined(sign, left, right)
     a, b = _numbers(left), _numbers(right)
     valid = _both(left, right)
     if sign in COMPARE:
@@ -49,6 +55,68 @@ def binary(sign: str, left: Any, right: Any) -> Column:
 def negative(operand: Column) -> Column:
     """The other sign."""
     return binary("-", 0, operand) if _kind(_numbers(operand)) == "i" else _flipped(operand)
+
+
+def where(condition: Column, operand: Any) -> Column:
+    """The operand where a condition is true, null elsewhere."""
+    true = _truths(condition)
+    if not isinstance(operand, Column):
+        operand = Column.of(pa.array([operand])).take(np.zeros(len(true), np.int64))
+    found: Column = operand.take_or_null(np.where(true, np.arange(len(true)), -1))
+    return found
+
+
+def cast(operand: Column, kind: Any) -> Column:
+    """A column of numbers as one of other numbers; what else there is needs Python values."""
+    data, types = _numbers(operand), pa.types
+    if types.is_float64(kind):
+        return Column(kind, data.astype(np.float64), operand.valid)
+    if not types.is_integer(kind):
+        raise Decline(f"a cast to {kind} needs Python values")
+    limit = 2.0 ** (kind.bit_width - 1)
+    known = data if operand.valid is None else data[operand.valid]
+    with np.errstate(invalid="ignore"):
+        if not ((known > -limit) & (known < limit)).all():
+            raise Decline(f"values that may be no {kind}")
+        return Column(kind, data.astype(np.int64), operand.valid)
+
+
+def _truths(column: Any) -> Array:
+    """Where a condition is true."""
+    if not isinstance(column, Column) or not pa.types.is_boolean(column.type):
+        raise Decline("conditions that are not of booleans need Python values")
+    true: Array = column.data != 0
+    return true if column.valid is None else true & column.valid
+
+
+def _combined(sign: str, left: Any, right: Any) -> Column:
+    """Both conditions, or one of them, as in SQL."""
+    true = [_truths(each) for each in (left, right)]
+    false = [
+        (each.data == 0) & (True if each.valid is None else each.valid) for each in (left, right)
+    ]
+    if sign == "&":
+        holds, fails = true[0] & true[1], false[0] | false[1]
+    else:
+        holds, fails = true[0] | true[1], false[0] & false[1]
+    known = None if left.valid is None and right.valid is None else holds | fails
+    return Column(pa.bool_(), holds.astype(np.int64), known)
+
+
+def _text_and_constant(left: Any, right: Any) -> tuple[Column, str] | None:
+    """A column of text and a text that it is compared with."""
+    column, constant = (right, left) if isinstance(left, str) else (left, right)
+    if not isinstance(column, Column) or not isinstance(constant, str):
+        return None
+    return (column, constant) if column.type in TEXTS else None
+
+
+def _same_text(sign: str, column: Column, constant: str) -> Column:
+    data = column.data.cast(VIEWS.get(column.type, column.type))
+    same = pc.equal(data, pa.scalar(constant, data.type)).fill_null(False)
+    found = same.to_numpy(zero_copy_only=False) == (sign == "==")
+    valid = column.valid
+    return Column(pa.bool_(), _cleared(found.astype(np.int64), valid), valid)
 
 
 def _flipped(operand: Column) -> Column:

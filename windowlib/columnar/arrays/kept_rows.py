@@ -89,10 +89,13 @@ class Buffer:
         return Column.of(self._chunks[0])
 
     def replace(self, column: Column) -> None:
-        """Hold these values and no others."""
-        self.size = 0
-        self._chunks, self._valid = [], None
-        self.append(column)
+        """Hold these values and no others; numbers where they are, without room to spare."""
+        self.size = len(column)
+        if self._data is None:
+            self._chunks = [column.data]
+        else:
+            self._data = column.data.astype(self._data.dtype, copy=False)
+            self._valid = column.valid
 
 
 def _places(places: Places) -> Column:
@@ -170,10 +173,21 @@ class RowStore:
     def put(self, ids: Places, columns: Sequence[Column], lengths: Places) -> None:
         """Replace the rows of some partitions."""
         total = int(lengths.sum())
+        if self.lengths.sum() == self.lengths[ids].sum():  # nobody else has any
+            self._replace(columns, total)
+            self.lengths[ids] = lengths
+            self._reorder(ids, np.arange(total), lengths)
+            return
         for buffer, column in zip(self._buffers, columns, strict=True):
             buffer.append(column)
         self._size += total
         self.keep(ids, np.arange(self._size - total, self._size), lengths, 0)
+
+    def _replace(self, columns: Sequence[Column], size: int) -> None:
+        """Store these rows and no others."""
+        for buffer, column in zip(self._buffers, columns, strict=True):
+            buffer.replace(column)
+        self._size = size
 
     def drop(self, ids: Places) -> None:
         """Forget the rows of some partitions."""
@@ -185,9 +199,7 @@ class RowStore:
         if self._size > 2 * held + max(ROOM, 2 * laid):
             ids = np.flatnonzero(self.lengths)
             columns, lengths = self.take(ids)
-            for buffer, column in zip(self._buffers, columns, strict=True):
-                buffer.replace(column)
-            self._size = held
+            self._replace(columns, held)
             self._reorder(ids, np.arange(held), lengths)
         elif self._order.size > 2 * held + ROOM:
             ids = np.flatnonzero(self.lengths)

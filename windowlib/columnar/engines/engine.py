@@ -55,6 +55,7 @@ class Engine:
         tick = window.spec.policies[-1].tick  # the clock moves the last policy, if any
         self.beat = min(tick or 0, HUGE)  # how far ticks are apart, 0 without any
         self.passed = NONE  # how many ticks come before each row of the batch, if any does
+        self.marks = NONE  # before which rows of the batch punctuations come
         self.fired_at: Stamps | None = None
 
     def _keys(self, window: Window[Any, Any]) -> PartitionKeys | None:
@@ -82,7 +83,7 @@ class Engine:
     def arrive(self, arrivals: Stamps | None) -> None:
         """Say when the rows of the next batch arrive, and so between which; None: all now."""
         self.arrivals, self.fired_at = arrivals, None
-        self.passed = NONE
+        self.passed, self.marks = NONE, NONE
         if not self.beat or arrivals is None:
             return
         tick = self.window.state.tick
@@ -179,11 +180,17 @@ class Engine:
 
     def check_age(self, now: int) -> None:
         """Refuse to go on where the age of a partition is over."""
+        over = self.ages_at()
+        if over is not None and over <= now:
+            raise Decline(f"{self.window.spec.forget} would evict partitions")
+
+    def ages_at(self) -> int | None:
+        """When the age of the next partition is over; None if there is none that may."""
         forget, ledger = self.window.spec.forget, self.ledger
-        if isinstance(forget, PartitionAge) and not self._empties_first(forget):
-            stamps = ledger.stamp[ledger.alive]
-            if len(stamps) and int(stamps.min()) + forget.micros < now:
-                raise Decline(f"{forget} would evict partitions")
+        if not isinstance(forget, PartitionAge) or self._empties_first(forget):
+            return None
+        stamps = ledger.stamp[ledger.alive]
+        return int(stamps.min()) + forget.micros + 1 if len(stamps) else None
 
     def _empties_first(self, forget: PartitionAge) -> bool:
         """Whether time has emptied a partition by the time it is old."""

@@ -8,7 +8,8 @@ a sliding window merges the partials of its slices.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +24,11 @@ from windowlib.columnar.inputs import Inputs, LayoutColumns, empty_batch
 from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
 from windowlib.columnar.kernels.kernel import Kernel, Planes, concat_planes, planes_at, planes_with
 from windowlib.columnar.primitives import NONE, Array, group, ranges
+from windowlib.event_time.axis import FIRST_MOMENT, LAST_MOMENT
 from windowlib.spec.specification import KEY
 from windowlib.window.consumer import Decline
 from windowlib.window.contents import FoldStore
-from windowlib.window.lanes import Hopping, Landmarks, Layout
+from windowlib.window.lanes import Hopping, Landmarks, Lane, Layout
 
 if TYPE_CHECKING:
     from windowlib.window.event_time import EventTimeWindow
@@ -102,6 +104,8 @@ class EventTimeEngine:
     """The open windows of event time as arrays."""
 
     way = "partials by slice and key"
+    lanes: ClassVar[type[Lane]] = Hopping
+    """The windows that it has arrays for."""
 
     def __init__(self, window: EventTimeWindow[Any, Any], schema: pa.Schema) -> None:
         self.window, self.schema = window, schema
@@ -113,13 +117,16 @@ class EventTimeEngine:
         self.kernels: list[Kernel] = []
         self.attributes: list[Any] = []
         self._read_functions()
-        starts, ends = self.layout.starts, self.layout.ends
-        self.hops = starts.origin * ends.scale != (ends.origin - ends.step) * starts.scale
-        """Whether windows overlap."""
         self.lane = self.inside.lane()
         self.open: Any = self._loaded()
         self.pending: Pending | None = None
         self._before: Any = None  # the slack before the last batch
+
+    @cached_property
+    def hops(self) -> bool:
+        """Whether windows overlap."""
+        starts, ends = self.layout.starts, self.layout.ends
+        return starts.origin * ends.scale != (ends.origin - ends.step) * starts.scale
 
     def _read_functions(self) -> None:
         """The kernel and the columns of each function."""
@@ -138,7 +145,7 @@ class EventTimeEngine:
         window, layout = self.window, self.layout
         if window.state.consumer.fired is None:
             raise Decline("handlers see each window")
-        if layout.lane is not Hopping:
+        if layout.lane is not self.lanes:
             kind = "landmark" if layout.lane is Landmarks else "session"
             raise Decline(f"{kind} windows are filled row by row")
         if layout.revises:
@@ -174,8 +181,7 @@ class EventTimeEngine:
         keys = [key for _, _, key, _ in entries]
         ids = np.zeros(len(entries), np.int64)
         if self.keys is not None:
-            types = [plain_type(self.schema.field(name).type) for name in self.keys.names]
-            ids = self.keys.adopt(keys, types).astype(np.int64)
+            ids = self.adopted(keys)
         n = np.array([content.n for *_, content in entries], np.int64)
         saved = [self.plan.encode(content.row) for *_, content in entries]
         planes = [
@@ -186,6 +192,13 @@ class EventTimeEngine:
         born = np.array([content.born for *_, content in entries], np.int64)
         found = SliceGroups(last, first, ids, n, born, planes)
         return found.at(np.lexsort((ids, first, last)))
+
+    def adopted(self, keys: list[Any]) -> Array:
+        """Numbers for keys of the event engine."""
+        assert self.keys is not None
+        types = [plain_type(self.schema.field(name).type) for name in self.keys.names]
+        found: Array = self.keys.adopt(keys, types).astype(np.int64)
+        return found
 
     def unload(self) -> None:
         """Give the contents back to the lane."""
@@ -482,6 +495,9 @@ class EventTimeEngine:
         """Points in time in the form of the timestamps."""
         kind = plain_type(self.schema.field(self.inside.axis.attribute).type)
         types = pa.types
+        dated = len(at) and (types.is_timestamp(kind) or types.is_date(kind))
+        if dated and not FIRST_MOMENT <= int(at.min()) <= int(at.max()) <= LAST_MOMENT:
+            raise Decline("windows that reach beyond the years of datetimes")
         if types.is_timestamp(kind):
             return pa.array(at, pa.timestamp("us", kind.tz))
         if types.is_duration(kind):
@@ -557,8 +573,7 @@ class EventTimeRowsEngine(EventTimeEngine):
 
     def _check(self) -> None:
         super()._check()
-        starts, ends = self.layout.starts, self.layout.ends
-        if starts.origin * ends.scale != (ends.origin - ends.step) * starts.scale:
+        if self.hops:
             raise Decline("windows that overlap keep rows one by one")
         if self.inside.follows:
             raise Decline("a watermark from outside takes rows one by one")
@@ -647,9 +662,3 @@ class EventTimeRowsEngine(EventTimeEngine):
     def held(self) -> tuple[int, int]:
         """How many tuples and how many partitions open windows have."""
         return len(self.open.last), len(np.unique(self.open.ids))
-
-
-def event_time_engine(window: EventTimeWindow[Any, Any], schema: pa.Schema) -> EventTimeEngine:
-    """The engine for batches of this schema; `Decline` says why there is none."""
-    kept = window.state.summarizer is None
-    return (EventTimeRowsEngine if kept else EventTimeEngine)(window, schema)

@@ -27,6 +27,7 @@ from windowlib.columnar.extents.time import (
     CarriedSubwindows,
     Closings,
     extents_by_lapse,
+    extents_by_marks,
     extents_by_ticks,
     with_partitions,
 )
@@ -83,7 +84,7 @@ class TumblingEngine(Engine):
     def layout(self, batch: pa.RecordBatch) -> Layout:
         """The batch by partition, with those that time closes before its last row is in."""
         found, ledger = super().layout(batch), self.ledger
-        if self.ticks:
+        if self.ticks or len(self.marks):
             return with_partitions(found, np.flatnonzero(ledger.alive))
         if self.lapse:
             over = ledger.alive & (ledger.ref + self.lapse <= self.until)
@@ -92,12 +93,14 @@ class TumblingEngine(Engine):
 
     def _closed(self, layout: Layout) -> Closings | None:
         """What time closes, if it closes anything."""
-        if not self.ticks and not self.lapse:
+        if not self.ticks and not self.lapse and not len(self.marks):
             return None
         ledger, touched = self.ledger, layout.touched
         n, ref, born = ledger.n[touched], ledger.ref[touched], ledger.born[touched]
         carried = CarriedSubwindows(n, ref, born, self.seen_rows)
         arrivals = self.arrivals
+        if len(self.marks):
+            return extents_by_marks(layout, carried, self.marks, self.until)
         if self.ticks and arrivals is not None:
             return extents_by_ticks(layout, carried, arrivals, self.passed, self.tick_times())
         if self.lapse:

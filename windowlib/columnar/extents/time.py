@@ -92,7 +92,8 @@ def extents_by_ticks(
 ) -> Closings:
     """Extents that end at ticks, at `times`, for all partitions at once.
 
-    `passed` says for each row how many ticks come before it; none of them comes alone.
+    `passed` says for each row how many ticks come before it. What comes behind the last row closes
+    extents at a row that would follow it.
     """
     rows = layout.rows(np.arange(len(passed)))
     turns = passed[rows]
@@ -107,6 +108,26 @@ def extents_by_ticks(
     tick = np.zeros(len(carried.sizes), np.intp)
     bare = ExtentEnds(closing[tick], times[tick])
     return _closings(layout, carried, begins, goes_on, ends, bare, arrivals[rows[begins]])
+
+
+def extents_by_marks(
+    layout: Layout, carried: CarriedSubwindows, marks: Places, now: int
+) -> Closings:
+    """Extents that end at punctuations, for all partitions at once.
+
+    `marks` says before which row each of them comes; behind the last row, before the one that would
+    follow it.
+    """
+    if layout.order is not None:
+        passed = np.repeat(np.arange(len(marks) + 1), np.diff(marks, prepend=0, append=layout.size))
+        times = np.full(len(marks), now)
+        return extents_by_ticks(layout, carried, np.full(layout.size, now), passed, times)
+    begins = np.union1d(0, marks[marks < layout.size])
+    following = np.searchsorted(marks, begins, "right")
+    goes_on = (begins == 0) & (marks[0] > 0)
+    ends = ExtentEnds(np.append(marks, END)[following], np.full(len(begins), now))
+    bare = ExtentEnds(marks[:1], np.full(1, now))
+    return _closings(layout, carried, begins, goes_on, ends, bare, np.full(len(begins), now))
 
 
 def extents_by_lapse(

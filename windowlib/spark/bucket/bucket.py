@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import pickle
+import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyspark import cloudpickle
 
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.columnar.engines.event_time import SlicePartials
-from windowlib.errors import StateVersionError
+from windowlib.errors import StateError, StateVersionError
 from windowlib.runtime.counters import Counters
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
+from windowlib.spark.bucket.held_rows import SPAN, HeldRows
 from windowlib.spark.plan.input_merge import merged_inputs
-from windowlib.spark.plan.shuffle import ENDED, FOLDED, HELLO, PackedRows
+from windowlib.spark.plan.shuffle import ENDED, FOLDED, HELLO, SPANS, PackedRows
 from windowlib.spark.plan.types import fitted
 from windowlib.window.arrow import Made
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.snapshot import first_change
+from windowlib.window.state_bytes import dump_state, load_state
 
 COUNTS = ("rows_in", "rows_out", "fired", "evicted", "late", "partitions_evicted", "loads")
 """What a micro-batch did, which adds up over buckets and batches."""
@@ -55,8 +56,15 @@ class BucketSpec:
     follows: int = 0
     """How much a millisecond of Spark's watermark is on the axis of its windows; 0: they have their
     own."""
-    code: bytes = b""
-    """The operator as bytes, so that its state can be inspected without the program."""
+    holds: bool = False
+    """Whether Spark's watermark is the clock, and rows wait until it has passed them."""
+    description: Mapping[str, Any] = field(default_factory=dict)
+    """What the query is, in words and plain data, for those who read its state."""
+
+    @cached_property
+    def about(self) -> str:
+        """What is written beside the state: the fingerprint, and what the query is."""
+        return json.dumps({"fingerprint": dict(self.fingerprint), **self.description})
 
     def now(self, processing_time: int) -> int | None:
         """The time of a micro-batch in microseconds; None if it is irrelevant."""
@@ -103,9 +111,10 @@ class MicroBatch:
         """Whether anything can happen: rows, or time."""
         return self.now is not None or any(chunk.side != HELLO for chunk in self.chunks)
 
-    def entry(self, orders: Sequence[Any]) -> bytes:
-        """The entry of the log: plain tuples, which no change of class names makes unreadable."""
-        return dumped((self.now, tuple(orders), [tuple(chunk) for chunk in self.chunks]))
+    def entry(self, orders: Sequence[Any], before: str, after: str) -> bytes:
+        """The entry of the log, between the nonces of the states before it and after it."""
+        chunks = [tuple(chunk) for chunk in self.chunks]
+        return dump_state((before, after, self.now, tuple(orders), chunks))
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,13 @@ class MicroBatchResult:
     snapshot: bytes | None
     entry: bytes | None
 
+    def plain(self) -> bool:
+        """Whether it is what its types say, for one that comes from another process."""
+        rows = all(type(port) is int and type(data) is bytes for port, data in self.rows)
+        counts = all(type(each) is int for each in self.counts.values())
+        blobs = all(type(each) in (bytes, type(None)) for each in (self.snapshot, self.entry))
+        return rows and counts and blobs and type(self.nonce) is str
+
 
 class Bucket:
     """The running operator of one bucket, its outputs and its counts.
@@ -130,16 +146,27 @@ class Bucket:
 
     def __init__(self, spec: BucketSpec, start: int) -> None:
         self.spec, self.nonce = spec, ""
-        self.running = running = spec.operator.open(start / 1e6)
-        running.begin(start, spec.inputs)
-        if spec.follows:
-            running.follow()
-        self.made = [Made() for _ in running.model.outputs]
-        running.collect(self.made)
-        self.names = [port.name for port in running.model.outputs]
+        self.names = [port.name for port in spec.operator.model.outputs]
+        self.made = [Made() for _ in self.names]
+        self.held: HeldRows | None = None
+        if spec.holds:
+            assert spec.times is not None
+            self.held = HeldRows(spec.times, len(spec.inputs))
         self.counted: dict[str, int] | None = None  # after the last micro-batch
         self.end: int | None = None  # when the clock stops, if that is known
         self.ended = False  # whether a stream has said so
+        self._open(start)
+
+    def _open(self, start: int) -> None:
+        """Start the operator at a time, before the first row."""
+        spec = self.spec
+        self.running = running = spec.operator.open(start / 1e6)
+        running.begin(start, spec.inputs)
+        running.part_ages()
+        if spec.follows and not spec.holds:
+            running.follow()
+        running.collect(self.made)
+        vars(self).pop("counters", None)  # those of one that never got a row
 
     @cached_property
     def counters(self) -> Counters:
@@ -149,28 +176,40 @@ class Bucket:
     def step(self, batch: MicroBatch) -> MicroBatchResult:
         """Take what a micro-batch brings: first the time that has passed, then its rows."""
         before = self.counted or self.counters.read()
+        late = 0 if self.held is None else self.held.late
         taken = self._take(batch.chunks, batch.now, self.spec.orders)
         rows = [(port, made) for port, made in self._drained() if made.num_rows]
         entry = snapshot = None
         old = size = batch.saved + batch.logged
         if batch.changes:
+            last, self.nonce = self.nonce, uuid.uuid4().hex
             if batch.logged + batch.size > batch.saved:
                 snapshot = self.snapshot()
             else:
-                entry = batch.entry(self.spec.orders)
+                entry = batch.entry(self.spec.orders, last, self.nonce)
             size = len(snapshot) if snapshot is not None else old + len(entry or b"")
-            self.nonce = uuid.uuid4().hex
         self.counted = after = self.counters.read()
         counts = self._changes(before, after, rows)
         counts |= {"rows_in": taken, "state_bytes": size - old}
+        if self.held is not None:
+            counts["late"] += self.held.late - late
         if batch.fresh:  # then what there is counts whole, not what has changed
             counts |= {"partitions": after["partitions"], "state_bytes": size}
         blobs = tuple((port, stream_bytes(made)) for port, made in rows)
-        running = self.running
-        due = None if self.ended else running.closes() if self.spec.follows else running.due()
-        return MicroBatchResult(self.nonce, blobs, counts, due, snapshot, entry)
+        return MicroBatchResult(self.nonce, blobs, counts, self._due(), snapshot, entry)
+
+    def _due(self) -> int | None:
+        """When to look again, on the clock or the axis that it follows."""
+        if self.ended:
+            return None
+        if self.held is not None:
+            known = [self.held.due(), self.running.due() if self.held.started else None]
+            return min((at for at in known if at is not None), default=None)
+        return self.running.closes() if self.spec.follows else self.running.due()
 
     def _take(self, chunks: Sequence[PackedRows], now: int | None, orders: Sequence[Any]) -> int:
+        if self.held is not None:
+            return self._hold(self.held, chunks, now, orders)
         running = self.running
         if now is not None and self.spec.follows:
             running.reach(now)
@@ -187,6 +226,43 @@ class Bucket:
             self.ended = True
             running.finish()
         return taken
+
+    def _hold(
+        self,
+        held: HeldRows,
+        chunks: Sequence[PackedRows],
+        now: int | None,
+        orders: Sequence[Any],
+    ) -> int:
+        """Take what the watermark has passed, and let the rows of a micro-batch wait for it."""
+        held.mark = now if now is not None else held.mark
+        self._release(held, orders)
+        taken = 0
+        for port, table in enumerate(self._tables(chunks)):
+            if table is not None:
+                held.add(table, port)
+                taken += table.num_rows
+        for chunk in chunks:
+            if chunk.side == SPANS:
+                held.widen(*SPAN.unpack(chunk.data))
+        if any(chunk.side == ENDED for chunk in chunks):
+            self.ended = True
+            held.mark = None if held.last is None else held.last + 1
+            self._release(held, orders, held.last)
+            self.running.finish()
+        return taken
+
+    def _release(self, held: HeldRows, orders: Sequence[Any], until: int | None = None) -> None:
+        """Let the operator take the rows that the watermark has passed, and move its clock."""
+        if (start := held.starts()) is not None:
+            self._open(start)
+        if not held.started:
+            return
+        for port, table in held.passed(orders):
+            self._insert(table, port)
+        now = held.mark if until is None else until
+        assert now is not None
+        self.running.advance_micros(max(now, self.running.micros))
 
     def _tables(self, chunks: Sequence[PackedRows]) -> list[pa.Table | None]:
         """What came for each input, in the order of tasks and within them."""
@@ -238,34 +314,47 @@ class Bucket:
         return found
 
     def snapshot(self) -> bytes:
-        """Everything it holds."""
-        return dumped(self.running.snapshot(arrays=True))
+        """Everything it holds, with the nonce of this state."""
+        held = None if self.held is None else self.held.snapshot()
+        return dump_state((self.nonce, self.running.snapshot(arrays=True), held))
 
     @classmethod
     def restored(
         cls, spec: BucketSpec, nonce: str, snapshot: bytes, log: Sequence[bytes]
     ) -> Bucket:
         """A bucket as it was: its last snapshot, and what came in after that once more."""
-        bucket = cls(spec, 0)
-        bucket.running.restore(cloudpickle.loads(snapshot))
-        for entry in log:
-            now, orders, chunks = cloudpickle.loads(entry)
+        at, state, held = load_state(snapshot)
+        entries = [load_state(entry) for entry in log]
+        for before, after, *_ in entries:
+            check_nonce(before, at)
+            at = after
+        check_nonce(nonce, at)
+        bucket = cls(spec, 0)  # what there is belongs together
+        bucket.nonce = nonce
+        if bucket.held is not None:
+            bucket.held.restore(held)
+        bucket.running.restore(state)
+        for _, _, now, orders, chunks in entries:
             bucket._take([PackedRows(*chunk) for chunk in chunks], now, orders)
         for made in bucket.made:
             made.clear()  # Spark has these rows already
-        bucket.nonce = nonce
         return bucket
 
 
-def dumped(value: Any) -> bytes:
-    """A value as bytes, also if its class lives in the user's script."""
-    data: bytes = cloudpickle.dumps(value, protocol=5)  # type: ignore[no-untyped-call]
-    return data
+def check_nonce(wanted: str, found: str) -> None:
+    """Refuse a snapshot and a log that do not follow one another."""
+    if wanted != found:
+        msg = (
+            f"the state in the checkpoint does not belong together: {wanted or 'the start'} is "
+            f"wanted, and {found or 'the start'} is there. Restore the checkpoint from a copy, or "
+            f"use a new one."
+        )
+        raise StateError(msg)
 
 
 def absorb(running: Running, data: bytes, schema: pa.Schema) -> int:
     """Let the window of event time take rows that were folded before the shuffle; how many."""
-    partials = SlicePartials(*pickle.loads(data))
+    partials = SlicePartials(*load_state(data))
     (window,) = running.windows
     assert isinstance(window, EventTimeWindow)
     window.absorb(partials, schema)

@@ -1,26 +1,32 @@
 """The state of a bucket in Spark's state store.
 
-One value holds what identifies the state, and a small snapshot; pages of a large snapshot and the
-log entries after it are values of a map. A micro-batch reads the one value, and writes it and at
-most one entry, as long as the running operator itself is still in memory somewhere.
+One value, the head, holds what identifies the state, and a small snapshot; pages of a large
+snapshot and the log entries after it are values of a map. A micro-batch reads the head, and writes
+it and at most one entry, as long as the running operator itself is still in memory somewhere.
+
+Nothing of it is code. The head says in JSON what the query is; snapshots and entries are bytes of
+`window/state_bytes.py`, with a checksum each, and they name the states before and after them, so
+that what was changed, lost or mixed up is refused.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
-from windowlib.errors import StateVersionError
+from windowlib.errors import StateError, StateVersionError
 from windowlib.spark.bucket.bucket import BucketSpec, MicroBatchResult, check_fingerprint
 
-FORMAT = 1
+FORMAT = 2
+"""1 held pickles, which are not read."""
 HEAD = "window"
 PAGES = "pages"
 HEAD_DDL = (
-    "format int, version long, nonce string, run string, home string, about string, "
-    "operator binary, timer long, saved long, logged long, pages int, entries int, data binary"
+    "format int, version long, nonce string, run string, home string, about string, timer long, "
+    "saved long, logged long, pages int, entries int, data binary, checksum string"
 )
 PAGE = 1 << 23
 """Bytes in a page."""
@@ -40,18 +46,38 @@ class StateHead:
     run: str
     home: str
     about: str
-    operator: bytes
     timer: int
     saved: int
     logged: int
     pages: int
     entries: int
     data: bytes | None
+    checksum: str = ""
+
+    def sealed(self) -> StateHead:
+        """The same with its checksum."""
+        return replace(self, checksum=self._sum())
+
+    def _sum(self) -> str:
+        """The checksum of all but the data, which has one of its own."""
+        values = [value for name, value in vars(self).items() if name not in ("data", "checksum")]
+        return sha256(json.dumps(values).encode()).hexdigest()[:32]
+
+    def check_whole(self) -> None:
+        """Refuse a head of another format, or that is not as it was written."""
+        check_format(self.format)
+        if self.checksum != self._sum():
+            msg = (
+                "the state in the checkpoint was changed: the checksum of its head does not fit. "
+                "Restore the checkpoint from a copy, or use a new one."
+            )
+            raise StateError(msg)
 
     def check(self, spec: BucketSpec) -> None:
         """Refuse state that this query cannot go on with."""
-        check_format(self.format)
-        check_fingerprint(json.loads(self.about), spec.fingerprint)
+        self.check_whole()
+        if self.about != spec.about:
+            check_fingerprint(json.loads(self.about)["fingerprint"], spec.fingerprint)
 
 
 def check_format(found: int) -> None:
@@ -137,12 +163,11 @@ class StateStore:
                     pages, data = self._paged(data), None
                 self._pages.updateValue(first_key(entries, entry=True), (result.entry,))
                 entries, logged = entries + 1, logged + len(result.entry)
-        about = json.dumps(dict(spec.fingerprint))
         head = StateHead(
-            FORMAT, version, result.nonce, run, home, about, spec.code, timer, saved, logged,
-            pages, entries, data,
+            FORMAT, version, result.nonce, run, home, spec.about, timer, saved, logged, pages,
+            entries, data,
         )  # fmt: skip
-        self._head.update(as_tuple(head))
+        self._head.update(as_tuple(head.sealed()))
 
     def _replace(self, before: StateHead | None, snapshot: bytes) -> tuple[int, bytes | None]:
         """Put a snapshot in the place of an older one and its log."""

@@ -7,7 +7,6 @@ has several tasks, whose partial results are merged. How many is decided anew fo
 
 from __future__ import annotations
 
-import pickle
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -168,7 +167,8 @@ def parts(frame: Any, operator: Any, *by: str, order_by: str, salt: str = "salt"
     """The partial result of every group of a salted frame: the columns `by`, and `part`.
 
     A task makes the partial result of a salt, another one merges those of a group. `part` is a
-    pickled `Partial`; `operator.partials` merges it with those of later batches, and has the rows.
+    `Partial` as bytes, which `operator.partials` loads, merges with those of later batches, and has
+    the rows of.
 
     Args:
         frame: what `Salting.salted` gave.
@@ -182,10 +182,10 @@ def parts(frame: Any, operator: Any, *by: str, order_by: str, salt: str = "salt"
 
     def of(table: pa.Table) -> Any:
         ordered = table.sort_by(order_by)
-        return work.of(ordered.drop_columns([salt]), ordered[order_by].to_numpy())
+        return work.dump(work.of(ordered.drop_columns([salt]), ordered[order_by].to_numpy()))
 
     def merged(table: pa.Table) -> Any:
-        return reduce(work.merge, map(pickle.loads, table["part"].to_pylist()))
+        return work.dump(reduce(work.merge, map(work.load, table["part"].to_pylist())))
 
     schema = frame.select(*by).schema
     salted = frame.groupBy(*by, salt).applyInArrow(_packed(of, by), schema.add("part", "binary"))
@@ -193,11 +193,11 @@ def parts(frame: Any, operator: Any, *by: str, order_by: str, salt: str = "salt"
 
 
 def _packed(made: Callable[[pa.Table], Any], by: Sequence[str]) -> Any:
-    """A function of a group that gives the columns of its key, and what is made of it, pickled."""
+    """A function of a group that gives the columns of its key, and what is made of it as bytes."""
 
     def group(table: pa.Table) -> pa.Table:
         keys = table.select(list(by)).slice(0, 1)
-        part = pa.array([pickle.dumps(made(table))], pa.binary())
+        part = pa.array([made(table)], pa.binary())
         return keys.append_column("part", part)
 
     return group

@@ -10,13 +10,13 @@ then no row goes to Python before the shuffle.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
@@ -32,14 +32,16 @@ from windowlib.runtime.operator import Operator
 from windowlib.spark.farms.window_stages import numbered_row, window_of
 from windowlib.spark.plan.shuffle import gathered
 from windowlib.spark.plan.static import END, START
-from windowlib.window.arrow import Times
+from windowlib.window.arrow import Times, in_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from windowlib.columnar.firings import Firings
 
-AT, PART = "_at", "_part"
+AT, PART, PLACE = "_at", "_part", "_place"
+HELPERS = (START, END, PLACE)
+"""Columns that the plan adds to rows, and the operator must not see."""
 SMALL = 1 << 40
 """Up to here, a number for each pair of key and slice fits easily."""
 
@@ -52,20 +54,31 @@ class SlicePartials:
         by: the key of its window: a column, several, or none.
         slices: how time is cut; None: all rows of a task arrive at one time.
         times: the column that says when a row arrives.
+        order: the columns that order the rows of a task, if these are not in order yet.
     """
 
     def __init__(
-        self, operator: Operator, by: Any, slices: Slicing | None, times: str | None
+        self,
+        operator: Operator,
+        by: Any,
+        slices: Slicing | None,
+        times: str | None,
+        order: Sequence[str] = (),
     ) -> None:
-        self.operator, self.slices, self.times = operator, slices, times
+        self.operator, self.slices, self.times, self.order = operator, slices, times, tuple(order)
         self.names = by if isinstance(by, tuple) else () if by is None else (by,)
         self.several = isinstance(by, tuple)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partials, with the columns of their key."""
         work = WindowEvaluator(self.operator)
-        for batch in gathered(batches):
+        for batch in self._ordered(batches) if self.order else gathered(batches):
             yield self._partials(work, batch)
+
+    def _ordered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """All rows of a task as one batch, in their order."""
+        if found := list(batches):
+            yield in_order(pa.concat_batches(found), self.order)
 
     def _partials(self, work: WindowEvaluator, batch: pa.RecordBatch) -> pa.RecordBatch:
         ids, keys = self._keys(batch)
@@ -75,10 +88,11 @@ class SlicePartials:
             at = self.slices.of(stamps - start)
         order, starts = _grouped(ids, at)
         first = order[starts[:-1]]
-        rows = batch.take(pa.array(order))
+        rows = batch.drop_columns([name for name in HELPERS if name in batch.schema.names])
+        rows = rows.take(pa.array(order))
         extents = zip(ids[first].tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
         given = [BatchExtent(keys[id], lo, hi, 0) for id, lo, hi in extents]
-        found = [pickle.dumps(part, protocol=5) for part in work.partials(rows, given)]
+        found = [work.part_bytes(part) for part in work.partials(rows, given)]
         columns = {name: batch.column(name).take(pa.array(first)) for name in self.columns}
         if self.slices is not None:
             begins = _begins(self.slices, at[first])
@@ -108,6 +122,16 @@ class SlicePartials:
             read, column = Times(self.times), batch.select([self.times])
             found = np.array([read(row) for row in column.to_pylist()], np.int64)
         return Times(START)(first), found
+
+
+def with_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of a task with their places among all, for the order of equal ones."""
+    context = TaskContext.get()
+    place = (0 if context is None else context.partitionId()) << 40
+    for batch in batches:
+        places = np.arange(place, place + batch.num_rows)
+        yield batch.append_column(PLACE, pa.array(places))
+        place += batch.num_rows
 
 
 def _grouped(ids: Array, at: Array) -> tuple[Array, Array]:
@@ -163,7 +187,7 @@ class PartialMerger(Emitter):
         if self._shares:
             found = self._shared(parts, firings.ids.tolist(), lo, hi)
         else:
-            found = ([pickle.loads(part.as_py()) for part in parts[a:b]]
+            found = ([self._work.part_from(part.as_py()) for part in parts[a:b]]
                      for a, b in zip(lo, hi, strict=True))  # fmt: skip
         for key, own, now in zip(keys, found, times, strict=True):
             self._finish(key, own, now)
@@ -176,12 +200,14 @@ class PartialMerger(Emitter):
         for id, a, b in zip(ids, lo, hi, strict=True):
             if id not in stacks:
                 stacks[id] = TwoStacks(
-                    self._work.operator.merge_parts, lambda at: pickle.loads(parts[at].as_py())
+                    self._work.operator.merge_parts,
+                    lambda at: self._work.part_from(parts[at].as_py()),
                 )
             yield [stacks[id].merged(a, b)] if a < b else []
 
     def _read(self, window: Any, key: Any) -> None:
-        self._finish(key, [pickle.loads(row[PART]) for row in window[key]], window.state.now)
+        parts = [self._work.part_from(row[PART]) for row in window[key]]
+        self._finish(key, parts, window.state.now)
 
     def _finish(self, key: Any, parts: Sequence[Any], now: int) -> None:
         number = self._number(key) if self.numbered else 0

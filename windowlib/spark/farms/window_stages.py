@@ -6,8 +6,7 @@ fires is sent whole, packed as an Arrow stream. The task that gets it needs noth
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -16,12 +15,14 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from windowlib.attributes import one_key
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.farms.emitter import Emitter
-from windowlib.farms.evaluator import BatchExtent, Item, WindowEvaluator
+from windowlib.farms.evaluator import BatchExtent, EventMoment, Item, Moment, WindowEvaluator
 from windowlib.runtime.operator import Operator
 from windowlib.spark.plan.query_plan import WINDOW, QueryPlan
 from windowlib.spark.plan.shuffle import BYTES, ROWS, Unpack
 from windowlib.spark.plan.types import fitted
 from windowlib.window.arrow import Made, named_row
+from windowlib.window.event_time import EventTimeWindow
+from windowlib.window.state_bytes import dump_state, load_state
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
@@ -49,6 +50,19 @@ class SentFiring(NamedTuple):
     now: int
     piece: int = 0
     pieces: int = 0
+    said: tuple[Any, ...] | None = None
+    """Of a window of event time: where it is on its axis, and how often it was sent."""
+
+    @property
+    def when(self) -> tuple[int, tuple[Any, ...] | None]:
+        """When it fired, as plain data."""
+        return self.now, self.said
+
+
+def moment(when: Sequence[Any]) -> Moment:
+    """When a window fired, from plain data."""
+    now, said = when
+    return now if said is None else EventMoment(now, tuple(said))  # type: ignore[arg-type]
 
 
 class FiringSender(Emitter):
@@ -85,8 +99,9 @@ class FiringSender(Emitter):
             self._send(key, columns, fired)
 
     def _read(self, window: Any, key: Any) -> None:
-        rows = window.arrow(key)
-        self._send(key, rows, [SentFiring(self._number(key), 0, rows.num_rows, window.state.now)])
+        rows, now = window.arrow(key), window.state.now
+        said = window.firing(key) if isinstance(window, EventTimeWindow) else None
+        self._send(key, rows, [SentFiring(self._number(key), 0, rows.num_rows, now, said=said)])
 
     def _number(self, key: Any) -> int:
         """How many windows of a key have fired before."""
@@ -107,7 +122,7 @@ class FiringSender(Emitter):
     def _row(self, key: Any, rows: pa.RecordBatch, fired: list[SentFiring]) -> None:
         base, end = min(each.lo for each in fired), max(each.hi for each in fired)
         moved = [each._replace(lo=each.lo - base, hi=each.hi - base) for each in fired]
-        what = pickle.dumps((key, [tuple(each) for each in moved]), protocol=5)
+        what = dump_state((key, [tuple(each) for each in moved]))
         self.emit({WHAT: what, DATA: stream_bytes(rows.slice(base, end - base))})
 
     def needs(self, port: int) -> tuple[str, ...] | None:
@@ -182,7 +197,7 @@ def sent_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterat
     windows: list[SentFiring] = []
     rows = size = 0
     for what, data in _values(batches, WHAT, DATA):
-        key, fired = pickle.loads(what)
+        key, fired = load_state(what)
         keys += [key] * len(fired)
         for number, lo, hi, *others in fired:
             windows.append(SentFiring(number, lo + rows, hi + rows, *others))
@@ -236,9 +251,10 @@ class ComputePartials:
             found = dict(zip(some, parts, strict=True))
             ids, whats = [], []
             for at, (key, each) in enumerate(zip(keys, windows, strict=True)):
-                ids.append(pickle.dumps((key, each.number), protocol=5))
-                what = (key, each.number, each.piece, each.pieces, each.now, found.get(at))
-                whats.append(pickle.dumps(what, protocol=5))
+                ids.append(dump_state((key, each.number)))
+                part = work.part_bytes(found[at]) if at in found else None
+                what = (key, each.number, each.piece, each.pieces, each.when, part)
+                whats.append(dump_state(what))
             kind = pa.binary()
             yield pa.record_batch({ID: pa.array(ids, kind), WHAT: pa.array(whats, kind)})
 
@@ -259,12 +275,13 @@ class MergePartials:
         self, work: WindowEvaluator, batch: pa.RecordBatch, waiting: dict[bytes, dict[int, Any]]
     ) -> Iterator[tuple[int, list[Item]]]:
         for id, what in _values([batch], ID, WHAT):
-            key, number, piece, pieces, now, part = pickle.loads(what)
+            key, number, piece, pieces, when, part = load_state(what)
+            now = moment(when)
             if not pieces:
                 yield number, work.finish(key, [], now)
                 continue
             mine = waiting.setdefault(id, {})
-            mine[piece] = part
+            mine[piece] = work.part_from(part)
             if len(mine) == pieces:
                 parts = waiting.pop(id)
                 yield number, work.finish(key, [parts[at] for at in range(pieces)], now)
@@ -272,4 +289,4 @@ class MergePartials:
 
 def _given(keys: list[Any], windows: list[SentFiring]) -> list[BatchExtent]:
     pairs = zip(keys, windows, strict=True)
-    return [BatchExtent(key, each.lo, each.hi, each.now) for key, each in pairs]
+    return [BatchExtent(key, each.lo, each.hi, moment(each.when)) for key, each in pairs]

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as fn
 
 from windowlib.errors import AccessError, HostError
+from windowlib.extensions import extension
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
 from windowlib.spark.bucket.bucket import Bucket, BucketSpec, check_fingerprint
-from windowlib.spark.bucket.state_store import HEAD, PAGES, StateHead, assembled, check_format
+from windowlib.spark.bucket.state_store import HEAD, PAGES, StateHead, assembled
 from windowlib.spark.deployment import ship
 from windowlib.spark.plan.shuffle import BUCKET
 from windowlib.window.container import Window
@@ -45,6 +45,8 @@ SUBWINDOW_DDL = (
     "inserted long, oldest string, newest string, content string, bucket_bytes long"
 )
 LIMIT = 100
+SPARKS = ("key", "buckets")
+"""What fingerprints have of Spark's, whatever an operator calls so."""
 ROWS = 1000
 """Subwindows that go to Spark at once."""
 
@@ -52,7 +54,7 @@ ROWS = 1000
 def inspect_state(
     checkpoint: str | PathLike[str],
     spark: SparkSession | None = None,
-    operator: Operator | None = None,
+    operator: Operator | Sequence[Operator] | None = None,
     *,
     batch_id: int | None = None,
     limit: int = LIMIT,
@@ -71,8 +73,8 @@ def inspect_state(
     Args:
         checkpoint: the checkpointLocation of the query, which may be running.
         spark: the session; the active one unless given.
-        operator: the operator, if the one in the checkpoint cannot be loaded because its class is
-            no longer where it was.
+        operator: the operator, or those of a query with several, where functions or classes are
+            your own: a checkpoint describes operators, and holds no code.
         batch_id: after which batch; the last that was committed unless given.
         limit: how many tuples of a subwindow `content` has at most.
     """
@@ -84,13 +86,13 @@ def inspect_state(
     ship(spark)
     batch = _batch(spark, checkpoint, batch_id)
     found: DataFrame | None = None
-    for number in _ours(spark, checkpoint):
+    given = (operator,) if isinstance(operator, Operator) else tuple(operator or ())
+    numbers = _ours(spark, checkpoint)
+    for number in numbers:
         heads, pages = (_state(spark, checkpoint, number, batch, name) for name in (HEAD, PAGES))
-        fits = _given(heads, checkpoint, operator)
+        described = _described(heads, checkpoint, given, len(numbers) == 1)
         parts = _together(heads, pages)
-        rows = parts.mapInArrow(
-            StateReader(number, operator if fits else None, limit), SUBWINDOW_DDL
-        )
+        rows = parts.mapInArrow(StateReader(number, described, limit), SUBWINDOW_DDL)
         found = rows if found is None else found.union(rows)
     if found is None:
         msg = (
@@ -145,27 +147,42 @@ def _state(
     return reader.load(checkpoint)
 
 
-def _given(heads: DataFrame, checkpoint: str, operator: Operator | None) -> bool:
-    """Whether to use the operator that the user passed; refuse if there is none to use."""
-    found = heads.select("value.format", "value.about", "value.operator").first()
+def _described(
+    heads: DataFrame, checkpoint: str, given: Sequence[Operator], alone: bool
+) -> Operator | None:
+    """The operator of the state: the one that was passed, or as the checkpoint describes it.
+
+    Args:
+        heads: the heads of its buckets.
+        checkpoint: for messages.
+        given: operators that were passed.
+        alone: whether no other operator of the query has state here.
+    """
+    found = heads.select("value.*").first()
     if found is None:  # no bucket has anything yet
-        return False
-    check_format(found.format)
-    if operator is not None:
-        about, now = json.loads(found.about), operator.describe()
-        now = {name: said for name, said in now.items() if name not in ("key", "buckets")}
-        check_fingerprint({name: about[name] for name in now if name in about}, now)
-        return True
+        return None
+    head = StateHead(**found.asDict())
+    head.check_whole()
+    about = json.loads(head.about)
+    for each in given:
+        was, now = _compared(about["fingerprint"], each)
+        if was == now:
+            return each
+    if given and alone:
+        check_fingerprint(*_compared(about["fingerprint"], given[0]))
     try:
-        cloudpickle.loads(bytes(found.operator))
-    except Exception as error:
-        name = json.loads(found.about).get("operator", "?")
-        msg = (
-            f"inspect_state({checkpoint!r}): its operator {name} cannot be loaded ({error}). Make "
-            f"its module importable, or pass operator=... built as it was."
-        )
-        raise HostError(msg) from error
-    return False
+        described: Operator = extension("operator_from")(about["text"])
+    except HostError as error:
+        raise HostError(f"inspect_state({checkpoint!r}): {error}") from error
+    if "farm" not in about["fingerprint"]:  # the fingerprint of a farm is that of its operator
+        check_fingerprint(*_compared(about["fingerprint"], described))
+    return described
+
+
+def _compared(fingerprint: dict[str, str], operator: Operator) -> tuple[dict[str, Any], ...]:
+    """What a fingerprint says of an operator, and what the operator says."""
+    now = {name: said for name, said in operator.describe().items() if name not in SPARKS}
+    return {name: fingerprint.get(name) for name in now}, now
 
 
 def _together(heads: DataFrame, pages: DataFrame) -> DataFrame:
@@ -214,9 +231,11 @@ class StateReader:
         self, bucket: int, values: dict[str, Any], pages: dict[int, bytes]
     ) -> Iterator[pa.RecordBatch]:
         head = StateHead(**values)
+        head.check_whole()
+        assert self.operator is not None  # there is a head, so there is a description
         snapshot, log = assembled(head, lambda key: pages.get(key[0]))
-        operator = self.operator or cloudpickle.loads(head.operator)
-        restored = Bucket.restored(reading_spec(operator), head.nonce, snapshot, log)
+        spec = reading_spec(self.operator, json.loads(head.about)["fingerprint"])
+        restored = Bucket.restored(spec, head.nonce, snapshot, log)
         same = {"id": self.number, "bucket": bucket, "bucket_bytes": head.saved + head.logged}
         rows: list[dict[str, Any]] = []
         for row in subwindows(restored.running, self.limit):
@@ -227,16 +246,25 @@ class StateReader:
         yield pa.RecordBatch.from_pylist(rows, schema=SUBWINDOW)
 
 
-def reading_spec(operator: Operator) -> BucketSpec:
-    """What it takes to restore a bucket, if nothing is to come in or out any more."""
+def reading_spec(operator: Operator, about: Mapping[str, str]) -> BucketSpec:
+    """What it takes to restore a bucket, if nothing is to come in or out any more.
+
+    Args:
+        operator: the operator.
+        about: what the checkpoint knows of the query: also which clock the log is on.
+    """
+    inputs = len(operator.model.inputs)
     return BucketSpec(
         operator=operator,
-        inputs=(None,) * len(operator.model.inputs),
+        inputs=(None,) * inputs,
         outputs=(None,) * len(operator.model.outputs),
         made=(None,) * len(operator.model.outputs),
-        orders=(),
+        orders=(None,) * inputs,
         fingerprint={},
         nonce="",
+        times=about.get("times"),
+        follows=int("watermark" in about),
+        holds="times" in about,
     )
 
 

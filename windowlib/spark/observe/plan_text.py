@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from windowlib.runtime.explain import explain as explain_operator
 from windowlib.spark.plan import validation
 from windowlib.spark.plan.folding import kept_rows
+from windowlib.spark.plan.input_merge import time_order
 from windowlib.spark.plan.query_plan import QueryPlan
 from windowlib.spark.plan.types import PORT
 from windowlib.spark.plan.watermark import event_column, event_window, own_reason
@@ -91,9 +92,11 @@ def _state(plan: QueryPlan) -> str:
 def _order(plan: QueryPlan, port: int) -> str:
     said, found = plan.options.order_by, plan.orders[port]
     said = validation.order_said(plan.operator, port) if said is ... else said
+    if found is not None and plan.options.times is not None:
+        return ", ".join(map(str, time_order(plan.options.times, found)))
     if found is not None:
         return ", ".join(found) if isinstance(found, tuple) else str(found)
-    if not plan.streaming and plan.options.times is not None:
+    if plan.options.times is not None:
         return f"{plan.options.times}, when rows arrive"
     if plan.watermark is not None:
         return "irrelevant: windows take rows by event time"
@@ -111,12 +114,12 @@ def _turns(plan: QueryPlan, inputs: Sequence[str]) -> str:
 
 
 def _watermark(plan: QueryPlan, spec: Spec) -> str:
-    if plan.watermark is not None:
+    if plan.watermark is not None and not plan.holds:
         return (
             f"Spark's, of {plan.watermark.column}: {plan.watermark.text}; it moves between "
             f"micro-batches, and closes windows of idle keys, too"
         )
-    if plan.streaming:
+    if plan.streaming and not plan.holds:
         return f"the window's own, moved by every row: {own_reason(spec, plan.frames[0])}"
     if plan.orders[0] == event_column(spec):
         return "not needed: rows are sorted by event time, so none is late"
@@ -129,12 +132,18 @@ def _clock(plan: QueryPlan) -> str:
         if times is not None:
             return f"the column {times}"
         return 'nothing moves it: attach(op, times="ts")' if timed else "not used"
+    if plan.watermark is not None and times is not None:
+        return (
+            f"event time, Spark's watermark of {times}: {plan.watermark.text}; rows wait until it "
+            f"has passed them, and those that it has passed before are dropped as late"
+        )
     if plan.options.clock is not None:
         return "the function of attach(clock=...)"
     if timed:
         return (
             "processing time; a timer is seen when a batch starts, so set "
-            '.trigger(processingTime="1 second") to how late it may be'
+            '.trigger(processingTime="1 second") to how late it may be; availableNow does not end '
+            'without attach(op, times="ts")'
         )
     return (
         "that of the executors, for the age of partitions"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import EllipsisType
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from windowlib.durations import Duration
 from windowlib.errors import SchemaError
+from windowlib.event_time.slack import Slack
+from windowlib.event_time.watermark import Watermark, watermark_of
 from windowlib.runtime.operator import Operator
 from windowlib.spark.bucket.bucket import PARTITIONS
 from windowlib.spark.plan import validation
@@ -28,7 +32,8 @@ def attach(
     port: str | None = None,
     order_by: Order | Sequence[str] = ...,
     schema: str | StructType | None = None,
-    times: str | None = None,
+    times: str | EllipsisType | None = ...,
+    watermark: Watermark | Slack | Duration | None = None,
     clock: Callable[[], float] | None = None,
     numbered: bool = False,
 ) -> Attached:
@@ -48,8 +53,12 @@ def attach(
             say unless given. None if their order is irrelevant.
         schema: the columns of the output, as "symbol string, peak double", if the operator does
             not say them.
-        times: the column that says when a row arrives, for static DataFrames; on a stream, that is
-            when Spark takes it.
+        times: the column with the time of a row, in seconds or as a timestamp, which is the clock
+            of time policies and of `PartitionAge`. On a stream the clock is Spark's watermark of
+            that column: rows wait until it has passed them, and are taken in the order of time.
+            None: rows of a stream arrive when Spark takes them, which is what happens unless given.
+        watermark: with `times`, how far the clock of a stream stays behind the greatest time so
+            far, as "5s"; that of `df.withWatermark` if the stream has one, otherwise 0.
         clock: a function that gives the time in seconds, instead of Spark's clock; for tests.
         numbered: for farms that give windows away: whether rows get a column `_window`, which
             counts the windows of their key from 0, because tasks end in any order.
@@ -59,13 +68,17 @@ def attach(
     validation.is_operator(operator)
     one = operator.operator if isinstance(operator, Farm) else operator
     order: Any = tuple(order_by) if isinstance(order_by, list) else order_by
+    column = None if isinstance(times, EllipsisType) else times
+    validation.watermark(watermark, column)
     options = AttachOptions(
         key=(key,) if isinstance(key, str) else None if key is None else tuple(key),
         buckets=validation.buckets(buckets),
         port=None if port is None else one.model.output(port, one.name),
         order_by=order,
         schema=schema,
-        times=times,
+        times=column,
+        watermark=None if watermark is None else watermark_of(watermark, "attach(watermark=...)"),
+        on_arrival=times is None,
         clock=clock,
     )
     if numbered or isinstance(operator, Farm):

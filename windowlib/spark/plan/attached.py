@@ -26,8 +26,8 @@ class Attached:
     def __call__(self, *frames: DataFrame) -> DataFrame:
         """The DataFrame of the operator's output."""
         plan = plan_query(self.operator, self.options, frames)
-        led = plan.watermark is not None
-        validation.warn_order(self.operator, self.options.order_by, plan.streaming, led)
+        validation.warn_clock(self.operator, self.options.clock_said, plan.streaming)
+        validation.warn_order(self.operator, self.options.order_by, frames, plan.takes_by_time)
         prepare_session(plan)
         return frame_of(plan)
 

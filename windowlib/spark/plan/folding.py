@@ -7,7 +7,6 @@ irrelevant, and a watermark that rows do not move.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -19,12 +18,15 @@ from windowlib.spark.bucket.bucket import BucketSpec
 from windowlib.spark.plan.shuffle import FOLDED, Pack, gathered
 from windowlib.window.consumer import Decline
 from windowlib.window.event_time import EventTimeWindow
+from windowlib.window.state_bytes import dump_state
 
 
 def kept_rows(spec: BucketSpec) -> str:
     """Why rows have to cross the shuffle; empty if their partials will do."""
     if not spec.follows:
         return "the windows have a watermark of their own"
+    if spec.holds:
+        return "they wait until the clock has passed them"
     (window,) = spec.operator.windows
     if window is None or window.late not in (None, "drop"):
         return "late rows are looked at one by one"
@@ -82,4 +84,4 @@ class Fold:
         owners = buckets[partials.born]
         for bucket in np.unique(owners).tolist():
             own = partials.at(np.flatnonzero(owners == bucket))
-            yield bucket, FOLDED, pickle.dumps(tuple(own), protocol=5)
+            yield bucket, FOLDED, dump_state(tuple(own))

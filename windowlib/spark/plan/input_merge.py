@@ -55,6 +55,15 @@ def order_columns(order: Any) -> tuple[Any, ...]:
     return order if isinstance(order, tuple) else () if order is None else (order,)
 
 
+def time_order(times: str, order: Any) -> tuple[Any, ...]:
+    """The columns that order rows by time, and those of one time as the operator says.
+
+    >>> time_order("ts", None), time_order("ts", ("ts", "n")), time_order("ts", "n")
+    (('ts',), ('ts', 'n'), ('ts', 'n'))
+    """
+    return tuple(dict.fromkeys((times, *order_columns(order))))
+
+
 def _keys(table: pa.Table, order: Any) -> pa.Table:
     names = order_columns(order)
     return table.select(list(names)).rename_columns([str(n) for n in range(len(names))])

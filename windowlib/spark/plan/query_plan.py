@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
 
+import windowlib
+from windowlib.event_time.watermark import Watermark
 from windowlib.runtime.operator import Operator
 from windowlib.spark.bucket.bucket import PARTITIONS, BucketSpec
 from windowlib.spark.plan import types, validation
 from windowlib.spark.plan.input_merge import order_columns
 from windowlib.spark.plan.shuffle import BUCKET, Unpack, bucket_column, common_types, spread
-from windowlib.spark.plan.watermark import StreamWatermark, stream_watermark
+from windowlib.spark.plan.watermark import StreamWatermark, clock_watermark, stream_watermark
 from windowlib.spark.versions import arrow_schema
 from windowlib.spec.specification import Order
 
@@ -44,7 +46,17 @@ class AttachOptions:
     order_by: Order = ...
     schema: str | StructType | None = None
     times: str | None = None
+    """The column with the time of a row, which moves the clock."""
+    watermark: Watermark | None = None
+    """How far the clock of a stream stays behind the greatest time."""
+    on_arrival: bool = False
+    """Whether it was said that rows of a stream count as of when Spark takes them."""
     clock: Callable[[], float] | None = None
+
+    @property
+    def clock_said(self) -> bool:
+        """Whether something says which clock an operator runs on."""
+        return self.on_arrival or self.times is not None or self.clock is not None
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,7 @@ class QueryPlan:
     key: validation.Keys | None
     orders: tuple[Any, ...]
     times: str | None
-    """The column that says when a row of a static DataFrame arrives."""
+    """The column with the time of a row, which moves the clock."""
     buckets: tuple[int, ...]
     """The numbers of the buckets."""
     output: QueryOutput
@@ -89,7 +101,7 @@ class QueryPlan:
     nonce: str
     """Tells the plan from all others, also from equal ones."""
     watermark: StreamWatermark | None = None
-    """Spark's watermark, if the windows of a stream follow it."""
+    """Spark's watermark, if the windows of a stream follow it, or its clock."""
     bounded: bool = False
     """Whether rows carry the times of the first and the last row of all."""
     ends: Path | None = None
@@ -100,7 +112,17 @@ class QueryPlan:
         """What Spark calls the metrics of the query."""
         return f"windowlib {self.operator.name} {self.nonce[:8]}"
 
-    def bucket_spec(self, code: bytes = b"") -> BucketSpec:
+    @property
+    def holds(self) -> bool:
+        """Whether rows of a stream wait for the clock of event time."""
+        return self.streaming and self.times is not None
+
+    @property
+    def takes_by_time(self) -> bool:
+        """Whether rows are taken by their time, so that their order is irrelevant otherwise."""
+        return self.watermark is not None or self.times is not None
+
+    def bucket_spec(self) -> BucketSpec:
         """What every bucket runs."""
         return BucketSpec(
             operator=self.operator,
@@ -115,7 +137,8 @@ class QueryPlan:
             times=self.times,
             clock=self.options.clock,
             follows=0 if self.watermark is None else self.watermark.unit,
-            code=code,
+            holds=self.holds,
+            description=description(self.operator, self.orders),
         )
 
     def bucketed(self) -> list[DataFrame]:
@@ -146,12 +169,16 @@ def plan_query(
     streaming, timezone = frames[0].isStreaming, str(spark.conf.get(TIMEZONE))
     for number, frame in enumerate(frames):
         operator.check_columns(frame.columns, number)
-    validation.times(options.times, frames, streaming)
-    watermark = stream_watermark(operator, frames[0]) if streaming else None
+    validation.times(options.times, options.clock, frames, streaming)
+    watermark = None
+    if streaming and options.times is not None:
+        watermark = clock_watermark(operator, options.times, options.watermark, frames)
+    elif streaming:
+        watermark = stream_watermark(operator, frames[0])
     orders = validation.orders(operator, options.order_by, frames)
     by_event_time = validation.event_order(operator, orders, options.times, streaming)
     orders = orders if by_event_time is None else (by_event_time,)
-    led = watermark is not None or by_event_time is not None
+    led = by_event_time is not None or (watermark is not None and options.times is None)
     key = validation.key(operator, options.key, frames, led)
     read = tuple(
         _projected(operator, frame, port, (*order_columns(orders[port]), options.times), key)
@@ -177,10 +204,16 @@ def plan_query(
         buckets=tuple(buckets),
         output=_output_columns(operator, options, inputs, timezone),
         fingerprint=_fingerprint(operator, read, key, len(buckets), partitions)
-        | ({} if watermark is None else {"watermark": "Spark's"}),
+        | _clocked(watermark, options.times if streaming else None),
         nonce=uuid.uuid4().hex,
         watermark=watermark,
     )
+
+
+def _clocked(watermark: StreamWatermark | None, times: str | None) -> dict[str, str]:
+    """What a checkpoint has to know of the clock of a stream."""
+    found = {} if watermark is None else {"watermark": "Spark's"}
+    return found if times is None else {**found, "times": times}
 
 
 def shuffle_partitions(spark: Any) -> int:
@@ -246,6 +279,21 @@ def _fingerprint(
     found["buckets"] = str(buckets)
     found[PARTITIONS] = str(partitions)  # they decide the numbers of the buckets
     return found
+
+
+def description(operator: Operator, orders: Sequence[Any]) -> dict[str, Any]:
+    """What a query is, for those who read its state: plain data alone."""
+    kind = type(operator)
+    return {
+        "windowlib": windowlib.__version__,
+        "operator": f"{kind.__module__}.{kind.__qualname__}",
+        "name": operator.name,
+        "text": repr(operator),
+        "inputs": [port.name for port in operator.model.inputs],
+        "windows": [None if spec is None else str(spec) for spec in operator.windows],
+        "outputs": [port.name for port in operator.model.outputs],
+        "order": [order_columns(each) for each in orders],
+    }
 
 
 def ending_with(plan: QueryPlan, folder: Path) -> QueryPlan:

@@ -20,7 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as fn
 from pyspark.sql.types import DataType, NumericType
 
-from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
+from windowlib.columnar.arrays.encoding import compact_bytes, stream_table
 from windowlib.spark.plan.types import PORT, fitted
 
 BUCKET = "_bucket"
@@ -38,6 +38,8 @@ ENDED = -2
 """The side of a chunk without rows: the input has ended."""
 FOLDED = -3
 """The side of a chunk that holds partials of rows instead of the rows."""
+SPANS = -4
+"""The side of a chunk without rows: the times of the first and the last row of a task."""
 REGISTER = -1
 """The bucket that never gets rows. It has state from the first micro-batch on, so a query that has
 other buckets than before, none of which has state, still meets what the checkpoint was for."""
@@ -91,7 +93,7 @@ class Pack:
 
     def chunks(self, part: pa.RecordBatch) -> pa.RecordBatch:
         """Rows, packed by bucket."""
-        return self.rows([(b, self.side, stream_bytes(rows)) for b, rows in self._split(part)])
+        return self.rows([(b, self.side, compact_bytes(rows)) for b, rows in self._split(part)])
 
     def _is_first(self) -> bool:
         run = run_of(self.nonce)

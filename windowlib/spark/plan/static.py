@@ -17,7 +17,7 @@ from pyspark.sql import functions as fn
 
 from windowlib.errors import WindowlibWarning
 from windowlib.spark.bucket.bucket import Bucket, BucketSpec
-from windowlib.spark.plan.input_merge import order_columns
+from windowlib.spark.plan.input_merge import order_columns, time_order
 from windowlib.spark.plan.query_plan import QueryPlan
 from windowlib.spark.plan.shuffle import BUCKET, Unpack, gathered
 from windowlib.window.arrow import Times
@@ -60,6 +60,8 @@ def _tagged(plan: QueryPlan) -> tuple[DataFrame, list[Any]]:
     keys: list[str] = []
     for side, frame in enumerate(plan.bucketed()):
         own = order_columns(orders[side] if ordered else None) or order_columns(plan.times)
+        if plan.times is not None and not apart:
+            own = time_order(plan.times, own)
         keys = [f"_key{at}" for at in range(len(own))]
         columns = [fn.col(f"`{name}`") for name in frame.columns if name != BUCKET]
         tagged = frame.select(

@@ -7,17 +7,18 @@ rows that it makes are unpacked.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as fn
 
-from windowlib.spark.bucket.bucket import dumped
+from windowlib.spark.bucket.held_rows import SPAN, read_times
 from windowlib.spark.bucket.processor import METRICS, OUTPUT_DDL, Processor
 from windowlib.spark.plan.folding import Fold, kept_rows
 from windowlib.spark.plan.query_plan import QueryPlan
-from windowlib.spark.plan.shuffle import BUCKET, CHUNK, CHUNK_DDL, ENDED, Pack
+from windowlib.spark.plan.shuffle import BUCKET, CHUNK, CHUNK_DDL, ENDED, SPANS, Pack
 from windowlib.spark.versions import transform_with_state
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 def streamed_frame(plan: QueryPlan) -> DataFrame:
     """The DataFrame of a plan for streams."""
-    spec = plan.bucket_spec(code=dumped(plan.operator))
-    mode = "ProcessingTime" if spec.timed else "EventTime" if spec.follows else "None"
+    spec = plan.bucket_spec()
+    mode = "EventTime" if spec.follows else "ProcessingTime" if spec.timed else "None"
     chunks = packed(plan).groupBy(BUCKET)
     made = transform_with_state(chunks, Processor(spec), OUTPUT_DDL, mode)
     made = made.observe(plan.name, *[fn.sum(metric).alias(metric) for metric in METRICS])
@@ -38,16 +39,45 @@ def packed(plan: QueryPlan) -> DataFrame:
     """What goes to the buckets: the rows of all inputs, packed, and the end if there is one."""
     chunks = None
     for side, frame in enumerate(plan.bucketed()):
-        pack: Any = Pack(side, plan.buckets, plan.nonce)
-        if not kept_rows(plan.bucket_spec()):
-            pack = Fold(plan.operator, pack)
-        rows = frame.mapInArrow(pack, CHUNK_DDL)
+        spec, pack = plan.bucket_spec(), Pack(side, plan.buckets, plan.nonce)
+        work: Any = pack
+        if not kept_rows(spec):
+            work = Fold(plan.operator, pack)
+        elif spec.holds and spec.times is not None and (spec.timed or spec.aged):
+            work = PackSpans(pack, spec.times)
+        rows = frame.mapInArrow(work, CHUNK_DDL)
         chunks = rows if chunks is None else chunks.union(rows)
     assert chunks is not None  # every operator has an input
     if plan.ends is None:
         return chunks
     ends: DataFrame = plan.spark.readStream.schema(CHUNK_DDL).parquet(str(plan.ends))
     return chunks.union(ends)
+
+
+class PackSpans:
+    """Packs the rows of a task, and tells every bucket of the times of its first and last row.
+
+    So all buckets start their clocks with the first row of the whole stream, as one bucket would.
+    """
+
+    def __init__(self, pack: Pack, times: str) -> None:
+        self.pack, self.times = pack, times
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Chunks of the rows, and one without rows for every bucket."""
+        spans: list[int] = []
+
+        def watched() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                if batch.num_rows:
+                    stamps = read_times(batch, self.times)
+                    spans.extend((int(stamps.min()), int(stamps.max())))
+                yield batch
+
+        yield from self.pack(watched())
+        if spans:
+            data = SPAN.pack(min(spans), max(spans))
+            yield self.pack.rows([(bucket, SPANS, data) for bucket in self.pack.buckets])
 
 
 def end_stream(plan: QueryPlan) -> None:

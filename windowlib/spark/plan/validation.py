@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from windowlib.errors import (
+    ClockWarning,
     HostError,
     ModelError,
     OperatorError,
@@ -65,8 +66,9 @@ def frames(operator: Operator, given: Sequence[Any]) -> None:
 
 
 def store_provider(spark: Any) -> None:
-    """Refuse a state store that cannot hold window state."""
-    if spark.conf.get(PROVIDER, "") != ROCKSDB:
+    """Refuse a state store that cannot hold window state; platforms have RocksDB of their own."""
+    name = ROCKSDB.rpartition(".")[2]
+    if not str(spark.conf.get(PROVIDER, "")).endswith(f".{name}"):
         msg = (
             f"Spark is using a state store that cannot hold window state. Before the first query, "
             f'run\n    spark.conf.set("{PROVIDER}",\n                   "{ROCKSDB}")'
@@ -74,12 +76,22 @@ def store_provider(spark: Any) -> None:
         raise HostError(msg)
 
 
-def times(column: str | None, given: Sequence[Any], streaming: bool) -> None:
-    """Refuse an arrival column on a stream, or one that an input lacks."""
-    if column is not None and streaming:
+def watermark(given: object, times: str | None) -> None:
+    """Refuse a watermark that nothing follows."""
+    if given is not None and times is None:
         msg = (
-            f"attach(times={column!r}): rows of a stream arrive when Spark takes them. Drop "
-            f'`times=`, or use Delta("{column}", ...) for windows over that column.'
+            f"attach(watermark={given!r}): nothing says which column it follows. Name it, as "
+            f'times="ts".'
+        )
+        raise HostError(msg)
+
+
+def times(column: str | None, clock: object, given: Sequence[Any], streaming: bool) -> None:
+    """Refuse a second clock on a stream, or a column that an input lacks."""
+    if column is not None and clock is not None and streaming:
+        msg = (
+            f"attach(times={column!r}, clock=...): a stream has one clock. Drop `clock=`, or "
+            f"`times=`."
         )
         raise HostError(msg)
     _there("times", order_columns(column), given)
@@ -139,7 +151,9 @@ def specs(operator: Operator) -> list[Spec]:
 
 def timed(operator: Operator) -> bool:
     """Whether time alone makes something happen in it."""
-    return any(spec.timed for spec in specs(operator))
+    if isinstance(operator, Graph):
+        return any(timed(node) for node in operator.operators.values())
+    return operator.timed
 
 
 def aged(operator: Operator) -> bool:
@@ -172,23 +186,60 @@ def event_order(
     return column if orders[0] in (None, column) else None
 
 
-def warn_order(operator: Operator, given: Any, streaming: bool, led: bool = False) -> None:
+def warn_clock(operator: Operator, said: bool, streaming: bool) -> None:
+    """Warn of a query that goes on for ever, because it waits for a clock that never stops."""
+    if said or not streaming or not timed(operator):
+        return
+    windows = [repr(spec) for spec in specs(operator) if spec.timed]
+    shown = windows[0] if windows else operator.name  # which has timers of keys
+    msg = (
+        f"{shown} runs on Spark's processing time: the query does not end with "
+        f"trigger(availableNow=True), and a backfill gives other rows. Say attach(op, "
+        f'times="ts") to run on event time, or times=None to accept it.'
+    )
+    warnings.warn(msg, ClockWarning, stacklevel=4)
+
+
+def warn_order(operator: Operator, given: Any, frames: Sequence[Any], led: bool = False) -> None:
     """Warn of rows that nothing puts in order, where it matters.
 
-    Static DataFrames have an order of their own, which windows take as it is; operators without a
-    window that depend on order, such as a `Punctor`, are better told. Where Spark's watermark leads
-    windows of event time, the order in a micro-batch is irrelevant.
+    Static DataFrames may have an order of their own, which windows take as it is; operators without
+    a window that depend on order, such as a `Punctor`, are better told. Where the clock or Spark's
+    watermark leads, the order in a micro-batch is irrelevant.
+
+    Args:
+        operator: the operator.
+        given: what `attach` was told.
+        frames: a DataFrame for each input.
+        led: whether rows are taken by their time.
     """
-    if led:
+    if led or given is not ...:
         return
-    ports = range(len(operator.model.inputs))
-    unsaid = given is ... and any(order_said(operator, port) is ... for port in ports)
-    windows = specs(operator)
-    if not unsaid or (windows and not streaming):
+    unsaid = [port for port, _ in enumerate(frames) if order_said(operator, port) is ...]
+    windows, streaming = specs(operator), frames[0].isStreaming
+    if windows and not streaming:
+        unsaid = [port for port in unsaid if in_no_order(frames[port])]
+    if not unsaid:
         return
     shown = repr(windows[0]) if windows else operator.name
+    why = "rows of one batch arrive in shuffle order" if streaming else "files come in any order"
     msg = (
-        f"{shown} has no order_by: rows of one batch arrive in shuffle order, so a rerun may "
+        f"{shown} has no order_by: {why}, so a rerun may "
         f'group them differently. Say attach(op, order_by="ts"), or order_by=None to accept it.'
     )
     warnings.warn(msg, OrderWarning, stacklevel=4)
+
+
+PASSING = ("Project", "Filter", "SubqueryAlias", "View")
+"""What rows go through in Spark without a change of their order."""
+
+
+def in_no_order(frame: Any) -> bool:
+    """Whether a static DataFrame is read from several files, and nothing has sorted it."""
+    plan = getattr(frame, "_jdf", None)
+    if plan is None:  # a client of another process, which cannot look
+        return False
+    node = plan.queryExecution().analyzed()
+    while node.nodeName() in PASSING:
+        node = node.children().apply(0)
+    return node.nodeName() != "Sort" and len(frame.inputFiles()) > 1

@@ -8,6 +8,7 @@ DataFrame are sorted by event time, so that none is late in any bucket.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -17,16 +18,20 @@ from pyspark.sql.types import (
     ByteType,
     DataType,
     DateType,
+    DoubleType,
+    FloatType,
     IntegerType,
     LongType,
+    NumericType,
     ShortType,
     TimestampNTZType,
     TimestampType,
 )
 
 from windowlib.durations import Amount, amount_text
-from windowlib.errors import HostError
+from windowlib.errors import HostError, SchemaError
 from windowlib.event_time.slack import FixedSlack
+from windowlib.event_time.watermark import Watermark
 from windowlib.runtime.graph import Graph
 from windowlib.runtime.operator import Operator
 from windowlib.spec.specification import Spec
@@ -55,12 +60,19 @@ class StreamWatermark:
     """How much a millisecond of Spark's is on the axis of the window."""
     text: str
     """What it is, in words."""
+    seconds: bool = False
+    """Whether numbers are seconds, as those of a clock."""
 
     def added(self, frame: DataFrame) -> DataFrame:
         """A DataFrame that has the watermark."""
-        if self.delay is None:
+        field = frame.schema[self.column]
+        if DELAY in field.metadata:
             return frame
-        stamp = _timestamp(self.column, frame.schema[self.column].dataType)
+        kind = field.dataType
+        if self.seconds and isinstance(kind, NumericType):
+            stamp = fn.timestamp_seconds(fn.col(f"`{self.column}`"))
+        else:
+            stamp = _timestamp(self.column, kind)
         return frame.withColumn(COLUMN, stamp).withWatermark(COLUMN, f"{self.delay} milliseconds")
 
 
@@ -86,7 +98,7 @@ def stream_watermark(operator: Operator, frame: Any) -> StreamWatermark | None:
     if spec is None:
         return None
     column = event_column(spec)
-    _check_column(operator, column, frame)
+    _check_column(operator, column, frame, "the windows")
     if own_reason(spec, frame):
         return None
     assert column is not None
@@ -94,7 +106,7 @@ def stream_watermark(operator: Operator, frame: Any) -> StreamWatermark | None:
     unit = 1 if isinstance(kind, WHOLE) else 1000
     if DELAY in frame.schema[column].metadata:
         delay = frame.schema[column].metadata[DELAY]
-        behind = amount_text(int(delay) * MILLISECOND).strip('"')
+        behind = _span(int(delay) * MILLISECOND)
         return StreamWatermark(column, None, unit, f"that of df.withWatermark, {behind}")
     amount = _slack(spec)
     assert amount is not None
@@ -102,14 +114,66 @@ def stream_watermark(operator: Operator, frame: Any) -> StreamWatermark | None:
     return StreamWatermark(column, _milliseconds(amount), unit, shown)
 
 
-def _check_column(operator: Operator, column: str | None, frame: Any) -> None:
+def clock_watermark(
+    operator: Operator, times: str, said: Watermark | None, frames: Sequence[Any]
+) -> StreamWatermark:
+    """The watermark that is the clock of an operator on streams.
+
+    Args:
+        operator: the operator.
+        times: the column with the time of a row.
+        said: what `attach(watermark=...)` was given; a DataFrame with a watermark has its own.
+        frames: the streams.
+    """
+    for frame in frames:
+        kind = frame.schema[times].dataType
+        if not isinstance(kind, (TimestampType, TimestampNTZType, *WHOLE, FloatType, DoubleType)):
+            msg = (
+                f"attach(times={times!r}): {kind.simpleString()} is no point in time. Use a column "
+                f"with seconds as numbers, or with timestamps."
+            )
+            raise SchemaError(msg)
+        _check_column(operator, times, frame, "the clock")
+    delays = [frame.schema[times].metadata.get(DELAY) for frame in frames]
+    amount = timedelta(0) if said is None else _clock_slack(said)
+    texts = [
+        f"the slack of attach(watermark=...), {_span(amount)}"
+        if delay is None
+        else f"that of df.withWatermark, {_span(int(delay) * MILLISECOND)}"
+        for delay in delays
+    ]
+    text = "; ".join(dict.fromkeys(texts))
+    return StreamWatermark(times, _milliseconds(amount), 1000, text, seconds=True)
+
+
+def _clock_slack(said: Watermark) -> timedelta:
+    """How far the clock stays behind, as Spark can have it."""
+    slack = said.slack
+    plain = said.sources is None and said.max_ahead is None and said.scope == "stream"
+    if isinstance(slack, FixedSlack) and plain:
+        if isinstance(slack.amount, timedelta):
+            return slack.amount
+        if not slack.amount:
+            return timedelta(0)
+    msg = (
+        f"attach(watermark={said!r}): the clock of a stream is Spark's watermark, which stays "
+        f'behind by a fixed time. Say how long, as watermark="5s".'
+    )
+    raise HostError(msg)
+
+
+def _span(amount: timedelta) -> str:
+    return amount_text(amount).strip('"')
+
+
+def _check_column(operator: Operator, column: str | None, frame: Any, of: str) -> None:
     """Refuse a DataFrame whose watermark is of another column."""
     marked = [field.name for field in frame.schema if DELAY in field.metadata]
     if marked and column not in marked:
         msg = (
             f"{operator.name}(df): df.withWatermark({marked[0]!r}, ...) is of another column than "
-            f"the windows, {column!r}. Use withWatermark({column!r}, ...), or leave it to the "
-            f'window, as watermark="5s".'
+            f"{of}, {column!r}. Use withWatermark({column!r}, ...), or drop it and say "
+            f'watermark="5s".'
         )
         raise HostError(msg)
 

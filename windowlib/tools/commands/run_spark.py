@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import re
 import sys
@@ -209,7 +208,8 @@ class LiveQuery:
             (folder / name).mkdir()
         stream = spark.readStream.schema(spark_of(schema, "--schema"))
         stream = stream.option("maxFilesPerTrigger", 1).option("cleanSource", "delete")
-        placed = attach(operator, port=port, order_by=None)  # a file is one task, so one order
+        # A file is one task, so it has one order; its rows arrive when they come.
+        placed = attach(operator, port=port, order_by=None, times=None)
         frames = [stream.parquet(str(self.folder))]
         plan = plan_query(placed.operator, placed.options, frames)
         self.plan = ending_with(plan, folder / "ends")
@@ -252,9 +252,11 @@ class LiveQuery:
 
     def _taken(self) -> int:
         """How many files are in, of rows and of the end."""
+        from windowlib.spark.versions import offset_of
+
         progress = self.query.lastProgress
         sources = progress["sources"] if progress else []
-        ends = [json.loads(source["endOffset"] or "null") for source in sources]
+        ends = [offset_of(source["endOffset"]) for source in sources]
         return sum(end["logOffset"] + 1 for end in ends if end is not None)
 
     def _check(self) -> None:

@@ -15,7 +15,7 @@ import itertools
 import linecache
 import math
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from windowlib.window.engine.rules import (
     reject_key,
     strange_form,
 )
+from windowlib.window.events import EVICT_EVENTS, FLUSH_EVENTS, PARTITION_EVENTS
 from windowlib.window.failure import CHANGES
 from windowlib.window.subwindow import DEFAULT_KEY, UNSET
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from windowlib.window.container import Window, WindowState
 
 Insert = Callable[..., None]
+InsertEach = Callable[..., Generator[None, None, Any]]
 Lines = Iterator[str]
 _serial = itertools.count(1)
 
@@ -56,7 +58,19 @@ def generate(state: WindowState, sample: Any) -> tuple[Insert, Insert]:
     for s in state.subwindows.values() if state.getters else ():  # of a snapshot, perhaps
         for tuple_ in s.data:
             strange_form(state, tuple_, sample)
-    text = writer.source()
+    made = _compiled(writer, writer.source())
+    return made["insert"], made["insert_many"]
+
+
+def generate_each(state: WindowState, sample: Any) -> InsertEach:
+    """`insert_each` of a window, for tuples like `sample`; few windows need it."""
+    writer = _Writer(state, sample)
+    each: InsertEach = _compiled(writer, writer.each_source())["insert_each"]
+    return each
+
+
+def _compiled(writer: _Writer, text: str) -> dict[str, Any]:
+    state = writer.w
     shown = str(state.spec).encode("unicode_escape").decode()  # a name may have any characters
     name = f"<windowlib insert {next(_serial)}: {shown}>"
     # The names are globals of the text, which cost nothing in a call that does not use them;
@@ -65,7 +79,7 @@ def generate(state: WindowState, sample: Any) -> tuple[Insert, Insert]:
     # Tracebacks show the generated line, for as long as there is a window to raise them.
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     weakref.finalize(state.window, linecache.cache.pop, name, None)
-    return writer.names["insert"], writer.names["insert_many"]
+    return writer.names
 
 
 def source(window: Window[Any, Any], sample: Any) -> str:
@@ -86,6 +100,7 @@ class _Writer:
         self.every = trigger.tuples
         self.trigger_delta = trigger.delta if state.sliding else None
         self.on = state.handlers
+        self.held = False  # whether the whole loop is guarded, and not each call
         self.names: dict[str, Any] = {
             "w": state.window,
             "state": state,
@@ -97,6 +112,7 @@ class _Writer:
             "default": key_default(state),
             "UNSET": UNSET,
             "check": check_delta,
+            "guard": state.guard,
             **self.on,
         }
         if self.pe is not None:
@@ -117,18 +133,46 @@ class _Writer:
                 "    key = default",
                 "    for t in tuples:",
             ]
-        return "\n".join([*one, *indent(body), "", *many, *indent(body, 2)]) + "\n"
+        loop = [*many[1:], *indent(body, 2)]
+        if self.on and self.w.lock is None:  # a handler that inserts makes a call of its own
+            one.insert(1, "    if guard.held: guard.refuse('insert(tuple)')")
+            loop = self._held_loop(many[1:])
+        return "\n".join([*one, *indent(body), "", many[0], *loop]) + "\n"
+
+    def _held_loop(self, head: list[str]) -> list[str]:
+        """The loop of `insert_many`; no handler may insert as long as it runs."""
+        self.held = True
+        loop = [*head, *indent(self._guarded(), 2)]
+        self.held = False
+        start = ["    if guard.held: guard.refuse('insert_many(tuples)')", "    guard.held = True"]
+        return [*start, "    try:", *indent(loop), "    finally: guard.held = False"]
+
+    def each_source(self) -> str:
+        """The text of `insert_each`: the loop of `insert_many`, which can be left and entered."""
+        text = [
+            "def insert_each(tuples, kind, out):",
+            "    key = default",
+            "    for t in tuples:",
+            "        if type(t) is not kind: return t",
+            *(["        key = default"] if self.spec.by is KEY else []),
+            *indent(self._guarded(), 2),
+            "        if out: yield",
+            "    return UNSET",
+        ]
+        return "\n".join(text) + "\n"
 
     def _guarded(self) -> list[str]:
         body = list(self._body()) or ["pass"]
-        if self.w.lock is not None:
-            self.names["lock"] = self.w.lock
-            body = ["with lock:", *indent(body)]
         fail = [
             "except BaseException as error:",
             "    raise failed(error, t, key)",
         ]
-        return ["try:", *indent(body), *fail]
+        guarded = ["try:", *indent(body), *fail]
+        if self.w.lock is None:
+            return guarded
+        self.names["lock"] = self.w.lock
+        held = ["if guard.held: guard.refuse('insert(tuple)')"] if self.on else []
+        return ["with lock:", *indent([*held, *guarded])]
 
     def _body(self) -> Lines:
         yield from self._key_lines()
@@ -141,7 +185,7 @@ class _Writer:
         yield from self._value_lines()
         if isinstance(self.spec.forget, PartitionAge):
             yield CHANGES
-            yield "evict()"
+            yield self._held("evict()", *PARTITION_EVENTS)
         yield from self._lookup()
         if self.w.sliding:
             yield from self._sliced() if self.w.slices else self._slide(steps(self.spec))
@@ -225,7 +269,12 @@ class _Writer:
     def _fire(self, event: str, arguments: str = "s.key") -> Lines:
         """Call a handler; keys may be equal and not the same, and it gets the partition's own."""
         if event in self.on:
-            yield f"{event}(w, {arguments})"
+            yield self._held(f"{event}(w, {arguments})", event)
+
+    def _held(self, call: str, *events: str) -> str:
+        """A call that may end in handlers, which must not come back."""
+        called = not self.held and any(event in self.on for event in events)
+        return f"guard.held = True; {call}; guard.held = False" if called else call
 
     def _tumble(self, order: tuple[Step, ...]) -> Lines:
         self.names["flush"] = self.w.flush
@@ -254,14 +303,15 @@ class _Writer:
             yield "s.n = n = s.n + 1"
 
     def _flush(self, full_at: int | None) -> Lines:
+        flush = self._held("flush(s)", *FLUSH_EVENTS)
         if self.delta is not None:
             yield f"if {'s.n' if self.w.summarizer else 's.data'}:"
-            yield f"    if {self._exceeds(self.delta, 'a', 's.ref')}: flush(s)"
+            yield f"    if {self._exceeds(self.delta, 'a', 's.ref')}: {flush}"
             yield "elif s.taken: check(p_a, a, t)"  # nothing is in there to compare it with
         else:
             alive = "s.alive and " if self.pe else ""
             size = "n" if self.w.summarizer else "len(d)"
-            yield f"if {alive}{size} == {full_at}: flush(s)"
+            yield f"if {alive}{size} == {full_at}: {flush}"
 
     def _touched(self) -> Lines:
         """Partition bookkeeping with the tuple in, the after-insert event, partition eviction."""
@@ -273,7 +323,8 @@ class _Writer:
         yield from self._fire("after_insert", "t, s.key")
         if self.pe is not None and not self.pe.by_age:
             need = "len(subs)" if isinstance(self.spec.forget, PartitionCount) else "pe.total"
-            yield f"if {need} > {getattr(self.spec.forget, 'size')}: evict()"  # noqa: B009
+            evict = self._held("evict()", *PARTITION_EVENTS)
+            yield f"if {need} > {getattr(self.spec.forget, 'size')}: {evict}"  # noqa: B009
 
     def _slide(self, order: tuple[Step, ...]) -> Lines:
         yield "d = s.data"
@@ -300,7 +351,7 @@ class _Writer:
     def _evict_delta(self) -> Lines:
         assert self.delta is not None
         self.names.update(evict_where=evict_where, mixes=check_mixes)
-        yield "if s.rough: evict_where(state, s, p_a, a)"
+        yield f"if s.rough: {self._held('evict_where(state, s, p_a, a)', *EVICT_EVENTS)}"
         yield "elif d:"
         oldest = self._inline(self.delta, "(e := d[0])") or "get_a(e := d[0])"
         if self._negative(self.delta):  # the test names the oldest value twice
@@ -383,7 +434,7 @@ class _Writer:
             yield "check(p_b, b, t)"
         yield CHANGES
         if isinstance(self.spec.forget, PartitionAge):
-            yield "evict()"
+            yield self._held("evict()", *PARTITION_EVENTS)
         yield "s = revive(key)"
         yield "key = s.key"
         yield "w._left += 1"
@@ -408,6 +459,6 @@ class _Writer:
             yield from indent(self._fire("on_initial_full"), 2)
         if "on_trigger" in self.on:
             due = "if turn(s): " if slices.tail else ""
-            yield f"    {due}on_trigger(w, s.key)"
+            yield f"    {due}{self._held('on_trigger(w, s.key)', 'on_trigger')}"
         elif slices.tail:
             yield "    turn(s)"

@@ -66,7 +66,10 @@ class Reference:
         """Take one tuple."""
         w, changing = self.w, False
         with w.window.locked():
+            if w.guard.held:
+                w.guard.refuse("insert(tuple)")
             try:
+                w.guard.held = True
                 key = self._key(tuple_, key)
                 if not self.ages:
                     return
@@ -82,10 +85,14 @@ class Reference:
                     step(arrival)
             except BaseException as error:
                 raise w.failed(error, tuple_, key)  # noqa: B904  # the same error, or its cause
+            finally:
+                w.guard.held = False
 
     def finish(self, event: str, tuple_: Any, key: Any, error: BaseException) -> None:
         """Do the steps that were still to come when the handler of `event` raised `error`."""
         failures: list[Exception] = []
+        known = self.w.find(key)
+        key = key if known is None else known.key  # a partition keeps the key it was born with
         for step in self._left_after(event):
             with collected(self.w.window, failures):
                 s = self.w.find(key)

@@ -1,0 +1,372 @@
+"""Sessions and landmark windows of event time over whole batches.
+
+The rows of a batch are sorted by key and time, and cut where the gap is longer than that of a
+session. Each such run is folded into one partial; runs and open sessions that touch are merged.
+A landmark window is a tumbling one whose partial is merged into that of its key when it closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.attributes import one_key
+from windowlib.columnar.engines.event_time import (
+    EventTimeEngine,
+    EventTimeRowsEngine,
+    Pending,
+    SliceGroups,
+)
+from windowlib.columnar.firings import Firings
+from windowlib.columnar.inputs import Inputs, LayoutColumns
+from windowlib.columnar.kernels.kernel import Planes, concat_planes, planes_at
+from windowlib.columnar.primitives import NONE, Array, Places
+from windowlib.event_time.axis import later, later_many
+from windowlib.window.consumer import Decline
+from windowlib.window.lanes import Landmarks, Sessions
+
+if TYPE_CHECKING:
+    from windowlib.window.event_time import EventTimeWindow
+
+FEW = 64
+"""Rows for each one behind the watermark, from which on it pays to look at them at once."""
+
+
+@dataclass(slots=True)
+class SessionGroups:
+    """Sessions, or parts of some, in the order of keys and time."""
+
+    first: Array
+    """The timestamp of the first row."""
+    last: Array
+    ids: Array
+    """The number of the key."""
+    n: Array
+    """How many rows there are."""
+    born: Array
+    """The number of the arrival of the first of them."""
+    planes: list[Planes]
+    """The state of each function."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def at(self, places: Any) -> SessionGroups:
+        """Some of them."""
+        planes = [planes_at(each, places) for each in self.planes]
+        arrays = (each[places] for each in (self.first, self.last, self.ids, self.n, self.born))
+        return SessionGroups(*arrays, planes)
+
+    def behind(self, other: SessionGroups) -> SessionGroups:
+        """Others, and then these."""
+        sizes = len(other), len(self)
+        planes = [
+            concat_planes(a, b, *sizes) for a, b in zip(other.planes, self.planes, strict=True)
+        ]
+        first, last, ids, n, born = (
+            np.concatenate((getattr(other, name), getattr(self, name)))
+            for name in ("first", "last", "ids", "n", "born")
+        )
+        return SessionGroups(first, last, ids, n, born, planes)
+
+
+class SessionEngine(EventTimeEngine):
+    """The open sessions as arrays."""
+
+    way = "partials of sessions"
+    lanes = Sessions
+
+    def _check(self) -> None:
+        super()._check()
+        if self.inside.follows:
+            raise Decline("a watermark from outside takes rows one by one")
+
+    # -- from and to the event engine -------------------------------------------------------------
+
+    def _loaded(self) -> Any:
+        entries = list(self.lane.opened())
+        ids = np.zeros(len(entries), np.int64)
+        if self.keys is not None:
+            ids = self.adopted([key for key, *_ in entries])
+        n = np.array([content.n for *_, content in entries], np.int64)
+        saved = [self.plan.encode(content.row) for *_, content in entries]
+        planes = [
+            kernel.load([each[i] for each in saved], n) for i, kernel in enumerate(self.kernels)
+        ]
+        stamps = [(first, last) for _, first, last, _ in entries]
+        if len({type(each) for pair in stamps for each in pair}) > 1:
+            raise Decline("timestamps that change their type")
+        first, last = np.array(stamps).reshape(-1, 2).T if stamps else (NONE, NONE)
+        born = np.array([content.born for *_, content in entries], np.int64)
+        found = SessionGroups(first, last, ids, n, born, planes)
+        return found.at(np.lexsort((first, ids)))
+
+    def unload(self) -> None:
+        """Give the sessions back to the lane."""
+        groups = self.open.at(np.argsort(self.open.born))
+        saved = [k.save(p, groups.n) for k, p in zip(self.kernels, groups.planes, strict=True)]
+        load = self.layout.store.load
+        columns = (groups.first, groups.last, groups.born, groups.n)
+        rows = zip(self._python_keys(groups.ids), *(each.tolist() for each in columns), strict=True)
+        self.lane.refill(
+            (one_key(key), first, last, load([born, n, [each[i] for each in saved]]))
+            for i, (key, first, last, born, n) in enumerate(rows)
+        )
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    def _inserted(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
+        current = self.lane.progress.current
+        reached = state.observe_many(ts)
+        if current is not None:
+            reached = np.maximum(reached, current)
+        before = np.empty_like(reached)
+        before[1:], before[0] = reached[:-1], ts[0] if current is None else current
+        behind = np.flatnonzero(ts < before)
+        if len(behind) * FEW > len(ts):
+            raise Decline("many rows behind the watermark")
+        inputs = Inputs(batch)
+        ids = np.zeros(len(ts), np.int64)
+        if self.keys is not None:
+            ids = self.keys.encode([inputs.arrow(name) for name in self.keys.names])
+            ids = ids.astype(np.int64)
+        opened, done, late = self.open, [], 0
+        for lo, hi in self._stretches(behind, len(ts)):
+            # Only the first row may be behind the watermark. What is closed is gone by then, so
+            # all that is open and touches a row is joined by it.
+            if ts[lo] < before[lo] and self._late(opened, ids[lo], ts[lo], before[lo]):
+                late, lo = late + 1, lo + 1
+            new = self._folded(inputs, ids, ts, lo, hi)
+            opened, closed = self._split(self._merged_sessions(new.behind(opened)), reached[hi - 1])
+            done.append(closed)
+        if late and not self.inside.drops_quietly:
+            raise Decline("late rows that are looked at one by one")
+        (sample,) = batch.column(self.inside.axis.attribute).slice(0, 1).to_pylist()
+        watermark = reached[-1].item()
+        self.pending = Pending(opened, len(ts) - late, late, watermark, sample)
+        closed = done[0]
+        for each in done[1:]:
+            closed = each.behind(closed)
+        return self._told(closed)
+
+    @staticmethod
+    def _stretches(behind: Places, rows: int) -> Iterator[tuple[int, int]]:
+        """The rows of a batch, cut before each one that is behind the watermark."""
+        cuts = [0, *(place for place in behind.tolist() if place), rows]
+        return pairwise(cuts)
+
+    def _ends(self, last: Array) -> Array:
+        return later_many(last, self.layout.gap)
+
+    def _late(self, opened: SessionGroups, key: int, ts: Any, watermark: Any) -> bool:
+        """Whether a row would be in a session that is closed, and touches none that is open."""
+        end = later(ts.item(), self.layout.gap)
+        touched = (opened.ids == key) & (opened.first <= end) & (ts <= self._ends(opened.last))
+        return bool(end < watermark) and not touched.any()
+
+    def _folded(self, inputs: Inputs, ids: Array, ts: Array, lo: int, hi: int) -> SessionGroups:
+        """The rows from lo to hi by key and time, cut at gaps, each such run folded."""
+        order = lo + np.lexsort((ts[lo:hi], ids[lo:hi]))
+        key, at = ids[order], ts[order]
+        apart = (key[1:] != key[:-1]) | (at[1:] > self._ends(at[:-1]))
+        starts = np.append(0, np.flatnonzero(apart) + 1)[: len(order)]
+        ends = np.append(starts[1:], len(order))[: len(starts)]
+        columns = LayoutColumns(inputs, order)
+        planes = [
+            kernel.partial(columns.read(attribute), starts, ends)
+            for kernel, attribute in zip(self.kernels, self.attributes, strict=True)
+        ]
+        born = np.minimum.reduceat(order, starts) if len(starts) else NONE
+        numbers = self.inside.next_number + born
+        return SessionGroups(at[starts], at[ends - 1], key[starts], ends - starts, numbers, planes)
+
+    def _merged_sessions(self, groups: SessionGroups) -> SessionGroups:
+        """Sessions and parts of them, those that touch put together."""
+        groups = groups.at(np.lexsort((groups.first, groups.ids)))
+        if len(groups) < 2:
+            return groups
+        # The latest end so far of the same key: ranks of key and end ascend from key to key.
+        ranked = np.lexsort((groups.last, groups.ids))
+        rank = np.empty(len(groups), np.intp)
+        rank[ranked] = np.arange(len(groups))
+        latest = groups.last[ranked[np.maximum.accumulate(rank)]]
+        apart = groups.ids[1:] != groups.ids[:-1]
+        apart |= groups.first[1:] > self._ends(latest[:-1])
+        starts = np.append(0, np.flatnonzero(apart) + 1)
+        if len(starts) == len(groups):
+            return groups
+        ends = np.append(starts[1:], len(groups))
+        planes = [
+            kernel.combine(each, starts, ends) if each else each
+            for kernel, each in zip(self.kernels, groups.planes, strict=True)
+        ]
+        n = np.add.reduceat(groups.n, starts)
+        born = np.minimum.reduceat(groups.born, starts)
+        ids = groups.ids[starts]
+        return SessionGroups(groups.first[starts], latest[ends - 1], ids, n, born, planes)
+
+    def _split(self, groups: SessionGroups, watermark: Any) -> tuple[SessionGroups, SessionGroups]:
+        """Those that a watermark leaves open, and those that it closes."""
+        over = self._ends(groups.last) < watermark
+        return groups.at(np.flatnonzero(~over)), groups.at(np.flatnonzero(over))
+
+    # -- firings ----------------------------------------------------------------------------------
+
+    def _told(self, closed: SessionGroups) -> Firings:
+        """The firings of sessions, in the order of their ends."""
+        ends = self._ends(closed.last)
+        order = np.lexsort((closed.born, ends))
+        groups = closed.at(order)
+        values = [
+            kernel.finish(each, groups.n)
+            for kernel, each in zip(self.kernels, groups.planes, strict=True)
+        ]
+        made = Firings(self.keys, groups.ids, groups.n, values, np.arange(len(groups)))
+        made.bounds = self._bound(groups.first), self._bound(ends[order])
+        return made
+
+    def closes(self) -> Any:
+        """The watermark behind which the first session closes; None: there are none."""
+        return self._ends(self.open.last).min().item() if len(self.open) else None
+
+    def finish(self) -> Firings:
+        """The firings of all open sessions."""
+        self.pending = Pending(self.open.at(NONE), 0, 0, None, None)
+        return self._told(self.open)
+
+    def commit(self) -> None:
+        """The firings have been told of: the batch is taken."""
+        pending, self.pending = self.pending, None
+        assert pending is not None
+        if pending.watermark is not None:
+            self.lane.progress.current = pending.watermark
+        self.open = pending.groups
+        self.inside.count(pending.rows, pending.late, pending.sample)
+
+
+# -- landmark windows -----------------------------------------------------------------------------
+
+
+class LandmarkEngine(EventTimeEngine):
+    """Landmark windows: the partials of open stretches, and of all that is closed, by key."""
+
+    way = "partials by stretch and key, and one of all before them"
+    lanes = Landmarks
+
+    def _check(self) -> None:
+        super()._check()
+        if self.inside.follows:
+            raise Decline("a watermark from outside takes rows one by one")
+        if isinstance(self.layout.since, Decimal):
+            raise Decline("a landmark that is a decimal")
+
+    def _loaded(self) -> SliceGroups:
+        contents = self.lane.whole
+        ids = np.zeros(len(contents), np.int64)
+        if self.keys is not None:
+            ids = self.adopted(list(contents))
+        n = np.array([content.n for content in contents.values()], np.int64)
+        saved = [self.plan.encode(content.row) for content in contents.values()]
+        planes = [
+            kernel.load([each[i] for each in saved], n) for i, kernel in enumerate(self.kernels)
+        ]
+        born = np.array([content.born for content in contents.values()], np.int64)
+        none = np.zeros(len(ids), np.int64)
+        self.whole = SliceGroups(none, none, ids, n, born, planes).at(np.argsort(ids))
+        return super()._loaded()
+
+    def unload(self) -> None:
+        """Give the contents back to the lane."""
+        super().unload()
+        groups = self.whole.at(np.argsort(self.whole.born))
+        saved = [k.save(p, groups.n) for k, p in zip(self.kernels, groups.planes, strict=True)]
+        load, keys = self.layout.store.load, self._python_keys(groups.ids)
+        rows = zip(keys, groups.born.tolist(), groups.n.tolist(), strict=True)
+        self.lane.whole = {
+            one_key(key): load([born, n, [each[i] for each in saved]])
+            for i, (key, born, n) in enumerate(rows)
+        }
+
+    def _inserted(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
+        since = self.layout.since
+        if since is not None and bool(ts.min() < since):
+            raise Decline("rows before the landmark")
+        return super()._inserted(batch, ts, state)
+
+    def _fired(self, to: int) -> Firings:
+        """The stretches up to a number that are not closed yet, each with all before it."""
+        assert self.pending is not None
+        groups = self.pending.groups
+        done = groups.at(np.flatnonzero(groups.last <= to))
+        found, whole = [], self.whole
+        for k in np.unique(done.last).tolist():
+            part = done.at(np.flatnonzero(done.last == k))
+            whole = self._absorbed(whole, part)
+            grown = whole.at(np.searchsorted(whole.ids, part.ids))
+            grown.last = part.last
+            found.append(grown.at(np.argsort(part.born)))
+        self._grown = whole
+        if not found:
+            return self._firings(done, NONE)
+        made = found[0]
+        for each in found[1:]:
+            made = _behind(made, each)
+        return self._firings(made, made.last)
+
+    def _absorbed(self, whole: SliceGroups, part: SliceGroups) -> SliceGroups:
+        """All that is closed, with one more stretch."""
+        both = _behind(whole, part)
+        both = both.at(np.argsort(both.ids, kind="stable"))
+        starts = np.append(0, np.flatnonzero(both.ids[1:] != both.ids[:-1]) + 1)
+        ends = np.append(starts[1:], len(both))
+        planes = [
+            kernel.combine(each, starts, ends) if each else each
+            for kernel, each in zip(self.kernels, both.planes, strict=True)
+        ]
+        n, born = np.add.reduceat(both.n, starts), np.minimum.reduceat(both.born, starts)
+        zeros = np.zeros(len(starts), np.int64)
+        return SliceGroups(zeros, zeros, both.ids[starts], n, born, planes)
+
+    def _firings(self, groups: SliceGroups, windows: Array) -> Firings:
+        made = super()._firings(groups, windows)
+        _, ends = made.bounds
+        since = self.layout.since
+        start = pa.nulls(len(ends), ends.type)
+        if since is not None:
+            start = self._bound(np.full(len(ends), since))
+        made.bounds = start, ends
+        return made
+
+    def commit(self) -> None:
+        """The firings have been told of: the batch is taken."""
+        super().commit()
+        self.whole = self._grown
+
+    def held(self) -> tuple[int, int]:
+        """How many tuples and how many partitions there are."""
+        rows = int(self.open.n.sum()) + int(self.whole.n.sum())
+        return rows, len(np.union1d(self.open.ids, self.whole.ids))
+
+
+def _behind(a: SliceGroups, b: SliceGroups) -> SliceGroups:
+    """Some groups, and others behind them."""
+    sizes = len(a), len(b)
+    planes = [concat_planes(x, y, *sizes) for x, y in zip(a.planes, b.planes, strict=True)]
+    names = ("last", "first", "ids", "n", "born")
+    arrays = (np.concatenate((getattr(a, name), getattr(b, name))) for name in names)
+    return SliceGroups(*arrays, planes)
+
+
+def event_time_engine(window: EventTimeWindow[Any, Any], schema: pa.Schema) -> EventTimeEngine:
+    """The engine for batches of this schema; `Decline` says why there is none."""
+    if window.state.summarizer is None:
+        return EventTimeRowsEngine(window, schema)
+    kind = window.inside.layout.lane
+    engine = {Sessions: SessionEngine, Landmarks: LandmarkEngine}.get(kind, EventTimeEngine)
+    return engine(window, schema)

@@ -1,0 +1,324 @@
+"""Panes over whole batches: the rows of windows that wait, and those that come out, as columns.
+
+A batch is split by window at once. Rows that no window has let go yet stay as Arrow columns, with
+the numbers that place them in arrays beside them. What a batch closes comes out as one batch of
+rows, window after window, with the places of the punctuations between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windowlib.columnar.arrays.columns import exact_columns
+from windowlib.columnar.arrays.physical import plain_type
+from windowlib.columnar.inputs import empty_batch
+from windowlib.columnar.primitives import NONE, Array, Places, ranges
+from windowlib.columnar.primitives.grouping import stable_order
+from windowlib.event_time.axis import Grid
+from windowlib.window.arrow import rows_of
+from windowlib.window.consumer import Decline
+
+RADIX = 1 << 32
+"""Timestamps within so many numbers are sorted by their digits."""
+
+
+@dataclass(slots=True)
+class PlacedRows:
+    """Rows of one schema in the order of arrival, with what places them in windows."""
+
+    batch: pa.RecordBatch
+    ts: Array
+    numbers: Array
+    """The number of the arrival of each."""
+    hi: Array
+    """The last window of its time."""
+    lo: Array | None
+    """The first window that it is for: of its time, and not closed when it came. None: `hi`."""
+    lanes: Array | None
+    """The number of its lane; None: there is but one."""
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    @property
+    def _arrays(self) -> list[Array | None]:
+        return [self.ts, self.numbers, self.hi, self.lo, self.lanes]
+
+    def at(self, places: Places) -> PlacedRows:
+        """Some of them."""
+        arrays: list[Any] = [None if each is None else each[places] for each in self._arrays]
+        return PlacedRows(self.batch.take(pa.array(places)), *arrays)
+
+    @classmethod
+    def joined(cls, parts: Sequence[PlacedRows]) -> PlacedRows:
+        """Several, one behind the other."""
+        arrays: list[Any] = [
+            None if each[0] is None else np.concatenate(each)
+            for each in zip(*(part._arrays for part in parts), strict=True)
+        ]
+        return cls(pa.concat_batches([part.batch for part in parts]), *arrays)
+
+
+class PaneStep(NamedTuple):
+    """Windows of one lane that a row of the batch closes."""
+
+    lane: Any
+    cause: int
+    bound: int
+    """The first window that is open after it."""
+
+
+class ReleasedPanes(NamedTuple):
+    """What comes out: rows, window after window, and the punctuations between them."""
+
+    batch: pa.RecordBatch
+    windows: Array
+    """The number of the window of each row."""
+    marks: Places
+    """Before which row each punctuation comes."""
+    causes: Places
+    """The row of the incoming batch that let each punctuation out, and the rows before it."""
+
+    def start_column(self, grid: Grid, kind: pa.DataType) -> pa.Array:
+        """Where the window of each row starts, in the form that timestamps of a type have."""
+        at, types = grid.points(self.windows), pa.types
+        if types.is_timestamp(kind):
+            return pa.array(at, pa.timestamp("us", kind.tz))
+        if types.is_duration(kind):
+            return pa.array(at, pa.duration("us"))
+        if types.is_date(kind):
+            return pa.array(at, pa.timestamp("us")).cast(pa.date32())
+        return pa.array(at)
+
+
+class PaneColumns:
+    """The rows of the open windows of all lanes.
+
+    Args:
+        schema: of the batches that come in.
+        starts: where windows start.
+        ends: where they end.
+        empty: how many empty windows in a row give a punctuation.
+        keyed: whether there may be several lanes.
+    """
+
+    def __init__(
+        self, schema: pa.Schema, starts: Grid, ends: Grid, empty: int, keyed: bool
+    ) -> None:
+        self.schema, self._ends, self._empty, self._keyed = schema, ends, empty, keyed
+        self._hops = starts.origin * ends.scale != (ends.origin - ends.step) * starts.scale
+        self._parts: list[PlacedRows] = []
+        self.size = 0
+        """How many rows there are."""
+
+    # -- from and to single rows ------------------------------------------------------------------
+
+    def load(self, entries: Sequence[tuple[Any, int, int, Any, int, Any]]) -> None:
+        """Take rows that came one by one; `Decline` if these columns cannot have them.
+
+        Args:
+            entries: lane, first and last window, timestamp, number and row of each, in the order
+                of arrival.
+        """
+        if not entries:
+            return
+        lanes, lo, hi, ts, numbers, rows = zip(*entries, strict=True)
+        names = self.schema.names
+        columns = exact_columns(rows, names, lambda name: plain_type(self.schema.field(name).type))
+        arrays = [each.arrow() for each in columns]
+        if [each.type for each in arrays] != self.schema.types:
+            raise Decline("columns with an encoding")
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        if len({type(each) for each in ts}) > 1 or not isinstance(ts[0], int | float):
+            raise Decline("timestamps that are no numbers of one type")
+        whole: list[Any] = [np.array(each) for each in (ts, numbers, hi)]
+        whole.append(np.array(lo) if self._hops else None)
+        whole.append(np.array([lane.number for lane in lanes]) if self._keyed else None)
+        self._parts, self.size = [PlacedRows(batch, *whole)], len(rows)
+
+    def entries(self) -> Iterable[tuple[int, int, Any, int, Any]]:
+        """Lane, last window, timestamp, number and row of all that wait, in order of arrival."""
+        for part in self._parts:
+            lanes = [0] * len(part) if part.lanes is None else part.lanes.tolist()
+            columns = (part.hi.tolist(), part.ts.tolist(), part.numbers.tolist())
+            yield from zip(lanes, *columns, rows_of(part.batch), strict=True)
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    def take(self, batch: pa.RecordBatch, taken: Sequence[Any], first: int) -> ReleasedPanes | None:
+        """Take the rows of a batch; what they let out, if anything.
+
+        Args:
+            batch: the rows.
+            taken: those of each lane, with their timestamps, and which of them are late.
+            first: the number of the first arrival.
+        """
+        steps: list[PaneStep] = []
+        numbers = first + np.arange(batch.num_rows)
+        placed = [self._placed(each, steps) for each in taken]
+        if not self._keyed:
+            ((hi, lo),) = placed
+            new = PlacedRows(batch, taken[0].ts, numbers, hi, lo, None)
+        else:
+            order = np.argsort(np.concatenate([each.at for each in taken]))
+            ts, hi, lanes = (
+                np.concatenate(parts)[order]
+                for parts in (
+                    [each.ts for each in taken],
+                    [hi for hi, _ in placed],
+                    [np.full(len(each.at), each.lane.number) for each in taken],
+                )
+            )
+            lo = np.concatenate([lo for _, lo in placed])[order] if self._hops else None
+            new = PlacedRows(batch, ts, numbers, hi, lo, lanes)
+        if any(bool(each.late.any()) for each in taken):
+            late = np.concatenate([each.at[each.late] for each in taken])
+            new = new.at(np.delete(np.arange(batch.num_rows), late))
+        if len(new):
+            self._parts.append(new)
+            self.size += len(new)
+        return self._released(steps)
+
+    def _placed(self, taken: Any, steps: list[PaneStep]) -> tuple[Array, Any]:
+        """The last and the first window of the rows of a lane; adds what they close."""
+        lane, bounds, hi = taken.lane, taken.lane.bounds, taken.lane.last
+        lane.bounds = lane.last = None
+        before = np.empty_like(bounds)
+        before[1:], before[0] = bounds[:-1], bounds[0] if lane.bound is None else lane.bound
+        lane.bound, lane.seen = int(before[0]), taken.reached[-1].item()
+        moves = np.flatnonzero(bounds != before)
+        at, to = taken.at[moves].tolist(), bounds[moves].tolist()
+        steps += [PaneStep(lane, *step) for step in zip(at, to, strict=True)]
+        return hi, np.maximum(self._ends.indexes(taken.ts) + 1, before) if self._hops else None
+
+    def let_out(self, lanes: Sequence[Any]) -> ReleasedPanes | None:
+        """Close all windows of some lanes that have rows."""
+        held, lowest = self._whole(), np.iinfo(np.int64).min
+        if held.lanes is None:
+            last = [int(held.hi.max(initial=lowest))]
+        else:
+            most = np.full(int(held.lanes.max(initial=0)) + 1, lowest)
+            np.maximum.at(most, held.lanes, held.hi)
+            last = most.tolist()
+        ends = [(lane, last[lane.number] if lane.number < len(last) else lowest) for lane in lanes]
+        steps = [PaneStep(lane, at, end + 1) for at, (lane, end) in enumerate(ends) if end > lowest]
+        return self._released(steps)
+
+    def _whole(self) -> PlacedRows:
+        """All rows together."""
+        if not self._parts:
+            lo, lanes = NONE if self._hops else None, NONE if self._keyed else None
+            return PlacedRows(empty_batch(self.schema), NONE, NONE, NONE, lo, lanes)
+        if len(self._parts) > 1:
+            self._parts = [PlacedRows.joined(self._parts)]
+        return self._parts[0]
+
+    def _released(self, steps: list[PaneStep]) -> ReleasedPanes | None:
+        """Let out the windows that some steps close, in their order."""
+        if not steps:
+            return None
+        held = self._whole()
+        bounds = self._limits(held, steps)
+        owners, windows, lanes = self._in_order(held, bounds)
+        new = windows[1:] != windows[:-1]
+        if lanes is not None:
+            new |= lanes[1:] != lanes[:-1]
+        heads = np.append(0, np.flatnonzero(new) + 1)[: len(owners)]
+        lengths = np.diff(np.append(heads, len(owners)))
+        of = [0] * len(heads) if lanes is None else lanes[heads].tolist()
+        order, marks, causes = self._marked(steps, windows[heads].tolist(), of, lengths.tolist())
+        if not len(marks):
+            return None
+        if order is not None:
+            within = ranges(heads[order], lengths[order])
+            owners, windows = owners[within], windows[within]
+        batch = held.batch.take(pa.array(owners))
+        staying = np.flatnonzero(held.hi >= bounds)
+        self._parts, self.size = [held.at(staying)] if len(staying) else [], len(staying)
+        if self.size and held.lo is not None:
+            limits = np.broadcast_to(bounds, held.lo.shape)[staying]
+            self._parts[0].lo = np.maximum(held.lo[staying], limits)
+        return ReleasedPanes(batch, windows, marks, causes)
+
+    def _limits(self, held: PlacedRows, steps: list[PaneStep]) -> Array:
+        """The first window that stays open, for each row; one for all if there is one lane."""
+        if held.lanes is None:
+            return np.array(steps[-1].bound)
+        limit = np.full(int(held.lanes.max(initial=0)) + 1, np.iinfo(np.int64).min)
+        for lane, _, bound in steps:
+            if lane.number < len(limit):
+                limit[lane.number] = bound
+        return limit[held.lanes]
+
+    def _in_order(self, held: PlacedRows, bounds: Array) -> tuple[Places, Array, Array | None]:
+        """The rows that come out, once for each of their windows, these, and lanes if several.
+
+        By lane and window, in the order of time; equal timestamps as they came.
+        """
+        owners, windows = self._pairs(held, bounds)
+        ts = held.ts[owners]
+        if held.lanes is not None:
+            lanes = held.lanes[owners]
+            order = np.lexsort((held.numbers[owners], ts, windows, lanes))
+            return owners[order], windows[order], lanes[order]
+        if held.lo is not None:
+            order = np.lexsort((held.numbers[owners], ts, windows))
+            return owners[order], windows[order], None
+        if bool((ts[1:] >= ts[:-1]).all()):
+            return owners, windows, None
+        span = int(ts.max()) - int(ts.min()) + 1 if ts.dtype.kind == "i" else RADIX
+        order = stable_order(ts - ts.min(), span) if span < RADIX else np.argsort(ts, kind="stable")
+        return owners[order], windows[order], None
+
+    def _pairs(self, held: PlacedRows, bounds: Array) -> tuple[Places, Array]:
+        """The rows that come out, each once for each of its windows, and these."""
+        if held.lo is None:
+            leaving = np.flatnonzero(held.hi < bounds)
+            return leaving, held.hi[leaving]
+        last = np.minimum(held.hi, np.maximum(bounds, held.lo) - 1)
+        lengths = last - held.lo + 1
+        return np.repeat(np.arange(len(held)), lengths), ranges(held.lo, lengths)
+
+    def _marked(
+        self, steps: list[PaneStep], windows: list[int], lanes: list[int], lengths: list[int]
+    ) -> tuple[Places | None, Places, Places]:
+        """The order of windows, None: as they are; where punctuations come, and what causes them.
+
+        Windows are given by lane and number. An empty one between others is a punctuation alone.
+        """
+        single = len({step.lane.number for step in steps}) == 1
+        waiting: dict[int, list[tuple[int, int]]] = {}
+        for place, (lane, window) in enumerate(zip(lanes, windows, strict=True)):
+            waiting.setdefault(lane, []).append((window, place))
+        order: list[int] = []
+        counts: list[tuple[int, int]] = []  # punctuations, and the row that causes them
+        sizes: list[int] = []  # rows that come before each of those
+        out = 0
+        for queue in waiting.values():
+            queue.reverse()  # the next one is the last
+        for lane, cause, bound in steps if single else sorted(steps, key=lambda step: step.cause):
+            queue, at = waiting.get(lane.number, []), lane.bound
+            while at < bound:
+                following = queue[-1][0] if queue else bound
+                target = min(bound, following)
+                silent = min(target - at, self._empty) if lane.begun else 0
+                counts.append((silent, cause))
+                sizes.append(out)
+                if target == bound:
+                    break
+                _, place = queue.pop()
+                order.append(place)
+                out += lengths[place]
+                counts.append((1, cause))
+                sizes.append(out)
+                lane.begun, at = True, target + 1
+            lane.bound = max(bound, at)
+        times = np.array([count for count, _ in counts], np.int64)
+        marks = np.repeat(np.array(sizes, np.int64), times)
+        causes = np.repeat(np.array([cause for _, cause in counts], np.int64), times)
+        return None if single else np.array(order, np.int64), marks, causes

@@ -1,0 +1,121 @@
+"""Figures of a farm at work: how busy its workers are, what waits, and how long results take.
+
+A meter notes when results are asked for and when they come out; the time is that of the pool, so
+figures of a simulation are in virtual time. `FarmFigures` is what it says at one moment, as a line
+for a terminal and as a table for a notebook.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape
+
+LATENCIES = 512
+"""The last results whose latencies are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class FarmFigures:
+    """How a farm does at one moment.
+
+    Args:
+        place: where it works: "caller", "trial", "starting" or "workers".
+        busy: the share of its time that each worker worked since the figures before.
+        under_way: tasks that workers have.
+        queue: tasks that wait until a worker has room.
+        due: results that have been asked for and have not come out.
+        rows: rows that are buffered.
+        bytes: how much memory these take.
+        rate: results that came out in a second, since the figures before.
+        latency: seconds from when a window fires until its rows come out: the median, and what 99 %
+            of the last results stay below; None before there is any.
+
+    >>> held = {"under_way": 4, "queue": 2, "due": 130, "rows": 64_000, "bytes": 1_200_000}
+    >>> print(FarmFigures("workers", (0.9, 0.75), **held, rate=5100, latency=(0.008, 0.02)))
+    workers: 90% 75% busy, 4 tasks and 2 in the queue, 130 results due, 64,000 rows in 1.2 MB, \
+5,100 results/s after 8 ms (99%: 20 ms)
+    """
+
+    place: str
+    busy: tuple[float, ...] = ()
+    under_way: int = 0
+    queue: int = 0
+    due: int = 0
+    rows: int = 0
+    bytes: int = 0
+    rate: float = 0.0
+    latency: tuple[float, float] | None = None
+
+    def _said(self) -> Iterator[tuple[str, str]]:
+        """What there is to say, by topic."""
+        if self.busy:
+            yield "busy", " ".join(f"{share:.0%}" for share in self.busy) + " busy"
+            yield "tasks", f"{self.under_way} tasks and {self.queue} in the queue"
+            yield "due", f"{self.due:,} results due"
+            yield "buffered", f"{self.rows:,} rows in {self.bytes / 1e6:.2g} MB"
+        if self.latency is not None:
+            median, high = (f"{1e3 * each:.3g} ms" for each in self.latency)
+            yield "results", f"{self.rate:,.0f} results/s after {median} (99%: {high})"
+
+    def __str__(self) -> str:
+        said = ", ".join(text for _, text in self._said())
+        return f"{self.place}: {said}" if said else self.place
+
+    def _repr_html_(self) -> str:
+        rows = [("place", self.place), *self._said()]
+        cells = "".join(f"<tr><th>{a}</th><td>{escape(b)}</td></tr>" for a, b in rows)
+        return f"<table>{cells}</table>"
+
+
+Tell = Callable[[FarmFigures], None]
+"""Who is told the figures of a farm while it works."""
+
+
+class FarmMeter:
+    """Notes when results are asked for, when they come out, and how long workers work.
+
+    >>> meter = FarmMeter(workers=2, now=0.0)
+    >>> meter.fired(10, now=1.0)                # results up to number 10, the first of all
+    >>> meter.worked(0, 2.0)
+    >>> meter.came_out(10, now=4.0)
+    >>> figures = meter.read("workers", now=4.0)
+    >>> figures.busy, figures.rate, figures.latency
+    ((0.5, 0.0), 2.5, (3.0, 3.0))
+    """
+
+    def __init__(self, workers: int, now: float) -> None:
+        self._asked: deque[tuple[int, float]] = deque()  # results up to a number, and when
+        self._latencies: deque[float] = deque(maxlen=LATENCIES)
+        self._out = self._before = 0
+        self.resized(workers, now)
+
+    def resized(self, workers: int, now: float) -> None:
+        """There are so many workers from now on."""
+        self._busy, self._since = [0.0] * workers, now
+
+    def fired(self, end: int, now: float) -> None:
+        """Results up to this number have been asked for."""
+        self._asked.append((end, now))
+
+    def came_out(self, out: int, now: float) -> None:
+        """Results up to this number have come out."""
+        while self._asked and self._asked[0][0] <= out:
+            self._latencies.append(now - self._asked.popleft()[1])
+        self._out = out
+
+    def worked(self, worker: int, seconds: float) -> None:
+        """A worker has worked."""
+        self._busy[worker] += seconds
+
+    def read(self, place: str, now: float, **held: int) -> FarmFigures:
+        """The figures since they were last read; `held` are those of what is held now."""
+        elapsed = max(now - self._since, 1e-9)
+        busy = tuple(min(1.0, each / elapsed) for each in self._busy)
+        rate = (self._out - self._before) / elapsed
+        self._before = self._out
+        self.resized(len(busy), now)
+        known = sorted(self._latencies)
+        latency = (known[len(known) // 2], known[99 * len(known) // 100]) if known else None
+        return FarmFigures(place, busy, rate=rate, latency=latency, **held)

@@ -1,0 +1,201 @@
+"""What a running operator keeps beside its windows: declared state and timers of keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from windowlib.durations import MICROSECOND, Number, micros
+from windowlib.errors import OperatorError, StateVersionError
+from windowlib.runtime.keyed_state import saved_key
+from windowlib.runtime.timers import Timer, Timers
+from windowlib.window.event_time import EventTimeWindow
+
+if TYPE_CHECKING:
+    from windowlib.runtime.operator import Operator
+    from windowlib.runtime.running import Running
+    from windowlib.window.container import Window
+
+EVICTED = "on_partitions_evicted"
+OWN = "own"
+"""Where the snapshot of an operator has it."""
+
+
+class OwnState:
+    """The declared state and the timers of a running operator, and when they end.
+
+    Args:
+        operator: the running copy, which gets its state as attributes.
+        running: what runs it, for the time and for messages.
+    """
+
+    def __init__(self, operator: Operator, running: Running) -> None:
+        self.operator, self.running = operator, running
+        self.keyed = {name: each.open() for name, each in operator.keyed_state.items()}
+        self.unkeyed = {name: each.new() for name, each in operator.unkeyed_state.items()}
+        self.timers = Timers(operator.name, event_time=operator.on_event_time)
+        self._waking: Timer | None = None
+        self._windows = [window for window in operator.containers if window is not None]
+        vars(operator).update(self.keyed | self.unkeyed)
+        if self.keyed or operator.has_timers:
+            for window in self._windows:
+                self._follow(window)
+
+    # -- the end of a key -------------------------------------------------------------------------
+
+    def _follow(self, window: Window[Any, Any]) -> None:
+        """Let the state of keys end with their partitions in a window."""
+        if isinstance(window, EventTimeWindow):
+            window.moved = self._moved
+        elif window.spec.forget is not None:
+            handlers = window.state.handlers
+            window.state.handlers = {**handlers, EVICTED: self._evicting(handlers.get(EVICTED))}
+
+    def _evicting(self, handler: Callable[..., None] | None) -> Callable[..., None]:
+        def evict(window: Window[Any, Any], keys: Sequence[Any]) -> None:
+            try:
+                if handler is not None:
+                    handler(window, keys)
+            finally:
+                others = [each for each in self._windows if each is not window]
+                self.forget([key for key in keys if not any(key in each for each in others)])
+
+        return evict
+
+    def forget(self, keys: Iterable[Any]) -> None:
+        """Drop the state and the timers of keys."""
+        for key in keys:
+            for records in self.keyed.values():
+                records.drop(key)
+            self.timers.drop(key)
+
+    def _moved(
+        self, window: EventTimeWindow[Any, Any], key: Any, failures: list[Exception]
+    ) -> None:
+        """A row of a key came, or the watermark: timers it has reached, and keys it has closed."""
+        if window.each_key:  # others have watermarks of their own, which have not moved
+            self._wake(lambda: self.timers.of(key), self._reached(key), failures)
+        else:
+            self._wake(self.timers.first, self._reached(None), failures)
+        self._close(window.closed())
+
+    def _reached(self, key: Any) -> Number | None:
+        """Where the watermark of a key is on the axis of event time, in all windows."""
+        timed = [each for each in self._windows if isinstance(each, EventTimeWindow)]
+        found: list[Any] = [each.reached(key) for each in timed]
+        return None if None in found else min(found)
+
+    def _close(self, keys: Iterable[Any]) -> None:
+        """Drop what is kept of keys that no window has; a timer keeps its key."""
+        over = [key for key in keys if key not in self.timers]
+        self.forget([key for key in over if not any(key in window for window in self._windows)])
+
+    def close(self, failures: list[Exception]) -> None:
+        """The input has ended, and event time with it: all timers, and then all keys."""
+        self._wake(self.timers.first, math.inf, failures)
+        for records in self.keyed.values():
+            self._close(list(records))
+
+    # -- timers -----------------------------------------------------------------------------------
+
+    def set_timer(self, key: Any, at: Any) -> None:
+        """Wake up for a key at a time."""
+        due, waking = self.timers.place(at), self._waking
+        if waking is not None and due <= waking.due:
+            msg = (
+                f"{self.operator.name}.set_timer({key!r}, at={at!r}): not later than the time of "
+                f"this on_timer, which would never end. Set a later time."
+            )
+            raise OperatorError(msg)
+        self.timers.set(key, at)
+
+    def set_timer_after(self, key: Any, after: timedelta) -> None:
+        """Wake up for a key after a while."""
+        if self.timers.event_time:
+            msg = (
+                f"{self.operator.name}.set_timer({key!r}, after=...): its windows are of event "
+                f"time, which has no now. Use at=, a timestamp."
+            )
+            raise OperatorError(msg)
+        self.set_timer(key, (self.running.micros + micros(after)) * MICROSECOND)
+
+    def wake(self, now: int, failures: list[Exception]) -> None:
+        """Call `on_timer` for the keys whose time of the clock has come."""
+        self._wake(self.timers.first, now, failures)
+
+    def _wake(
+        self, first: Callable[[], Timer | None], now: Number | None, failures: list[Exception]
+    ) -> None:
+        while now is not None and (timer := first()) is not None and timer.due <= now:
+            self._call(timer, failures)
+
+    def _call(self, timer: Timer, failures: list[Exception]) -> None:
+        """Call `on_timer`; a failure does not keep the others from running."""
+        self.timers.drop(timer.key)
+        self._waking, operator = timer, self.operator
+        event_time = self.timers.event_time
+        try:
+            operator.on_timer(timer.key, timer.at if event_time else timer.due / 1e6)
+        except Exception as error:
+            self.running._note(error, f"on_timer of key {timer.key!r}")
+            failures.append(error)
+        finally:
+            self._waking = None
+        if event_time:
+            self._close((timer.key,))
+
+    # -- snapshots --------------------------------------------------------------------------------
+
+    def save(self) -> dict[str, Any]:
+        """All of it as plain data, for a snapshot; nothing where nothing is declared."""
+        if not (self.keyed or self.unkeyed or self.operator.has_timers):
+            return {}
+        declared = self.operator.unkeyed_state
+        own = {
+            "keyed": {name: records.save() for name, records in self.keyed.items()},
+            "unkeyed": {name: declared[name].saved(each) for name, each in self.unkeyed.items()},
+            "timers": self.timers.save(),
+        }
+        return {OWN: own}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take back what `save` gave."""
+        own: Mapping[str, Any] = state.get(OWN) or {"keyed": {}, "unkeyed": {}, "timers": []}
+        for place, known in (("keyed", self.keyed), ("unkeyed", self.unkeyed)):
+            if unknown := [name for name in own[place] if name not in known]:
+                msg = (
+                    f"restore(state): the snapshot has the state {unknown[0]!r}, which "
+                    f"{self.operator.name} does not declare. Declare it, or start afresh."
+                )
+                raise StateVersionError(msg)
+        for name, records in self.keyed.items():
+            records.load(own["keyed"].get(name, ()))
+        declared = self.operator.unkeyed_state
+        for name in self.unkeyed:
+            self.unkeyed[name] = declared[name].loaded(own["unkeyed"].get(name, {}))
+        vars(self.operator).update(self.unkeyed)
+        self.timers.load(own["timers"])
+
+
+def keys_of(state: Mapping[str, Any]) -> list[Any]:
+    """The keys that a snapshot has declared state or timers of."""
+    own = state.get(OWN)
+    if own is None:
+        return []
+    entries = [*own["keyed"].values(), own["timers"]]
+    return list(dict.fromkeys(saved_key(key) for each in entries for key, _ in each))
+
+
+def split(states: Sequence[Mapping[str, Any]], mine: Callable[[Any], bool]) -> dict[str, Any]:
+    """What snapshots have together of some keys, as a part of a snapshot."""
+    owns = [state[OWN] for state in states if OWN in state]
+    if not owns:
+        return {}
+    keyed: dict[str, list[Any]] = {name: [] for name in owns[0]["keyed"]}
+    for own in owns:
+        for name, entries in own["keyed"].items():
+            keyed[name] += [entry for entry in entries if mine(saved_key(entry[0]))]
+    timers = [entry for own in owns for entry in own["timers"] if mine(saved_key(entry[0]))]
+    return {OWN: {**owns[0], "keyed": keyed, "timers": timers}}

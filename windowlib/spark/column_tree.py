@@ -1,0 +1,87 @@
+"""Columns of PySpark, such as `F.col("price") * 2`, as small trees that others can read.
+
+A classic column is a tree of the JVM, one of Spark Connect a message of its protocol.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+CONSTANTS = (bool, int, float, str, Decimal, type(None))
+
+
+@dataclass(frozen=True)
+class ColumnTree:
+    """A node: a column, a constant, a function of others, a cast, or something else."""
+
+    kind: Literal["column", "literal", "function", "cast", "other"]
+    value: Any
+    """The name of the column or function, the constant, or the type in Spark's words."""
+    parts: tuple[ColumnTree, ...] = ()
+
+
+def column_tree(column: Any) -> ColumnTree:
+    """The tree of a column.
+
+    >>> from windowlib.spark import session
+    >>> from pyspark.sql import functions as F
+    >>> spark = session("local[1]")
+    >>> column_tree(F.col("price") > 2).parts[0]
+    ColumnTree(kind='column', value='price', parts=())
+    """
+    return _of_node(column._jc.node()) if hasattr(column, "_jc") else _of_plan(column.to_plan(None))
+
+
+def _of_node(node: Any) -> ColumnTree:
+    """The tree of a node of the JVM."""
+    kind = node.getClass().getSimpleName()
+    if kind == "Alias":
+        return _of_node(node.child())
+    if kind == "UnresolvedAttribute" and node.nameParts().size() == 1:
+        return ColumnTree("column", node.nameParts().apply(0))
+    if kind == "Literal":
+        return _constant(node.value(), node)
+    if kind == "Cast":
+        return ColumnTree("cast", node.dataType().sql().lower(), (_of_node(node.child()),))
+    if kind == "UnresolvedFunction" and not node.isDistinct():
+        return ColumnTree("function", node.functionName(), _nodes(node.arguments()))
+    if kind == "CaseWhenOtherwise" and node.branches().size() == 1 and node.otherwise().isEmpty():
+        branch = node.branches().apply(0)
+        return ColumnTree("function", "when", (_of_node(branch._1()), _of_node(branch._2())))
+    return ColumnTree("other", node.sql())
+
+
+def _nodes(listed: Any) -> tuple[ColumnTree, ...]:
+    return tuple(_of_node(listed.apply(i)) for i in range(listed.size()))
+
+
+def _of_plan(plan: Any) -> ColumnTree:
+    """The tree of an expression in the protocol of Spark Connect."""
+    kind = plan.WhichOneof("expr_type")
+    found = getattr(plan, kind)
+    if kind == "alias":
+        return _of_plan(found.expr)
+    if kind == "unresolved_attribute":
+        name = found.unparsed_identifier
+        if name.startswith("`") and name.endswith("`"):
+            return ColumnTree("column", name[1:-1].replace("``", "`"))
+        return ColumnTree("other", name) if "." in name else ColumnTree("column", name)
+    if kind == "literal":
+        which = found.WhichOneof("literal_type")
+        value: Any = None if which == "null" else getattr(found, which)
+        if which in ("date", "timestamp", "timestamp_ntz", "day_time_interval"):
+            return ColumnTree("other", f"lit({which})")  # which are numbers here
+        return _constant(Decimal(value.value) if which == "decimal" else value, found)
+    if kind == "cast":
+        return ColumnTree("cast", found.type_str, (_of_plan(found.expr),))
+    if kind == "unresolved_function" and not found.is_distinct:
+        return ColumnTree("function", found.function_name, tuple(map(_of_plan, found.arguments)))
+    return ColumnTree("other", kind)
+
+
+def _constant(value: Any, shown: Any) -> ColumnTree:
+    if isinstance(value, CONSTANTS):
+        return ColumnTree("literal", value)
+    return ColumnTree("other", str(shown.sql() if hasattr(shown, "sql") else shown).strip())
