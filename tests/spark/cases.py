@@ -140,7 +140,7 @@ class Rise(Operator):
 
     def before_flush(self, window, key):
         mine = self.state[key]
-        total = sum(t["x"] for t in window[key] if t["x"] is not None)
+        total = sum((t["x"] for t in window[key] if t["x"] is not None), 0.0)
         mine.windows += 1
         mine.sums.append(total)
         self.emit(k=key, windows=mine.windows, rise=total - mine.before)
