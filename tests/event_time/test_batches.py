@@ -16,6 +16,7 @@ from tests.event_time import oracle
 from tests.helpers.examples import examples
 from windowlib import (
     Event,
+    EventTimeWindow,
     KSlack,
     Landmark,
     QuantileSlack,
@@ -28,7 +29,6 @@ from windowlib import (
 from windowlib.columnar import handover
 from windowlib.columnar.engines import event_sessions
 from windowlib.operators import Aggregate, Skyline, agg
-from windowlib.window.event_time import EventTimeWindow
 
 FUNCTIONS: Any = {
     "start": agg.window_start(),
@@ -127,11 +127,11 @@ def test_sessions_in_batches_are_those_of_the_definition(pairs, gap, slack, cuts
         running.connect(0, found.append)
         running.insert_batch(rows.slice(lo, hi - lo))
     (container,) = running.operator.containers
-    assert isinstance(container, EventTimeWindow)
     running.finish()
     assert [(r.key, r.start, r.end, len(r.values)) for r in results] == [
         (row["k"], row["s"], row["e"], row["n"]) for row in found
     ]
+    assert isinstance(container, EventTimeWindow)
     assert len(late) == container.late_rows
 
 

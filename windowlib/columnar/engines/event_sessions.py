@@ -60,10 +60,8 @@ class SessionGroups:
     def at(self, places: Any) -> SessionGroups:
         """Some of them."""
         planes = [planes_at(each, places) for each in self.planes]
-        first, last, ids, n, born = (
-            each[places] for each in (self.first, self.last, self.ids, self.n, self.born)
-        )
-        return SessionGroups(first, last, ids, n, born, planes)
+        stamps = self.first[places], self.last[places]
+        return SessionGroups(*stamps, self.ids[places], self.n[places], self.born[places], planes)
 
     def behind(self, other: SessionGroups) -> SessionGroups:
         """Others, and then these."""
@@ -136,8 +134,8 @@ class SessionEngine(EventTimeEngine):
         inputs = Inputs(batch)
         ids: Array = np.zeros(len(ts), np.int64)
         if self.keys is not None:
-            found = self.keys.encode([inputs.arrow(name) for name in self.keys.names])
-            ids = found.astype(np.int64)
+            codes = self.keys.encode([inputs.arrow(name) for name in self.keys.names])
+            ids = codes.astype(np.int64)
         opened, done, late = self.open, [], 0
         for lo, hi in self._stretches(behind, len(ts)):
             # Only the first row may be behind the watermark. What is closed is gone by then, so
@@ -164,8 +162,8 @@ class SessionEngine(EventTimeEngine):
         return pairwise(cuts)
 
     def _ends(self, last: Array) -> Array:
-        ends: Array = later_many(last, self.layout.gap)
-        return ends
+        found: Array = later_many(last, self.layout.gap)
+        return found
 
     def _late(self, opened: SessionGroups, key: int, ts: Any, watermark: Any) -> bool:
         """Whether a row would be in a session that is closed, and touches none that is open."""
