@@ -123,12 +123,15 @@ class StoreWindow(SlidingWindow[Any, Any]):
         if keys is not None:
             reject_key(self.state, "insert(key=...)")
         take = self._take
+        self._refuse_broken()
         with self.locked():
             for tuple_ in tuples:
                 try:
                     take(tuple_)
-                except Exception as error:
-                    add_note(self, error, f"tuple {tuple_!r}")
+                except BaseException as error:
+                    if isinstance(error, Exception):
+                        add_note(self, error, f"tuple {tuple_!r}")
+                    self._stopped(error, "taking a tuple")
                     raise
 
     def _take(self, tuple_: Any) -> None:
