@@ -309,7 +309,9 @@ class RunningKeyFarm(RunningFarm):
             self._save(worker)
         while len(self.scheduler):
             self.pump(block=True)
-        return {"keys": self._placement.dump(), "workers": list(self._saved_states)}
+        # As data: pickles go between processes of one program, and into no snapshot.
+        states = [None if each is None else pickle.loads(each) for each in self._saved_states]
+        return {"keys": self._placement.dump(), "workers": states}
 
     def resize(self, workers: int) -> None:
         """Go on with another number of workers, to which the keys move with their windows."""
@@ -349,8 +351,7 @@ class RunningKeyFarm(RunningFarm):
         """Give the keys of an operator to the workers."""
         owners = self._placement.assign(key_sizes(state))
         states = split_states([state], owners.__getitem__, self.workers)
-        blobs = [dumped(each) for each in states]
-        self._load({"keys": self._placement.dump(), "workers": blobs})
+        self._load({"keys": self._placement.dump(), "workers": states})
 
     def released(self) -> dict[str, Any]:
         """The state as a snapshot of the operator alone, after waiting for what is under way."""
@@ -365,7 +366,7 @@ class RunningKeyFarm(RunningFarm):
         (state,) = split_states(states, lambda _: 0, 1)
         return {**state, "now": self._now, "ended": sorted(self._ended)}
 
-    def _redistribute(self, saved: Sequence[bytes | None]) -> None:
+    def _redistribute(self, saved: Sequence[Mapping[str, Any] | None]) -> None:
         """Give the state of another number of workers to these."""
         if (why := self.fixed()) is not None:
             many = len(saved)
@@ -375,7 +376,7 @@ class RunningKeyFarm(RunningFarm):
         for each in saved:
             alone = self.farm.operator.open()
             if each is not None:
-                alone.restore(pickle.loads(each))
+                alone.restore(each)
             states.append(alone.snapshot())
         (state,) = split_states(states, lambda _: 0, 1)
         self._spread(state)
@@ -386,8 +387,8 @@ class RunningKeyFarm(RunningFarm):
             return
         self._placement.load(state["keys"])
         for worker, each in enumerate(state["workers"]):
-            self._saved_states[worker] = each
-            self.pool.send(worker, "restore", (each,), 0)
+            self._saved_states[worker] = blob = None if each is None else dumped(each)
+            self.pool.send(worker, "restore", (blob,), 0)
 
 
 # -- which worker has which key: a new key goes where there is least to do ------------------------
