@@ -226,12 +226,12 @@ def main(argv: list[str] | None = None) -> int:
     if unknown := set(given.names) - set(SCENARIOS):
         parser.error(f"no such scenario: {', '.join(unknown)}. There are {', '.join(SCENARIOS)}")
     chosen = {name: SCENARIOS[name] for name in given.names or SCENARIOS}
-    parts = 1 if len(chosen) == 1 else 60
     wrong = 0
     for name, (part, run) in chosen.items():
         start = time.monotonic()
         try:
-            told = f"ok     {run(start + 60 * given.minutes * part / parts)}"
+            share = 1 if len(chosen) == 1 else part / 60
+            told = f"ok     {run(start + 60 * given.minutes * share)}"
         except Exception as error:
             wrong += 1
             told = f"WRONG  {type(error).__name__}: {error}"

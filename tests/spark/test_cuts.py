@@ -1,6 +1,7 @@
 """Joins in time give the same rows however the two inputs are cut into micro-batches."""
 
 import random
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -36,7 +37,7 @@ def streams(chance):
 def cut(rows, parts, chance):
     """Rows in so many micro-batches, some of them empty."""
     edges = [0, *sorted(chance.randint(0, len(rows)) for _ in range(parts - 1)), len(rows)]
-    return [rows[lo:hi] for lo, hi in zip(edges, edges[1:], strict=False)]
+    return [rows[lo:hi] for lo, hi in pairwise(edges)]
 
 
 def joined(op, sides, chance):

@@ -86,7 +86,7 @@ def test_a_short_write_of_state_is_refused(seed):
         for short in shortened(stored, share):
             cold = Worker(Cluster(random.Random(0)), "cold")
             transaction = Transaction(short)
-            with pytest.raises(WindowlibError, match="checkpoint|snapshot|state"):
+            with pytest.raises(WindowlibError, match=r"checkpoint|snapshot|state"):
                 attempt(spec, cold, transaction, 0, second, None)
 
 
