@@ -291,7 +291,7 @@ def replays() -> list[Measure]:
 # -- time policies against the same windows by count ----------------------------------------------
 
 SECOND = 1_000  # rows: 10 of them a key in 10 seconds
-BY_TIME = {
+BY_TIME: dict[str, tuple[Tumbling | Sliding, Tumbling | Sliding]] = {
     "tumbling": (Tumbling(Time("10s"), by="key"), Tumbling(Count(10), by="key")),
     "sliding": (
         Sliding(Time("10s"), every=Count(5), by="key"),

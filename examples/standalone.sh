@@ -33,5 +33,6 @@ for _ in $(seq 600); do  # a minute on a quiet machine is plenty
     [ "$(cat "$work"/worker-*.log | grep -c 'Successfully registered with master')" = 2 ] && break
     sleep 0.5
 done
-"$SPARK_HOME/bin/spark-submit" --master "$master" --py-files "$windowlib" \
+# A stream starts a Python worker on the driver, too, which sees no --py-files.
+PYTHONPATH=$windowlib "$SPARK_HOME/bin/spark-submit" --master "$master" --py-files "$windowlib" \
     --conf spark.executor.memory=512m --conf spark.executor.cores=1 --conf spark.ui.enabled=false "$@"

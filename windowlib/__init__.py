@@ -7,6 +7,7 @@ handlers. Start with `Tumbling` and `Sliding`, `TumblingWindow` and `SlidingWind
 from windowlib import moved
 from windowlib.errors import (
     AccessError,
+    BrokenStateError,
     ClockError,
     ClockWarning,
     CopyError,
@@ -34,7 +35,7 @@ from windowlib.extensions import register
 from windowlib.runtime.graph import Graph
 from windowlib.runtime.keyed_state import Keyed, Unkeyed
 from windowlib.runtime.marks import advance, punct, restart, to
-from windowlib.runtime.model import OperatorModel
+from windowlib.runtime.model import OperatorModel, Parameter
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.replay import Replay, replay
 from windowlib.runtime.running import Running
@@ -65,6 +66,7 @@ from windowlib.window.tumbling import TumblingWindow
 __all__ = [
     "KEY",
     "AccessError",
+    "BrokenStateError",
     "ClockError",
     "ClockWarning",
     "CopyError",
@@ -88,6 +90,7 @@ __all__ = [
     "OperatorError",
     "OperatorModel",
     "OrderWarning",
+    "Parameter",
     "PartitionAge",
     "PartitionCount",
     "PartitionError",

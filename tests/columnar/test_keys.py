@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.columnar.arrow_types import FORMS, TABLE, contents
+from tests.columnar.arrow_types import FLOAT_TYPES, FORMS, TABLE, contents
 from windowlib.attributes import NAN, one_key
 from windowlib.columnar.arrays.numbering import LIMIT, IntegerCodes
 from windowlib.columnar.arrays.partition_keys import PartitionKeys
@@ -90,7 +90,7 @@ def test_a_null_key_is_a_partition_of_its_own():
     assert keys.values([0, 1, 2, 3]) == [None, 0, 1, -1]
 
 
-@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("kind", FLOAT_TYPES, ids=str)
 def test_all_nan_are_one_key(kind):
     other = np.array([0x7FF8_0000_0000_0001], np.uint64).view(np.float64)[0]
     batch = pa.array([1.5, math.nan, None, -other, math.nan], kind)
@@ -300,7 +300,7 @@ def test_bytes_of_any_width_are_the_same_key():
     assert one(*[pa.array([b"a"], kind) for kind in kinds])[1] == [[0]] * 3
 
 
-@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("kind", FLOAT_TYPES, ids=str)
 def test_a_negative_zero_is_declined_and_leaves_no_trace(kind):
     keys, _ = one(pa.array([1.0], kind))
     for batch in (pa.array([2.0, -0.0], kind), pa.array([-0.0], kind).dictionary_encode()):

@@ -78,7 +78,7 @@ def test_rows_that_are_in_order_are_not_ordered_again(wrapped):
 
 def test_rows_in_order_are_checked_like_others():
     running = collecting("x").open()
-    with pytest.raises(SchemaError, match=r"insert_batch\(list\): not an Arrow batch"):
+    with pytest.raises(SchemaError, match=r"insert_ordered\(list\): not an Arrow batch"):
         running.insert_ordered([{"x": 1}])
     with pytest.raises(SchemaError, match="times='when'"):
         running.insert_ordered(pa.table({"x": [1]}), times="when")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.helpers.examples import examples
 from windowlib import (
     Event,
+    EventTimeWindow,
     KSlack,
     Landmark,
     PidSlack,
@@ -123,6 +124,7 @@ def run(spec: Any, outputs: dict[str, Any], rows: list[dict[str, Any]], cuts: An
         else:
             running.insert_many(part)
         (window,) = running.operator.containers
+        assert isinstance(window, EventTimeWindow)
         if isinstance(spec, Tumbling) and spec.late != "update":
             inside = sum(row["size"] for row in sink.rows.values())
             assert at == inside + window.late_rows + len(window)

@@ -5,6 +5,7 @@ from collections import Counter
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -188,7 +189,7 @@ def test_sessions_of_ten_rows_a_second_are_not_cut_by_rounding(gap, batches):
     stamps = [n / 10 for n in range(1000) if n % 100 < 90]
     op = Aggregate(Session(Event("ts"), gap=gap), n=agg.count(), to=agg.window_end())
     if batches:
-        running, found = op.open(), []
+        running, found = op.open(), list[Any]()
         running.connect(0, found.append)
         for lo in range(0, 900, 300):
             running.insert_batch(pa.table({"ts": stamps[lo : lo + 300]}))

@@ -16,6 +16,7 @@ from tests.event_time import oracle
 from tests.helpers.examples import examples
 from windowlib import (
     Event,
+    EventTimeWindow,
     KSlack,
     Landmark,
     QuantileSlack,
@@ -125,12 +126,13 @@ def test_sessions_in_batches_are_those_of_the_definition(pairs, gap, slack, cuts
             running.restore(state)
         running.connect(0, found.append)
         running.insert_batch(rows.slice(lo, hi - lo))
-    (window,) = running.operator.containers
+    (container,) = running.operator.containers
     running.finish()
     assert [(r.key, r.start, r.end, len(r.values)) for r in results] == [
         (row["k"], row["s"], row["e"], row["n"]) for row in found
     ]
-    assert len(late) == window.late_rows
+    assert isinstance(container, EventTimeWindow)
+    assert len(late) == container.late_rows
 
 
 @pytest.mark.parametrize(

@@ -77,5 +77,6 @@ def test_a_window_beyond_the_years_of_datetimes_says_so(batches):
 
 def test_a_timestamp_that_utc_does_not_have_is_refused():
     early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+    window: Any = EventTimeWindow(Tumbling(Event(0, "1h")))
     with pytest.raises(SchemaError, match="has no place in time"):
-        EventTimeWindow(Tumbling(Event(0, "1h"))).insert((early,))
+        window.insert((early,))

@@ -13,7 +13,7 @@ from windowlib import Event, EventTimeWindow, Session, Tumbling, Watermark, Wind
 Rows = list[tuple[int, str]]
 
 
-class Told(WindowEvents):
+class Told(WindowEvents[Any, Any]):
     def __init__(self) -> None:
         self.found: list[Any] = []
 
@@ -95,7 +95,7 @@ def test_idle_keys_close_as_the_rule_says(rows, size, slack, idle, restarts):
     ids=str,
 )
 def test_keys_are_forgotten(spec):
-    window = EventTimeWindow(spec)
+    window: Any = EventTimeWindow(spec)
     most = 0
     for n in range(20_000):
         window.insert((n // 10, n, n))
@@ -106,7 +106,7 @@ def test_keys_are_forgotten(spec):
 
 def test_without_idle_a_key_is_remembered():
     spec = Tumbling(Event(0, 10), by=1, watermark=Watermark(scope="key"), late="drop")
-    window = EventTimeWindow(spec)
+    window: Any = EventTimeWindow(spec)
     window.insert_many([(0, "a", 0), (1000, "b", 1), (25, "a", 2), (3, "a", 3)])
     assert window.late_rows == 1
     assert list(window) == ["b", "a"]
@@ -114,5 +114,6 @@ def test_without_idle_a_key_is_remembered():
 
 def test_it_says_so():
     spec = Tumbling(Event(0, 10), by="k", watermark=Watermark(3, scope="key", idle=20))
+    assert spec.watermark is not None
     assert "but for keys 20 behind, for each key" in spec.watermark.shown()
     assert parse(str(spec)).watermark == spec.watermark

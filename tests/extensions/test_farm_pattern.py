@@ -3,7 +3,7 @@
 from windowlib import Count, Sliding, replay
 from windowlib.farms.farm import Farm
 from windowlib.farms.scheduler import Task
-from windowlib.farms.window_farm import Dispatch, batch_extents
+from windowlib.farms.window_farm import Dispatch, extent_columns
 from windowlib.operators import Aggregate, agg
 
 TASKS: list[list[object]] = []
@@ -27,10 +27,11 @@ class ArrivalDispatch(Dispatch):
             return
         held, self._held = self._held, []
         TASKS.append([firing.key for firing, _ in held])
-        runs, windows, first = batch_extents(firing for firing, _ in held)
+        runs, windows = extent_columns([firing for firing, _ in held])
+        first = min((lo for lo, _ in runs), default=None)
         then = self.run.receiver([number for _, number in held])
-        task = Task("windows", (self.run.chunk_ranges(runs), windows), first=first, then=then)
-        self.run.put(task)
+        rows = self.run.chunk_ranges(runs)
+        self.run.put(Task("windows", (rows, windows), first=first, then=then, windows=len(held)))
 
 
 class ArrivalFarm(Farm):

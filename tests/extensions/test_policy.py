@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -156,20 +156,21 @@ def rows(n=60):
     return [{"k": rng.randrange(3), "x": i, "end": rng.random() < 0.3} for i in range(n)]
 
 
-def specs():
+def specs() -> list[Any]:
+    when: Any = When("end")
     return [
-        Tumbling(When("end"), by="k"),
-        Tumbling(When("end")),
-        Sliding(Count(4), every=When("end"), by="k"),
-        Sliding(Delta("x", 7), every=When("end"), by="k"),
-        Sliding(Time("5s"), every=When("end"), by="k"),
+        Tumbling(when, by="k"),
+        Tumbling(when),
+        Sliding(Count(4), every=when, by="k"),
+        Sliding(Delta("x", 7), every=when, by="k"),
+        Sliding(Time("5s"), every=when, by="k"),
     ]
 
 
 SPECS = range(5)
 
 
-class Told(WindowEvents):
+class Told(WindowEvents[Any, Any]):
     def __init__(self):
         self.told = []
 
@@ -181,12 +182,13 @@ class Told(WindowEvents):
 
 def told(spec, engine):
     kind = SlidingWindow if isinstance(spec, Sliding) else TumblingWindow
-    window = kind(spec, events=Told(), engine=engine)
+    events = Told()
+    window: Any = kind(spec, events=events, engine=engine)
     for row in rows():
         window.advance(row["x"])
         window.insert(row)
     window.state.check()
-    return window.events.told, window.snapshot()["parts"]
+    return events.told, window.snapshot()["parts"]
 
 
 @pytest.mark.parametrize("index", SPECS)
@@ -208,14 +210,14 @@ def test_its_text_is_read_back(index, when):
 @pytest.mark.parametrize("index", SPECS)
 def test_operators_batches_and_restarts_take_it(index, when):
     spec = specs()[index]
-    partial = {"partial": "emit"} if isinstance(spec, Sliding) else {}
+    partial: dict[str, Any] = {"partial": "emit"} if isinstance(spec, Sliding) else {}
     op = Aggregate(spec, n=agg.count(), xs=agg.collect("x"), **partial)
     expected = list(replay(op, rows(), times="x"))
     assert len(expected) == sum(row["end"] for row in rows())
     restarted = [item for row in rows() for item in (row, restart())]
     assert expected == list(replay(op, restarted, times="x"))
     assert expected == list(replay(op, iter(rows()), times="x"))
-    running, out = op.open(), []
+    running, out = op.open(), list[Any]()
     running.connect(0, out.append)
     running.insert_batch(pa.Table.from_pylist(rows()), times="x")
     assert expected == out
@@ -223,4 +225,4 @@ def test_operators_batches_and_restarts_take_it(index, when):
 
 def test_what_it_does_not_fit_is_still_refused(when):
     with pytest.raises(PolicyError, match="not a policy that fits here"):
-        Sliding(When("end"), every=Count(1))
+        Sliding(When("end"), every=Count(1))  # type: ignore[arg-type]

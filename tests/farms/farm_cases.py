@@ -251,7 +251,7 @@ def stream(seed: int, size: int, *, clock: bool, puncts: bool) -> list[Any]:
         if puncts and rng.random() < 0.2:
             items.append(punct())
         row = {"k": rng.choice("aab"), "g": rng.randint(0, 2), "x": rng.randint(0, 9), "ts": i // 2}
-        items.append({**row, "at": max(0, row["ts"] + disorder.randint(-4, 4))})
+        items.append({**row, "at": max(0, i // 2 + disorder.randint(-4, 4))})
     return items
 
 

@@ -2,6 +2,7 @@
 
 import random
 import warnings
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -108,7 +109,7 @@ def test_rows_that_waited_while_time_passed_belong_to_the_slice_of_when_they_cam
 def test_state_is_for_any_number_of_workers(window, kind, workers):
     op = operator_of(window, True, "columns")
     items = [row for row in stream(5, 80, clock=False, puncts=False) if isinstance(row, dict)]
-    found, want = [], []
+    found, want = list[Any](), list[Any]()
     running = op.open()
     running.connect(0, want.append)
     before, behind = (slowly(made(kind, op, workers=n), 1).open() for n in (2, workers))

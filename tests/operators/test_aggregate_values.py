@@ -130,7 +130,7 @@ def test_what_is_computed_of_the_functions_may_change(window):
         op(s=total, m=most, name="another"),
     ):
         whole = list(replay(changed, rows))[-1]
-        later, got = changed.open(), []
+        later, got = changed.open(), list[Any]()
         later.connect(0, got.append)
         later.restore(state)
         later.insert(rows[3])

@@ -7,8 +7,6 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
-import duckdb
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -224,7 +222,7 @@ def tables(seed, left, right, keys):
 
 
 def queried(query: str, trades: Any, quotes: Any) -> list[Any]:
-    found: Any = duckdb.sql(query)
+    found: Any = pytest.importorskip("duckdb").sql(query)
     return found.fetchall()  # type: ignore[no-any-return]
 
 
@@ -256,6 +254,7 @@ def test_an_as_of_join_is_that_of_duckdb(direction, strict, how):
 @pytest.mark.parametrize("tolerance", [None, 40])
 def test_an_as_of_join_is_that_of_polars(direction, tolerance):
     trades, quotes = tables(2, 3000, 900, 5)
+    pl = pytest.importorskip("polars")
     frames: list[Any] = [pl.from_arrow(table) for table in (trades, quotes)]
     theirs = frames[0].join_asof(
         frames[1],

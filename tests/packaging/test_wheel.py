@@ -120,6 +120,42 @@ def test_a_users_own_operators_neither_break_ours_nor_are_hidden(installed, tmp_
     assert said.startswith("True windowlib.operators.aggregate")
 
 
+SNIPPETS = r"""
+import doctest, re, sys
+
+names, ran = {"__name__": "__main__"}, 0
+for code in re.findall(r"^```python\n(.*?)^```", open(sys.argv[1]).read(), re.M | re.S):
+    if ">>>" not in code:
+        exec(compile(code, "README", "exec"), names)
+        continue
+    test = doctest.DocTestParser().get_doctest(code, names, "README", "README", 0)
+    runner = doctest.DocTestRunner()
+    runner.run(test, clear_globs=False)
+    names.update(test.globs)
+    assert not runner.failures
+    ran += len(test.examples)
+print(ran, "examples")
+"""
+
+
+@pytest.mark.long
+def test_every_snippet_of_the_readme_runs_where_only_the_wheel_is(installed, tmp_path):
+    (tmp_path / "snippets.py").write_text(SNIPPETS)
+    said = done(installed, "snippets.py", ROOT / "README.md", cwd=tmp_path)
+    assert int(said.split()[-2]) > 2
+
+
+@pytest.mark.long
+def test_a_second_user_of_an_installation_that_cannot_be_written_imports_it(installed, tmp_path):
+    """As where it is in the site-packages of a machine, and caches cannot be written."""
+    home = tmp_path / "home"
+    home.mkdir()
+    code = "import windowlib.operators; print(windowlib.__file__)"
+    said = done(installed, "-B", "-I", "-c", code, cwd=tmp_path, HOME=str(home))
+    assert "site-packages/windowlib/__init__.py" in said
+    assert [] == list(home.iterdir())
+
+
 @pytest.mark.long
 def test_the_command_and_the_pytest_plugin_are_installed(installed, tmp_path):
     said = done(installed.parent / "windowlib", "--help", cwd=tmp_path)

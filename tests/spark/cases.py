@@ -159,7 +159,9 @@ class Sides(Operator):
     def on_trigger(self, window, key):
         mine = self.state[key]
         mine.fired[window.port] += 1
-        self.emit(k=key, fired=list(mine.fired), held=[each.size(key) for each in self.containers])
+        self.emit(
+            k=key, fired=list(mine.fired), held=[each.size(key) for each in self.containers if each]
+        )
 
 
 class Quiet(Operator):

@@ -1,14 +1,19 @@
 """The testing kit on Spark: a static DataFrame is one of the ways."""
 # ruff: noqa: SIM300 - asserts read expected first
 
+import warnings
+
 import pytest
 
+from examples import own_operators
 from tests.testing.broken_operators import ROWS
-from windowlib import Count, Sliding, Time, Tumbling, advance
+from windowlib import Count, OrderWarning, Sliding, Time, Tumbling, advance
 from windowlib.operators import Aggregate, agg
+from windowlib.samples import trades
 from windowlib.testing import assert_same_everywhere
 from windowlib.testing.executions import SPARK
 
+TRADES = [{**row, "ts": row["ts"].timestamp()} for row in trades(150)]
 ALONE = {"batches": False, "restarts": False, "farms": False}
 
 
@@ -27,6 +32,22 @@ def test_spark_is_one_of_the_ways(spark):
     assert SPARK in assert_same_everywhere(op, ROWS, spark=spark, **ALONE).ran
     timed = Aggregate(Tumbling(Time("3s"), by="k"), n=agg.count())
     assert SPARK in assert_same_everywhere(timed, ROWS, times="ts", spark=spark, **ALONE).ran
+
+
+@pytest.mark.parametrize(
+    ("operator", "rows", "times"),
+    [
+        (own_operators.CleanVwap(Sliding(Count(9), every=Count(3), by="symbol")), TRADES, None),
+        (own_operators.Visits("30s"), list(own_operators.clicks(120)), "ts"),
+    ],
+    ids=["state", "timers"],
+)
+def test_declared_state_and_timers_are_the_same_on_spark(spark, operator, rows, times):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OrderWarning)  # one partition, which has an order
+        report = assert_same_everywhere(operator, rows, times=times, spark=spark, **ALONE)
+    assert SPARK in report.ran
+    assert report.rows > 9
 
 
 def test_rows_that_differ_on_spark_are_found(spark):

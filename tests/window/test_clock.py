@@ -931,7 +931,7 @@ def test_nothing_is_lost_or_doubled_when_threads_insert_while_it_ticks():
 def test_tuples_that_leave_unseen_leave_as_they_do_with_a_handler(steps, trigger, forget):
     """What nobody watches is done in one go, with the same state and the same triggers after it."""
 
-    class Seen(WindowEvents):
+    class Seen(WindowEvents[Any, Any]):
         def __init__(self):
             self.told = []
 

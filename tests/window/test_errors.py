@@ -1074,7 +1074,7 @@ def used_meanwhile():
 def changed_meanwhile():
     """A handler inserts into the window that calls it."""
 
-    class Echo(WindowEvents):
+    class Echo(WindowEvents[Any, Any]):
         def before_flush(self, window, key):
             window.insert(window[key][0])
 

@@ -1,6 +1,8 @@
 """A handler that changes the window it is called by is refused, and the window stays sound."""
 # ruff: noqa: SIM300 - asserts read expected first
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -31,7 +33,7 @@ from windowlib import (
 ROWS = [{"k": "abcab"[i % 5], "x": i * 3 % 20 + i, "ts": i} for i in range(24)]
 MORE = {"k": "z", "x": 500, "ts": 500}
 
-CASES = {
+CASES: dict[str, list[Any]] = {
     "before_insert": [Tumbling(Count(3), by="k"), Sliding(Time("5s"), every=Count(2), by="k")],
     "after_insert": [Sliding(Count(3), by="k"), Tumbling(Time("5s"), by="k")],
     "before_flush": [
@@ -76,7 +78,7 @@ CALLS = {
 }
 
 
-class Recursive(WindowEvents):
+class Recursive(WindowEvents[Any, Any]):
     """One handler that changes the window, as often as it is allowed to; all others are quiet."""
 
     def __init__(self, call):
@@ -187,7 +189,7 @@ def test_windows_of_event_time_refuse_it_too(handler):
 
 
 def test_handlers_that_read_columns_are_refused():
-    class Columns(WindowEvents):
+    class Columns(WindowEvents[Any, Any]):
         content = "arrow"
 
         def before_flush(self, view, key):
@@ -208,7 +210,9 @@ def test_an_operator_may_fill_another_window():
 
         def before_flush(self, window, key):
             if window.port == 0:
-                self.containers[1].insert({"x": sum(t["x"] for t in window[key])})
+                other = self.containers[1]
+                assert other is not None
+                other.insert({"x": sum(t["x"] for t in window[key])})
             else:
                 self.emit(x=[t["x"] for t in window[key]])
 
@@ -222,7 +226,9 @@ def test_an_operator_may_not_fill_the_window_it_is_called_by():
         model = OperatorModel(windows=[Tumbling])
 
         def before_flush(self, window, key):
-            self.containers[0].insert({"x": 0})
+            own = self.containers[0]
+            assert own is not None
+            own.insert({"x": 0})
 
     with pytest.raises(AccessError, match="called by a handler of this window"):
         list(replay(Own(Tumbling(Count(2))), [{"x": 1}, {"x": 2}]))
@@ -231,7 +237,7 @@ def test_an_operator_may_not_fill_the_window_it_is_called_by():
 def test_a_window_without_handlers_has_no_line_for_it():
     from windowlib.window.engine.generated import source
 
-    window = SlidingWindow("sliding, count(3), count(1)")
+    window = SlidingWindow[Any, Any]("sliding, count(3), count(1)")
     assert "guard" not in source(window, 1)
     window = SlidingWindow("sliding, count(3), count(1)", events=recursive("on_trigger", None))
     assert (

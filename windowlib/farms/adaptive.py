@@ -263,12 +263,12 @@ class AdaptiveFarm:
                 self._took(taken, time.perf_counter() - start)
 
     def insert_each(
-        self, rows: Iterator[Any], out: Sized, port: int = 0, *, like: Any
+        self, rows: Iterator[Any], out: Sized, port: int = 0, **row: Any
     ) -> Generator[None, None, Any]:
         """Take each row before the next is asked for, and pause after one that made something."""
         if self._fixed is None:
-            return insert_pieces(self, rows, out, port, like=like)
-        each: Generator[None, None, Any] = self.current.insert_each(rows, out, port, like=like)
+            return insert_pieces(self, rows, out, port, **row)
+        each: Generator[None, None, Any] = self.current.insert_each(rows, out, port, **row)
         return each
 
     def insert_timed(self, rows: Iterable[Any], when: Callable[[Any], int], port: int = 0) -> None:
@@ -548,8 +548,8 @@ class AdaptiveFarm:
             self._observed(self.current)
 
     def _observed(self, farm: RunningFarm) -> None:
-        if self._tell is not None:
-            farm.observe(lambda found: self._tell(replace(found, place=self.place)), self._every)
+        if (tell := self._tell) is not None:
+            farm.observe(lambda found: tell(replace(found, place=self.place)), self._every)
 
     def explain(self) -> str:
         """Where it works and has worked, and why."""

@@ -84,7 +84,7 @@ class RunningFarm(Running):
         self.setup = WorkerSetup(farm.operator, self.chunks.folder, self.worker, self._now)
         self.pool = pool(self.workers, self.setup)
         self._meter = FarmMeter(self.workers, self.pool.now)
-        self._tell: Tell | None = None
+        self._observer: Tell | None = None
         self._every = self._look = 0.0
 
     def _wire(self) -> None:
@@ -181,6 +181,7 @@ class RunningFarm(Running):
 
     def _sync(self) -> None:
         """Give away the rows that wait, and move the clock of the workers."""
+        self.chunks.check()
         self._flush()
         if self._told < self._now:
             self._told = self._now
@@ -313,7 +314,7 @@ class RunningFarm(Running):
 
     def observe(self, tell: Tell, every: float = 1.0) -> None:
         """Have somebody told the figures while it works, every so many seconds at most."""
-        self._tell, self._every, self._look = tell, every, self.pool.now + every
+        self._observer, self._every, self._look = tell, every, self.pool.now + every
 
     def deliver(self, number: int, items: list[Item] | WorkerException | FailedResult) -> None:
         """What the result with a number sends; it comes out when it is next."""
@@ -344,9 +345,9 @@ class RunningFarm(Running):
         self._answers_taken()
         now = self.pool.now
         self._meter.came_out(self.collector.out, now)
-        if self._tell is not None and now >= self._look:
+        if self._observer is not None and now >= self._look:
             self._look = now + self._every
-            self._tell(self.figures())
+            self._observer(self.figures())
 
     def _answered(self, answer: WorkerAnswer) -> None:
         task = self.scheduler.sent[answer.worker][0]

@@ -36,6 +36,7 @@ from windowlib.farms.scheduler import Task
 from windowlib.farms.transfer import described_as, stored_window, tuple_window
 from windowlib.farms.worker import ExtentColumns, TaskRows, WindowWorker
 from windowlib.runtime.running import kept
+from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
@@ -327,6 +328,7 @@ class RunningWindowFarm(RunningFarm):
             own = described_as(state["windows"][0], alone["windows"][0])
             running.restore({**moved, "windows": [own]})
             (window,) = running.operator.containers
+            assert isinstance(window, EventTimeWindow)
             window.exchange(lambda mark: rows[mark[AT]])
             return running.snapshot()
         own = tuple_window(state["windows"][0], alone["windows"][0], rows)

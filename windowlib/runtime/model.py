@@ -17,9 +17,10 @@ A model is checked when an operator is built and when it is connected, never lat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from windowlib.errors import ModelError, suggestion
@@ -28,7 +29,58 @@ from windowlib.spec.specification import Landmark, Session, Sliding, Spec, Tumbl
 
 InputMode = Literal["oblivious", "expecting", "window_bound"]
 OutputMode = Literal["free", "generating", "preserving"]
+Partitioning = Literal["either", "only", "never"]
 Windows = Sequence[Pattern | type[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a parameter of an operator means, and which values it takes; checked when it is built.
+
+    Args:
+        doc: what it means, in a few words.
+        kind: the types it may have; any, if left out.
+        least: the least value it may have.
+        choices: all values it may have.
+
+    >>> Parameter("how far a price may be off", kind=float, least=0).values
+    'float, from 0 on'
+    """
+
+    doc: str
+    kind: type[Any] | tuple[type[Any], ...] = ()
+    least: Any = None
+    choices: tuple[Any, ...] = ()
+
+    @property
+    def _kinds(self) -> tuple[type[Any], ...]:
+        return self.kind if isinstance(self.kind, tuple) else (self.kind,)
+
+    @property
+    def values(self) -> str:
+        """The values it takes, in words."""
+        if self.choices:
+            return ", ".join(map(repr, self.choices))
+        kinds = " or ".join(kind.__name__ for kind in self._kinds) or "any"
+        return kinds if self.least is None else f"{kinds}, from {self.least!r} on"
+
+    def check(self, owner: str, name: str, value: Any) -> None:
+        """Refuse a value that it does not take; None is for what it may be left out."""
+        kinds = (*self._kinds, int) if float in self._kinds else self._kinds  # an int is as good
+        wrong = bool(kinds) and (not isinstance(value, kinds) or _flag(value, kinds))
+        if self.choices:
+            wrong = value not in self.choices
+        elif not wrong and self.least is not None:
+            wrong = not value >= self.least
+        if wrong and value is not None:
+            near = suggestion(value, self.choices) if isinstance(value, str) else ""
+            msg = f"{owner}({name}={value!r}): {self.doc}. Use {self.values}.{near}"
+            raise ModelError(msg)
+
+
+def _flag(value: Any, kinds: tuple[type[Any], ...]) -> bool:
+    """Whether a bool stands where a number should."""
+    return isinstance(value, bool) and bool not in kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +126,9 @@ class OperatorModel:
         punctuation_out: "free", "generating" or "preserving"; one for all, or one a port.
         preserves: the input port whose punctuations a preserving output carries; one for all, or
             one a port.
+        partitioned: "only" for an operator whose windows need a key, "never" for one that takes
+            none; "either" otherwise.
+        parameters: what the arguments of its `__init__` mean, by name: a `Parameter`, or a text.
 
     >>> from windowlib import Count, Tumbling
     >>> model = OperatorModel(windows=[Tumbling[Count]], punctuation_out="generating")
@@ -83,6 +138,8 @@ class OperatorModel:
 
     inputs: tuple[InputPort, ...]
     outputs: tuple[OutputPort, ...]
+    partitioned: Partitioning
+    parameters: tuple[tuple[str, Parameter], ...]
 
     def __init__(
         self,
@@ -93,7 +150,16 @@ class OperatorModel:
         punctuation_in: InputMode | Sequence[InputMode] = "oblivious",
         punctuation_out: OutputMode | Sequence[OutputMode] = "free",
         preserves: int | Sequence[int | None] = 0,
+        partitioned: Partitioning = "either",
+        parameters: Mapping[str, Parameter | str] = MappingProxyType({}),
     ) -> None:
+        if partitioned not in get_args(Partitioning):
+            known = get_args(Partitioning)
+            msg = (
+                f"OperatorModel(partitioned={partitioned!r}): unknown. Use {', '.join(known)}."
+                f"{suggestion(partitioned, known)}"
+            )
+            raise ModelError(msg)
         for window in windows:
             if window not in (Tumbling, Sliding, Session, Landmark) and not isinstance(
                 window, Pattern
@@ -118,6 +184,12 @@ class OperatorModel:
         ]
         object.__setattr__(self, "inputs", tuple(inputs))
         object.__setattr__(self, "outputs", tuple(outputs))
+        described = {
+            name: Parameter(each) if isinstance(each, str) else each
+            for name, each in parameters.items()
+        }
+        object.__setattr__(self, "partitioned", partitioned)
+        object.__setattr__(self, "parameters", tuple(described.items()))
 
     def with_late(self, owner: str) -> OperatorModel:
         """The same with one more output, for the late rows of event-time windows."""
@@ -152,6 +224,53 @@ class OperatorModel:
             why = f": {reason}" if reason else ""
             msg = f"{owner} does not support {spec!r}{why}. Supported: {supported or 'no window'}."
             raise ModelError(msg)
+        for spec in specs:
+            self._check_key(owner, spec)
+
+    def _check_key(self, owner: str, spec: Spec | None) -> None:
+        """Refuse a window with a key, or without one, where the model says so."""
+        if spec is None:
+            return
+        if self.partitioned == "only" and not spec.partitioned:
+            msg = f'{owner}({spec!r}): its windows need a key. Name the column, as by="symbol".'
+            raise ModelError(msg)
+        if self.partitioned == "never" and spec.partitioned:
+            msg = f"{owner}({spec!r}): its windows have no key. Drop by={spec.by!r}."
+            raise ModelError(msg)
+
+    def check_parameters(self, owner: str, taken: Iterable[str], given: Mapping[str, Any]) -> None:
+        """Refuse arguments of an operator that its parameters do not take.
+
+        Args:
+            owner: the operator, for messages.
+            taken: the names of the arguments that it takes.
+            given: those that it was given.
+        """
+        known = list(taken)
+        for name, parameter in self.parameters:
+            if name not in known:
+                msg = (
+                    f"{owner}.model: it describes the parameter {name!r}, which __init__ does not "
+                    f"take. Parameters: {', '.join(known) or 'none'}.{suggestion(name, known)}"
+                )
+                raise ModelError(msg)
+            if name in given:
+                parameter.check(owner, name, given[name])
+
+    def markdown(self) -> str:
+        """Ports, windows and parameters as tables, for the page of an operator."""
+        keys = {"either": "", "only": ", partitioned only", "never": ", never partitioned"}
+        lines = ["| port | takes or gives | punctuation |", "| --- | --- | --- |"]
+        for port in self.inputs:
+            windows = " or ".join(map(_window_text, port.windows)) or "rows, without a window"
+            key = keys[self.partitioned] if port.windows else ""
+            shown = windows.replace("|", "\\|")  # which would end the cell
+            lines.append(f"| {port.name} | {shown}{key} | {port.punctuation} |")
+        lines += [f"| {port.name} | rows | {port.punctuation} |" for port in self.outputs]
+        if self.parameters:
+            lines += ["", "| parameter | meaning | values |", "| --- | --- | --- |"]
+            lines += [f"| {name} | {each.doc} | {each.values} |" for name, each in self.parameters]
+        return "\n".join(lines)
 
 
 def port_names(kind: str, ports: int | Sequence[str], owner: str) -> list[str]:

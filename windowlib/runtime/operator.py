@@ -116,6 +116,9 @@ class Operator(WindowEvents[Any, Any]):
             self.windows = (None,) * len(self.model.inputs)
         reason = next((why for w in self.windows if w and (why := self.unsupported(w))), "")
         self.model.check(kind, self.windows, reason)
+        if self.model.parameters:
+            taken = list(inspect.signature(type(self).__init__).parameters)[1:]
+            self.model.check_parameters(kind, taken, self._parameters())
         self._check_event_time(kind)
         if any(spec is not None and spec.late == "port" for spec in self.windows):
             self.model = self.model.with_late(kind)
@@ -272,6 +275,9 @@ class Operator(WindowEvents[Any, Any]):
         for number, output in enumerate(self.model.outputs):
             if output.preserves == port:
                 self._puncts[number]()
+
+    def expect_columns(self, columns: Sequence[Sequence[str]]) -> None:
+        """The host knows the columns of each input, and says so before the first row."""
 
     def on_advance(self) -> None:
         """The clock has moved, and what was due at this instant has happened in every window."""
@@ -446,6 +452,17 @@ class Operator(WindowEvents[Any, Any]):
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+    @classmethod
+    def reference(cls) -> str:
+        """What its model says, in Markdown: ports, windows and parameters, for its page.
+
+        >>> from windowlib.operators import Aggregate
+        >>> print(Aggregate.reference().splitlines()[-1])
+        | out | rows | generating |
+        """
+        head = (inspect.getdoc(cls) or "").partition("\n")[0]
+        return f"**{cls.__name__}**: {head}\n\n{cls.model.markdown()}"
 
     def describe(self) -> dict[str, str]:
         """Whatever changes the operator's meaning, in words that are the same in every process."""

@@ -266,7 +266,7 @@ class Replay(Iterator[Any]):
         item = next(source, UNSET)
         while item is not UNSET:
             running = self._running = self._running or self._opened([item])
-            if not running.streams or is_batch(item) or isinstance(item, MARKS):
+            if not running.streams or _is_stray(item):
                 for chunk in _flat([[item]], open_batches=False):
                     self._running = self._take(running, chunk)
                 yield
@@ -277,7 +277,7 @@ class Replay(Iterator[Any]):
                 running.insert(item, port)
                 if out:
                     yield
-                item = yield from running.insert_each(source, out, port, like=item)
+                item = yield from running.insert_each(source, out, port, like=item, stray=_is_stray)
 
     def _ended(self) -> Iterator[None]:
         """The input has ended."""
@@ -431,6 +431,11 @@ def _checked(
         write(row)
 
     return checked
+
+
+def _is_stray(item: Any) -> bool:
+    """Whether it stands among rows and is none."""
+    return isinstance(item, MARKS) or is_batch(item)
 
 
 def _is_row(item: Any) -> bool:

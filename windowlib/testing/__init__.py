@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from windowlib.testing.same_everywhere import assert_same_everywhere
     from windowlib.testing.scripts import Script, script
     from windowlib.testing.transcripts import assert_golden, transcript
+    from windowlib.testing.window_matrix import configurations
 
 _HOMES = {
     "HandClock": "windowlib.testing.clocks",
@@ -26,6 +27,7 @@ _HOMES = {
     "advance": "windowlib.runtime.marks",
     "assert_golden": "windowlib.testing.transcripts",
     "assert_same_everywhere": "windowlib.testing.same_everywhere",
+    "configurations": "windowlib.testing.window_matrix",
     "punct": "windowlib.runtime.marks",
     "restart": "windowlib.runtime.marks",
     "script": "windowlib.testing.scripts",
@@ -40,6 +42,7 @@ __all__ = [
     "advance",
     "assert_golden",
     "assert_same_everywhere",
+    "configurations",
     "punct",
     "restart",
     "script",

@@ -60,8 +60,8 @@ class SessionGroups:
     def at(self, places: Any) -> SessionGroups:
         """Some of them."""
         planes = [planes_at(each, places) for each in self.planes]
-        arrays = (each[places] for each in (self.first, self.last, self.ids, self.n, self.born))
-        return SessionGroups(*arrays, planes)
+        stamps = self.first[places], self.last[places]
+        return SessionGroups(*stamps, self.ids[places], self.n[places], self.born[places], planes)
 
     def behind(self, other: SessionGroups) -> SessionGroups:
         """Others, and then these."""
@@ -132,10 +132,10 @@ class SessionEngine(EventTimeEngine):
         if len(behind) * FEW > len(ts):
             raise Decline("many rows behind the watermark")
         inputs = Inputs(batch)
-        ids = np.zeros(len(ts), np.int64)
+        ids: Array = np.zeros(len(ts), np.int64)
         if self.keys is not None:
-            ids = self.keys.encode([inputs.arrow(name) for name in self.keys.names])
-            ids = ids.astype(np.int64)
+            codes = self.keys.encode([inputs.arrow(name) for name in self.keys.names])
+            ids = codes.astype(np.int64)
         opened, done, late = self.open, [], 0
         for lo, hi in self._stretches(behind, len(ts)):
             # Only the first row may be behind the watermark. What is closed is gone by then, so
@@ -162,7 +162,8 @@ class SessionEngine(EventTimeEngine):
         return pairwise(cuts)
 
     def _ends(self, last: Array) -> Array:
-        return later_many(last, self.layout.gap)
+        found: Array = later_many(last, self.layout.gap)
+        return found
 
     def _late(self, opened: SessionGroups, key: int, ts: Any, watermark: Any) -> bool:
         """Whether a row would be in a session that is closed, and touches none that is open."""
@@ -335,6 +336,7 @@ class LandmarkEngine(EventTimeEngine):
 
     def _firings(self, groups: SliceGroups, windows: Array) -> Firings:
         made = super()._firings(groups, windows)
+        assert made.bounds is not None
         _, ends = made.bounds
         since = self.layout.since
         start = pa.nulls(len(ends), ends.type)
@@ -359,8 +361,10 @@ def _behind(a: SliceGroups, b: SliceGroups) -> SliceGroups:
     sizes = len(a), len(b)
     planes = [concat_planes(x, y, *sizes) for x, y in zip(a.planes, b.planes, strict=True)]
     names = ("last", "first", "ids", "n", "born")
-    arrays = (np.concatenate((getattr(a, name), getattr(b, name))) for name in names)
-    return SliceGroups(*arrays, planes)
+    last, first, ids, n, born = (
+        np.concatenate((getattr(a, name), getattr(b, name))) for name in names
+    )
+    return SliceGroups(last, first, ids, n, born, planes)
 
 
 def event_time_engine(window: EventTimeWindow[Any, Any], schema: pa.Schema) -> EventTimeEngine:

@@ -62,7 +62,7 @@ class SentFiring(NamedTuple):
 def moment(when: Sequence[Any]) -> Moment:
     """When a window fired, from plain data."""
     now, said = when
-    return now if said is None else EventMoment(now, tuple(said))  # type: ignore[arg-type]
+    return now if said is None else EventMoment(now, tuple(said))
 
 
 class FiringSender(Emitter):

@@ -15,7 +15,7 @@ import itertools
 import linecache
 import math
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ from windowlib.window.engine.rules import (
     strange_form,
 )
 from windowlib.window.events import EVICT_EVENTS, FLUSH_EVENTS, PARTITION_EVENTS
+from windowlib.window.failure import CHANGES
 from windowlib.window.subwindow import DEFAULT_KEY, UNSET
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ Insert = Callable[..., None]
 InsertEach = Callable[..., Generator[None, None, Any]]
 Lines = Iterator[str]
 _serial = itertools.count(1)
+_stale: list[str] = []
+"""Texts of windows that are gone. The cache may be in use when the garbage collector finds them."""
 
 
 def indent(lines: Lines | list[str], by: int = 1) -> list[str]:
@@ -70,13 +73,16 @@ def generate_each(state: WindowState, sample: Any) -> InsertEach:
 
 def _compiled(writer: _Writer, text: str) -> dict[str, Any]:
     state = writer.w
-    name = f"<windowlib insert {next(_serial)}: {state.spec}>"
+    shown = str(state.spec).encode("unicode_escape").decode()  # a name may have any characters
+    name = f"<windowlib insert {next(_serial)}: {shown}>"
     # The names are globals of the text, which cost nothing in a call that does not use them;
     # closure cells would be copied into every call.
     exec(compile(text, name, "exec"), writer.names)
     # Tracebacks show the generated line, for as long as there is a window to raise them.
+    while _stale:
+        linecache.cache.pop(_stale.pop(), None)
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    weakref.finalize(state.window, linecache.cache.pop, name, None)
+    weakref.finalize(state.window, _stale.append, name)
     return writer.names
 
 
@@ -146,23 +152,33 @@ class _Writer:
         return [*start, "    try:", *indent(loop), "    finally: guard.held = False"]
 
     def each_source(self) -> str:
-        """The text of `insert_each`: the loop of `insert_many`, which can be left and entered."""
-        text = [
-            "def insert_each(tuples, kind, out):",
-            "    key = default",
-            "    for t in tuples:",
-            "        if type(t) is not kind: return t",
-            *(["        key = default"] if self.spec.by is KEY else []),
-            *indent(self._guarded(), 2),
-            "        if out: yield",
-            "    return UNSET",
+        """The text of `insert_each`: the loop of `insert_many`, which can be left and entered.
+
+        Where tuples have a key by name, what is no tuple has none that can be looked up, and it
+        takes no test to find it. No handler may insert as long as the loop runs, as there.
+        """
+        by = self.spec.by if isinstance(self.spec.by, tuple) else (self.spec.by,)
+        named = all(isinstance(name, str) for name in by) and isinstance(self.sample, Mapping)
+        self.held = bool(self.on) and self.w.lock is None
+        hold, release = (f"guard.held = {held}" if self.held else "pass" for held in (True, False))
+        loop = [
+            *([] if named else ["if type(t) is not kind and stray(t): return t"]),
+            *(["key = default"] if self.spec.by is KEY else []),
+            *self._guarded("if stray(t): return t"),
+            f"if out: {release}; yield; {hold}" if self.held else "if out: yield",
         ]
+        self.held, holds = False, self.held
+        body = ["for t in tuples:", *indent(loop), "return UNSET"]
+        if holds:
+            body = [hold, "try:", *indent(body), f"finally: {release}"]
+        text = ["def insert_each(tuples, kind, stray, out):", "    key = default", *indent(body)]
         return "\n".join(text) + "\n"
 
-    def _guarded(self) -> list[str]:
+    def _guarded(self, failing: str = "") -> list[str]:
         body = list(self._body()) or ["pass"]
         fail = [
             "except BaseException as error:",
+            *([f"    {failing}"] if failing else []),
             "    raise failed(error, t, key)",
         ]
         guarded = ["try:", *indent(body), *fail]
@@ -182,6 +198,7 @@ class _Writer:
             return
         yield from self._value_lines()
         if isinstance(self.spec.forget, PartitionAge):
+            yield CHANGES
             yield self._held("evict()", *PARTITION_EVENTS)
         yield from self._lookup()
         if self.w.sliding:
@@ -239,6 +256,7 @@ class _Writer:
         yield from (f"    check(p_{x}, {x}, t)" for x in "ab" if f"p_{x}" in self.names)
         yield "    s = new(key)"
         yield "    key = s.key"
+        yield CHANGES
         if self.trigger_delta is not None:
             yield "    if s.ref is UNSET: s.ref = b"
         if self.delta is not None and self.w.sliding:
@@ -426,10 +444,11 @@ class _Writer:
         """A window that keeps nothing still counts and triggers."""
         self.names["revive"] = self.w.revive
         yield from self._value_lines()
-        if isinstance(self.spec.forget, PartitionAge):
-            yield self._held("evict()", *PARTITION_EVENTS)
         if "p_b" in self.names:
             yield "check(p_b, b, t)"
+        yield CHANGES
+        if isinstance(self.spec.forget, PartitionAge):
+            yield self._held("evict()", *PARTITION_EVENTS)
         yield "s = revive(key)"
         yield "key = s.key"
         yield "w._left += 1"
