@@ -31,6 +31,7 @@ from windowlib.control import PaneRoundRobin  # noqa: F401 - named in the table
 from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm  # noqa: F401
 from windowlib.farms.choice import choose  # noqa: F401 - named in the table
 from windowlib.farms.chunks import ChunkStore
+from windowlib.farms.evaluator import WindowEvaluator  # noqa: F401 - named in the table
 from windowlib.farms.models import *  # noqa: F403
 from windowlib.farms.pool import ProcessPool, WorkerDeath, dumped  # noqa: F401
 from windowlib.farms.round_robin import RoundRobin  # noqa: F401 - named in the table
@@ -164,6 +165,13 @@ NO_PARTS = (
     "merge_parts(a, b) and emit_part(key, part), or leave function_kind as it is, for WindowFarm."
 )
 CASES = [
+    (
+        "WindowEvaluator(Bare(Tumbling(Count(9)))).part_bytes(range)",
+        "Bare.part_of(...): dump_state(state): state is <class 'range'>, and objects of "
+        "builtins.type are not plain data. Return plain data from snapshot(), such as a dict of an "
+        "object's fields, and rebuild the object in restore(). Or override save_part and "
+        "load_part, which make plain data of what part_of returns, and the other way.",
+    ),
     ("choose(Bare(Sliding(Count(9), every=Count(3))), 2)", f"PaneFarm(Bare): {NO_PARTS}"),
     ("WindowPartition(Bare(Tumbling(Count(9))), workers=2)", f"WindowPartition(Bare): {NO_PARTS}"),
     ("farm(5)", "farm(5): not an operator. Pass one, such as Aggregate(...)."),

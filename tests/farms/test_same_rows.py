@@ -21,7 +21,8 @@ from tests.farms.farm_cases import (
     stream,
 )
 from tests.helpers.examples import examples
-from windowlib import advance, restart
+from windowlib import Event, Tumbling, advance, restart
+from windowlib.operators import Aggregate, agg
 
 NAMES = [" / ".join([window, "by k" if by else "one", op, kind]) for window, by, op, kind in CASES]
 
@@ -125,6 +126,15 @@ def test_state_is_for_any_number_of_workers(window, kind, workers):
     running.finish()
     assert len(want) >= 4
     assert by_key([(0, row) for row in want]) == by_key([(0, row) for row in found])
+
+
+@pytest.mark.parametrize("kind", ["agnostic", "pane", "partition"])
+def test_windows_of_event_time_have_their_bounds_in_large_batches_too(kind):
+    window = Tumbling(Event("at", 50), by="k", watermark=5, late="drop")
+    op = Aggregate(window, {"from": agg.window_start(), "n": agg.count(), "last": agg.last("x")})
+    items = stream(7, 3000, clock=False, puncts=False)
+    found = sent(slowly(made(kind, op, workers=2, chunk=3000), 7), items)
+    assert sent(op, items) == found
 
 
 def test_most_combinations_are_allowed_and_some_are_not():

@@ -96,7 +96,10 @@ class Emitter(Operator):
             self.__dict__["on_initial_full"] = lambda window, key: None
 
     def consumer(self, port: int) -> Consumer:
-        """Whole batches are read at once."""
+        """Whole batches are read at once; windows of event time one by one, with their bounds."""
+        (spec,) = self.windows
+        if spec is not None and spec.event_time:
+            return Consumer(partial=self.partial)
         return Consumer(self._consume, partial=self.partial)
 
     def _consume(self, firings: Firings) -> None:
