@@ -99,9 +99,10 @@ constraints: env
 	$(BIN)/python -m tests.packaging.constraints > constraints.new
 	mv constraints.new constraints.txt
 
+# Scenarios by name, for so many minutes: `make soak SOAK="churn killed --minutes 5"`.
+SOAK := --minutes 60
 soak: env
-	$(BIN)/python -m tests.soak.drift
-	$(BIN)/python -m tests.soak.kills
+	$(BIN)/python -m tests.soak $(SOAK)
 
 # Long enough to see that they work, and that nothing drifts at once.
 soak-short: env

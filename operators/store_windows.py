@@ -75,6 +75,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
     which lets go what is too far away from x or too much; (4) partition eviction.
     """
 
+    holds_tuples = False
     only_handlers = False
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -122,12 +123,15 @@ class StoreWindow(SlidingWindow[Any, Any]):
         if keys is not None:
             reject_key(self.state, "insert(key=...)")
         take = self._take
+        self._refuse_broken()
         with self.locked():
             for tuple_ in tuples:
                 try:
                     take(tuple_)
-                except Exception as error:
-                    add_note(self, error, f"tuple {tuple_!r}")
+                except BaseException as error:
+                    if isinstance(error, Exception):
+                        add_note(self, error, f"tuple {tuple_!r}")
+                    self._stopped(error, "taking a tuple")
                     raise
 
     def _take(self, tuple_: Any) -> None:
@@ -243,13 +247,9 @@ class StoreWindow(SlidingWindow[Any, Any]):
         s = self._find(key)
         return Tuples(() if s is None else s.data.rows())
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Replace the window's contents by those of a snapshot of the same specification."""
-        with self.locked():
-            super().restore(state)
-            self._ages.clear()
-            if self._period is None:
-                return
+    def _filled(self) -> None:
+        self._ages.clear()
+        if self._period is not None:
             parts = [(part, s) for s in self._subs.values() for part in s.data.parts()]
             parts.sort(key=lambda entry: entry[0][0])
             self._ages.update((part[1], (part, s)) for part, s in parts)

@@ -7,6 +7,7 @@ handlers. Start with `Tumbling` and `Sliding`, `TumblingWindow` and `SlidingWind
 from windowlib import moved
 from windowlib.errors import (
     AccessError,
+    BrokenStateError,
     ClockError,
     ClockWarning,
     CopyError,
@@ -65,6 +66,7 @@ from windowlib.window.tumbling import TumblingWindow
 __all__ = [
     "KEY",
     "AccessError",
+    "BrokenStateError",
     "ClockError",
     "ClockWarning",
     "CopyError",

@@ -58,6 +58,10 @@ class OperatorError(WindowlibError, RuntimeError):
     """An operator used outside its life: input after its end, or output before its start."""
 
 
+class BrokenStateError(WindowlibError, RuntimeError):
+    """A window or an operator that an interrupt stopped half-way through a change."""
+
+
 class FieldError(OperatorError, AttributeError):
     """A field that declared state does not have."""
 

@@ -213,8 +213,15 @@ class Join(Operator):
 
     # -- running ----------------------------------------------------------------------------------
 
+    def expect_columns(self, columns: Sequence[Sequence[str]]) -> None:
+        """Names of output columns do not depend on which side comes first."""
+        self._expected: Sequence[Sequence[str]] = columns
+        if self._pairs is not None:
+            self._pairs.expect(columns)
+
     def on_open(self) -> None:
         """Build the indexes."""
+        self._expected = ((), ())
         self._arriving: Resident | None = None
         self._number = 0  # of the tuple that entered last, on either side
         self._leaving: deque[tuple[int, Any]] = deque()  # unmatched: the side, and the row
@@ -421,6 +428,7 @@ class Join(Operator):
         self._number, self._leaving = state["number"], deque(state["leaving"])
         if self._pairs is not None:
             self._pairs.columns = state["columns"]
+            self._pairs.expect(self._expected)
         if self._measure is not None:
             self._measure.samples = state["samples"]
         for side, numbers in zip(self._sides, state["residents"], strict=True):

@@ -60,6 +60,11 @@ class JoinedRows:
             mine.clear()
             mine.update(names)
 
+    def expect(self, columns: Sequence[Iterable[str]]) -> None:
+        """Count columns as known that rows will have; what else is known stays so."""
+        known = [[*mine, *more] for mine, more in zip(self.columns, columns, strict=True)]
+        self.columns = known
+
     @property
     def plans(self) -> tuple[Plan, Plan]:
         """The columns of each side that come out, and what they are called."""

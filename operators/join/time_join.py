@@ -150,8 +150,15 @@ class TimeJoin(Operator):
 
     # -- running ----------------------------------------------------------------------------------
 
+    def expect_columns(self, columns: Sequence[Sequence[str]]) -> None:
+        """Names of output columns do not depend on which side comes first."""
+        self._expected: Sequence[Sequence[str]] = columns
+        if self._pairs is not None:
+            self._pairs.expect(columns)
+
     def on_open(self) -> None:
         """Nothing has come."""
+        self._expected = ((), ())
         self._states = [slack.start() for slack in self.slacks]
         self._over = [False, False]
         self._numbers = [0, 0]
@@ -581,6 +588,7 @@ class TimeJoin(Operator):
             axis.timed, axis.form = timed, FORMS[form]
         if self._pairs is not None:
             self._pairs.columns = state["columns"]
+            self._pairs.expect(self._expected)
         self._fill(*state["held"])
 
     # -- in words ---------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ from windowlib import (
 from windowlib.columnar import handover
 from windowlib.columnar.engines import event_sessions
 from windowlib.operators import Aggregate, agg
-from windowlib.window.event_time import EventTimeWindow
 
 
 @pytest.fixture(autouse=True)

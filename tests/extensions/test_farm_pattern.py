@@ -30,8 +30,8 @@ class ArrivalDispatch(Dispatch):
         runs, windows = extent_columns([firing for firing, _ in held])
         first = min((lo for lo, _ in runs), default=None)
         then = self.run.receiver([number for _, number in held])
-        task = Task("windows", (self.run.chunk_ranges(runs), windows), first=first, then=then)
-        self.run.put(task)
+        rows = self.run.chunk_ranges(runs)
+        self.run.put(Task("windows", (rows, windows), first=first, then=then, windows=len(held)))
 
 
 class ArrivalFarm(Farm):

@@ -4,12 +4,14 @@
 import ast
 import os
 import re
+import shutil
 import threading  # noqa: F401 - named in the table
 import time
 from datetime import timedelta  # noqa: F401 - named in the table
 from pathlib import Path
 
 import numpy as np  # noqa: F401 - named in the table
+import pyarrow as pa
 import pytest
 
 import windowlib
@@ -28,6 +30,7 @@ from windowlib import (
 from windowlib.control import PaneRoundRobin  # noqa: F401 - named in the table
 from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm  # noqa: F401
 from windowlib.farms.choice import choose  # noqa: F401 - named in the table
+from windowlib.farms.chunks import ChunkStore
 from windowlib.farms.models import *  # noqa: F403
 from windowlib.farms.pool import ProcessPool, WorkerDeath, dumped  # noqa: F401
 from windowlib.farms.round_robin import RoundRobin  # noqa: F401 - named in the table
@@ -104,6 +107,28 @@ def resized(farm_):
         run.resize(3)
 
 
+class Fails:
+    """Cannot be read where a worker starts."""
+
+    def __reduce__(self):
+        return __import__, ("a_module_that_workers_lack",)
+
+
+def no_folder(again):
+    """Rows cannot be written; and the farm is asked to go on without them."""
+    with ChunkStore() as chunks:
+        shutil.rmtree(chunks.folder)
+        chunks.folder = "/dev/shm/gone"
+        for _ in range(1 + again):
+            try:
+                chunks.check()
+                chunks.append(pa.record_batch({"x": [1]}))
+            except WindowlibError:
+                if not again:
+                    raise
+        chunks.check()
+
+
 def restored(farm_, other):
     """A farm goes on from the state of another."""
     with farm_.running(pool=virtual) as run, other.running(pool=virtual) as old:
@@ -117,9 +142,9 @@ class Exits:
         return os._exit, (3,)
 
 
-def never_started():
+def never_started(setup):
     """A pool whose worker cannot read what it is told."""
-    pool = ProcessPool(1, Exits())
+    pool = ProcessPool(1, setup)
     try:
         while not pool.ready:
             time.sleep(0.01)
@@ -227,10 +252,25 @@ CASES = [
         "resize(workers=3): Sample keeps more than its windows, and that of one key cannot be told "
         "apart. Open a farm of 3 workers.",
     ),
+    *(
+        (
+            f"no_folder({again})",
+            "farm(...): 1 rows cannot be written for the workers (No such file or "
+            "directory: /dev/shm/gone/0.arrow). Make room in /dev/shm or in /tmp; what the farm "
+            "was given before that is not complete.",
+        )
+        for again in (False, True)
+    ),
     (
-        "never_started()",
-        "farm(...): a worker process ended before it could take a task; what it wrote says why. "
-        "Look for modules that the operator needs and workers cannot import.",
+        "never_started(Fails())",
+        "farm(...): a worker process cannot start (ModuleNotFoundError: No module named "
+        "'a_module_that_workers_lack'). Look for modules that the operator needs and workers "
+        "cannot import.",
+    ),
+    (
+        "never_started(Exits())",
+        "farm(...): a worker process cannot start (it ended with exit code 3). Look for modules "
+        "that the operator needs and workers cannot import.",
     ),
     (
         "high.then(WindowFarm(rows))",

@@ -4,6 +4,7 @@
 import io
 import sys
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,8 @@ def test_a_terminal_has_one_line_that_is_written_over():
 def test_a_notebook_has_a_cell(monkeypatch):
     shown: list[FarmFigures] = []
     handle = SimpleNamespace(update=shown.append)
-    shell, shows = ModuleType("IPython"), ModuleType("IPython.display")
+    shell: Any = ModuleType("IPython")
+    shows: Any = ModuleType("IPython.display")
     shell.get_ipython = lambda: SimpleNamespace(config={"IPKernelApp": {}})
     shows.display = lambda *_, **__: handle
     monkeypatch.setitem(sys.modules, "IPython", shell)

@@ -33,7 +33,9 @@ from windowlib.spark.plan.shuffle import PackedRows
 from windowlib.window.snapshot import ARRAYS, VERSION
 
 FOLDER = Path(__file__).parent
-ROWS = [{"ts": n, "k": "abc"[n % 3], "x": (n * 7 % 11) / 2} for n in range(40)]
+ROWS: list[dict[str, Any]] = [
+    {"ts": n, "k": "abc"[n % 3], "x": (n * 7 % 11) / 2} for n in range(40)
+]
 CUT = 23
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "x": pa.float64()})
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -814,3 +815,17 @@ def test_lookup_gives_what_it_did_not_find_on_a_port():
     lookup = Lookup(on="id", unmatched="port")
     assert ["matches", "unmatched_stream"] == [port.name for port in lookup.model.outputs]
     assert [{"id": 1}] == replay(lookup, [to("stream", {"id": 1})]).port("unmatched_stream")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_host_that_knows_the_columns_gets_the_same_names_whichever_side_comes_first(first):
+    schema = pa.schema({"k": pa.int64(), "x": pa.int64()})
+    op = Join(left=Sliding(Count(1)), right=Sliding(Count(1)), on="k", how="outer")
+    running, out = op.open(), []
+    running.begin(0, (schema, schema))
+    running.connect(0, out.append)
+    running.insert({"k": 1, "x": 5}, first)
+    running.restore(running.snapshot())
+    running.insert({"k": 2, "x": 6}, first)  # the first one leaves, unmatched
+    want = {"k": 1, "x": None, "x_right": None} | {("x", "x_right")[first]: 5}
+    assert out == [want]

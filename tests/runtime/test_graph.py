@@ -725,3 +725,18 @@ def test_a_wrong_graph_is_refused(code, text):
 def test_restart_stands_in_a_graph_of_several_inputs():
     graph = Graph(inputs=["a", "b"], pair=(Barrier(select=together), "a", "b"))
     assert [(1, 2)] == out(graph, [to("a", 1), restart(), to("b", 2)])
+
+
+def test_a_chain_of_600_operators():
+    chain = plus(0)
+    for _ in range(599):
+        chain = chain.then(plus(1))
+    running, found = chain.open(), []
+    running.connect(0, found.append)
+    running.insert_many([1, 2])
+    running.restore(running.snapshot())
+    running.punctuate()
+    running.advance(1)
+    running.finish()
+    assert found == [600, 601]
+    assert list(replay(chain, [3])) == [602]

@@ -4,6 +4,7 @@
 import json
 import pickle
 from decimal import Decimal
+from typing import Any
 
 import cloudpickle
 import pyarrow as pa
@@ -54,6 +55,10 @@ class Seen(Operator):
         mine.last.append(row["x"])
 
 
+def state_of(running: Any) -> Any:
+    return running.operator.state
+
+
 WINDOWS = [
     Tumbling(Count(3), by="k"),
     Tumbling(Delta("x", 2), by="k"),
@@ -75,7 +80,7 @@ def test_state_is_the_same_everywhere(window):
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_state_outlives_a_flush_and_an_eviction_of_tuples(window):
     rows = list(replay(Seen(window), ROWS, times="ts"))
-    count: dict[str, int] = {}
+    count: dict[Any, int] = {}
     for row, came in zip(rows, ROWS, strict=True):
         assert (came["k"], count.get(came["k"], 0)) == (row["k"], row["n"])
         count[came["k"]] = row["n"] + 1
@@ -123,7 +128,7 @@ def test_a_handler_that_raises_at_the_eviction_does_not_keep_the_state():
     running.insert({"k": "a", "x": 0.0})
     with pytest.raises(ValueError, match="no") as caught:
         running.insert({"k": "b", "x": 0.0})
-    assert ["b"] == list(running.operator.state)
+    assert ["b"] == list(state_of(running))
     assert "in on_partitions_evicted of Fails, partitions ('a',)" in caught.value.__notes__[0]
 
 
@@ -172,17 +177,17 @@ def test_a_key_closes_with_its_last_window_of_event_time():
     found, running = closing(spec, ("a", 1), ("b", 2), ("b", 12), ("b", 25), ("a", 26))
     #  [0, 10): a, b    [10, 20): b      a has no open window after the first, b always has one
     assert [("a", 1), ("b", 1), ("b", 2)] == found
-    assert ["b"] == list(running.operator.state)
+    assert ["b"] == list(state_of(running))
     running.finish()
     assert [("b", 3), ("a", 1)] == found[3:]
-    assert [] == list(running.operator.state)
+    assert [] == list(state_of(running))
 
 
 def test_windows_that_close_together_count_as_one_end():
     spec = Sliding(Event("ts", 20), every=Event("ts", 10), by="k")
     found, running = closing(spec, ("a", 5), ("b", 100))
     assert [("a", 1), ("a", 2)] == found  # [-10, 10) and [0, 20) at one watermark
-    assert [] == list(running.operator.state)
+    assert [] == list(state_of(running))
 
 
 def test_a_session_ends_with_its_state():
@@ -252,7 +257,7 @@ def test_a_snapshot_does_not_change_with_what_comes_after_it():
 
 def test_the_snapshot_is_plain_data_and_json_will_do():
     op = Seen(Sliding(Count(2), by="k"))
-    running, later, rows = op.open(), op.open(), []
+    running, later, rows = op.open(), op.open(), list[Any]()
     running.insert_many(ROWS[:5])
     state = running.snapshot()
     assert {"keyed", "timers", "unkeyed"} == set(state["own"])
@@ -281,7 +286,7 @@ def test_a_field_that_is_new_is_at_its_start_after_a_restore():
     state = old.snapshot()
     new.restore({**state, "operator": {**state["operator"], "operator": "More"}})
     assert (1, [1.0], 7) == tuple(
-        getattr(new.operator.state["a"], name) for name in ("n", "last", "more")
+        getattr(state_of(new)["a"], name) for name in ("n", "last", "more")
     )
 
 
@@ -309,7 +314,8 @@ def test_equal_keys_are_one():
 
 
 def test_an_operator_of_a_graph_keeps_its_state():
-    graph = Filter(lambda row: row["x"] >= 0).then(Seen(WINDOWS[0]))
+    window: Any = WINDOWS[0]
+    graph = Filter(lambda row: row["x"] >= 0).then(Seen(window))
     items = [each for row in ROWS for each in (row, restart())]
     assert list(replay(graph, ROWS)) == list(replay(graph, items))
 
@@ -329,7 +335,7 @@ class Wrong:
 @pytest.mark.parametrize("value", [Wrong(), [Wrong()], {"a": Wrong()}, {(1, Wrong()): 2}, range(3)])
 def test_what_is_not_plain_data_is_refused_by_name(value):
     running = Seen(Sliding(Count(2), by="k")).open()
-    running.operator.state["a"].last = value
+    state_of(running)["a"].last = value
     message = r"^Seen\.state\.last: a (Wrong|range) is no plain data, and cannot be saved"
     with pytest.raises(OperatorError, match=message):
         running.snapshot()
@@ -338,9 +344,9 @@ def test_what_is_not_plain_data_is_refused_by_name(value):
 def test_a_field_that_is_misspelt_is_named():
     running = Seen(Sliding(Count(2), by="k")).open()
     with pytest.raises(AttributeError, match=r"^Seen\.state has no field 'm'\. Fields: n, last"):
-        running.operator.state["a"].m  # noqa: B018
+        state_of(running)["a"].m  # noqa: B018
     with pytest.raises(AttributeError):
-        running.operator.state["a"].m = 1
+        state_of(running)["a"].m = 1
 
 
 # -- split ----------------------------------------------------------------------------------------
@@ -374,7 +380,7 @@ def test_keys_move_to_other_workers_with_their_state():
 
     op = Seen(Tumbling(Count(2), by="k"))  # a partition is gone after its flush, its state is not
     farm = KeyFarm(op, workers=2, chunk=3).open(pool=pool)
-    alone, expected, found = op.open(), [], []
+    alone, expected, found = op.open(), list[Any](), list[Any]()
     farm.connect(0, found.append)
     alone.connect(0, expected.append)
     for workers, part in ((2, ROWS[:8]), (3, ROWS[8:16]), (1, ROWS[16:])):

@@ -1,6 +1,8 @@
 """The operators of the examples, and every window that an operator's model takes."""
 # ruff: noqa: SIM300 - asserts read expected first
 
+from typing import Any
+
 import pytest
 
 from examples.own_operators import CleanVwap, Correlation, Visits, clicks
@@ -32,7 +34,7 @@ def test_an_operator_from_the_docs_is_the_same_everywhere(operator, rows, times)
 
 def test_visits_are_what_gaps_in_a_sorted_list_say():
     rows = list(clicks(300))
-    expected, last = [], {}
+    expected, last = list[Any](), dict[Any, Any]()
     for row in [*rows]:
         over = [u for u, (_, _, at) in last.items() if at + 30 <= row["ts"]]
         for user in sorted(over, key=lambda u: last[u][2]):

@@ -3,6 +3,7 @@
 
 import warnings
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -143,12 +144,12 @@ def test_the_author_may_drop_a_timer_and_a_key():
                 self.forget("c")
 
     running = Dropped("1s").open()
-    rows = []
+    rows: list[Any] = []
     running.connect(0, rows.append)
     running.insert_many({"k": k} for k in "abc")
     running.advance(10)
     assert [{"k": "a", "n": 1, "at": 1.0}] == rows
-    assert ["b"] == list(running.operator.state)
+    assert ["b"] == list(state_of(running))
 
 
 def test_a_timer_that_fails_does_not_keep_the_others():
@@ -158,7 +159,7 @@ def test_a_timer_that_fails_does_not_keep_the_others():
                 raise ValueError("no")
             super().on_timer(key, now)
 
-    running, rows = Fails("1s").open(), []
+    running, rows = Fails("1s").open(), list[Any]()
     running.connect(0, rows.append)
     running.insert_many({"k": k} for k in "ab")
     with pytest.raises(ValueError, match="no") as caught:
@@ -195,7 +196,7 @@ def test_the_host_is_told_when_it_has_to_wake_up():
 
 
 def test_after_the_end_of_the_input_no_timer_goes_off():
-    running, rows = Idle("1s").open(), []
+    running, rows = Idle("1s").open(), list[Any]()
     running.connect(0, rows.append)
     running.insert({"k": "a"})
     running.finish()
@@ -225,8 +226,12 @@ class Closed(Operator):
         self.emit(what="timer", k=key, at=now)
 
 
-def closed(spec, *rows):
-    rows = [{"k": k, "ts": ts} for k, ts in rows]
+def state_of(running: Any) -> Any:
+    return running.operator.state
+
+
+def closed(spec, *pairs):
+    rows = [{"k": k, "ts": ts} for k, ts in pairs]
     return [tuple(row.values()) for row in replay(Closed(spec), rows)]
 
 
@@ -242,9 +247,9 @@ def test_a_timer_keeps_the_state_of_its_key():
     running = Closed(Tumbling(Event("ts", 10), by="k")).open()
     running.insert({"k": "a", "ts": 1})
     running.insert({"k": "b", "ts": 20})
-    assert ["a", "b"] == list(running.operator.state)
+    assert ["a", "b"] == list(state_of(running))
     running.insert({"k": "b", "ts": 40})
-    assert ["b"] == list(running.operator.state)
+    assert ["b"] == list(state_of(running))
 
 
 def test_keys_with_watermarks_of_their_own_have_timers_of_their_own():
@@ -257,7 +262,7 @@ def test_keys_with_watermarks_of_their_own_have_timers_of_their_own():
 
 
 def test_a_host_that_tells_the_watermark_wakes_up_for_timers():
-    running, rows = Closed(Tumbling(Event("ts", 10), by="k")).open(), []
+    running, rows = Closed(Tumbling(Event("ts", 10), by="k")).open(), list[Any]()
     running.follow()
     running.connect(0, rows.append)
     running.insert({"k": "a", "ts": 1})
@@ -347,7 +352,7 @@ ITEMS = st.lists(
 @given(ITEMS)
 def test_a_timer_is_what_looking_at_every_second_would_find(items):
     """Against a loop that looks at all keys once a second."""
-    now, last, expected = 0, {}, []
+    now, last, expected = 0, dict[Any, Any](), list[Any]()
     for item in items:
         if item == restart():
             continue

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from windowlib import Count, Tumbling
+from windowlib.operators import Aggregate, agg
 from windowlib.samples import trades
 from windowlib.tools import demo
 from windowlib.tools.command_line import main
@@ -83,3 +85,27 @@ def test_the_demonstration_agrees_with_spark_and_shows_how_it_goes(monkeypatch, 
     same, _, total = last.removesuffix(" rows").rpartition(" ")[2].partition("/")
     assert same == total != "0"
     assert all(len(line) <= 80 for line in out.splitlines())
+
+
+@pytest.mark.usefixtures("settled")
+def test_the_state_of_a_checkpoint_is_shown_and_verified(spark, tmp_path, capfd):
+    pq.write_table(pa.Table.from_pylist(trades(30)), tmp_path / "trades.parquet")
+    op = Aggregate(Tumbling(Count(50), by="symbol", order_by="ts"), high=agg.max("price"))
+    schema = spark.read.parquet(str(tmp_path / "trades.parquet")).schema
+    out = spark.readStream.schema(schema).parquet(str(tmp_path / "*.parquet")).transform(op)
+    writer = out.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "chk"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    capfd.readouterr()
+    assert 0 == main(["state", "inspect", str(tmp_path / "chk")])
+    rows = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert 30 == sum(row["size"] for row in rows)
+    assert {row["symbol"] for row in trades(30)} == {row["key"] for row in rows}
+    assert 0 == main(["state", "verify", str(tmp_path / "chk")])
+    said = capfd.readouterr().out
+    assert f"0 Aggregate: {len(rows)} subwindows in " in said
+    assert "The state is whole.\n" in said
+    another = ["--operator", "Sort('price', window=Sliding(Count(20)))"]
+    assert 1 == main(["state", "verify", str(tmp_path / "chk"), *another])
+    assert "the checkpoint was written with operator=Aggregate" in capfd.readouterr().err
+    assert 1 == main(["state", "verify", str(tmp_path / "none")])
+    assert "no checkpoint with a committed batch" in capfd.readouterr().err

@@ -119,7 +119,7 @@ class Host:
     def restart(self) -> None:
         """All buckets in other processes, from what the state store has."""
         self.buckets = [
-            Bucket.restored(self.spec, "", *state) if state[0] else bucket
+            Bucket.restored(self.spec, bucket.nonce, *state) if state[0] else bucket
             for bucket, state in zip(self.buckets, self.state, strict=True)
         ]
 
@@ -197,7 +197,7 @@ def test_the_state_can_be_read_without_the_query():
         host.micro_batch([{"ts": at, "k": "ab"[at % 2], "n": at}])
     assert host.state[0][1]  # some of it is in the log
     spec = reading_spec(operator, {"watermark": "Spark's", "times": "ts"})
-    read = Bucket.restored(spec, "", *host.state[0])
+    read = Bucket.restored(spec, host.buckets[0].nonce, *host.state[0])
     assert read.held is not None
     assert [111] == [int(stamps.min() / 1e6) for _, stamps in read.held.pieces[0][:1]]
     (mine,), (theirs,) = read.running.windows, host.buckets[0].running.windows

@@ -159,7 +159,9 @@ TIMED = {
     "panes, in order": Case(pane_farm(TICKS, ENDS | {"best": agg.arg_max("n", by="x")})),
     "panes, skyline": Case(PaneFarm(Skyline(TICKS, "j", desc("n")), workers=2)),
     "panes, best three": Case(PaneFarm(TopK(TICKS, by="j", k=3), workers=2)),
-    "panes, top delta": Case(PaneFarm(TopDelta(TICKS, "j", desc("n"), delta=2), workers=2)),
+    "panes, top delta": Case(
+        PaneFarm(TopDelta(TICKS, "j", desc("n"), delta=2, k="least"), workers=2)
+    ),
     "panes, the end": Case(pane_farm(Tumbling(Time("30s"), **BY), flush_at_end=True)),
     "panes, empty ones": Case(
         PaneFarm(Reach(Sliding(Time("4s"), every=Time("2s"), order_by=None))), key=None
@@ -207,7 +209,8 @@ def static(frame):
     stamped = frame.withColumns({name: fn.expr(text) for name, text in TIMES.items()})
     for name, case in TIMED.items():
         options = {"times": "ts", **case.options}
-        made[name] = attach(case.farm, numbered=True, **options)(stamped)
+        source = stamped if options["times"] in TIMES else frame
+        made[name] = attach(case.farm, numbered=True, **options)(source)
     found: dict[str, list[dict[str, Any]]] = {}
     for names in grouped(made):
         found |= by_name(union({name: made[name] for name in names}).collect())

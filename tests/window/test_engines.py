@@ -390,3 +390,12 @@ def test_a_window_keeps_agreeing_while_time_stands_still():
     ops = [Advance(0), ROWS[0], Advance(0), ROWS[1], Advance(1), Advance(0), ROWS[2]]
     for spec in ALL_KINDS:
         agree(spec, ops)
+
+
+@pytest.mark.parametrize("name", ["\0", "a\0b", "a\nb", "a'b", "{x}", "\\"])
+@pytest.mark.parametrize("engine", ["reference", "generated"])
+def test_an_attribute_may_have_any_characters(name, engine):
+    spec = Sliding(Delta(name, 5), every=Delta(name, 2), by=f"{name}k")
+    window: Any = SlidingWindow(spec, engine=engine)
+    window.insert_many([{name: n, f"{name}k": 1} for n in range(9)])
+    assert [row[name] for row in window[1]] == [3, 4, 5, 6, 7, 8]

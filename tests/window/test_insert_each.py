@@ -121,14 +121,14 @@ def test_a_batch_among_rows_with_a_key_is_none_of_them():
 
 
 def test_a_handler_may_not_insert_and_others_may_between_two_tuples():
-    class Inserting(WindowEvents):
+    class Inserting(WindowEvents[Any, Any]):
         def before_flush(self, window, key):
             window.insert({"k": 1, "x": 1})
 
     window = TumblingWindow(Tumbling(Count(2), by="k"), events=Inserting())
     window.insert({"k": 1, "x": 1})
     with pytest.raises(AccessError, match="called by a handler"):
-        next(window.state.insert_each(iter(rows()), [], {"k": 1, "x": 1}, stray))
+        list(window.state.insert_each(iter(rows()), [], {"k": 1, "x": 1}, stray) or ())
     window, out = made(Tumbling(Count(2), by="k"))
     window.insert({"k": 1, "x": 1})
     next(window.state.insert_each(iter(rows()), out, {"k": 1, "x": 1}, stray))

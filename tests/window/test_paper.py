@@ -28,6 +28,7 @@ from windowlib import (
     TupleCount,
     WindowEvents,
 )
+from windowlib.window.state_bytes import written_and_read
 
 SHARES = 20
 CASES = 1_000 if is_thorough() else 10
@@ -193,8 +194,16 @@ def window_of(case, events, engine):
     return SlidingWindow(spec, events=events, engine=engine)
 
 
+def json_copy(state):
+    return json.loads(json.dumps(state))
+
+
+def pickled(state):
+    return pickle.loads(pickle.dumps(state))
+
+
 def a_stream(rng, case, keys, number):
-    """Inserts, the passing of time, punctuations, and snapshots of both encodings."""
+    """Inserts, the passing of time, punctuations, and snapshots in all encodings."""
     value, bad = NUMBERS[number]
     x, y, now = 0, 0, 0
     steps = rng.choice([[0, 1, 1, 2], [0, 1, 2, 7], [-4, -1, 1, 1, 2, 3]])
@@ -212,7 +221,8 @@ def a_stream(rng, case, keys, number):
         elif what < 0.94 and case.evict[0] == "punct":
             yield ("punctuate",)
         elif what > 0.97:
-            yield "snapshot", number in ("int", "float") and keys is PLAIN_KEYS
+            as_json = number in ("int", "float") and keys is PLAIN_KEYS
+            yield "snapshot", json_copy if as_json else rng.choice([pickled, written_and_read])
 
 
 def give(window, op):
@@ -230,11 +240,6 @@ def give(window, op):
         pass
     window.state.check()
     return False
-
-
-def through(snapshot, as_json):
-    """A snapshot that was stored and read again."""
-    return json.loads(json.dumps(snapshot)) if as_json else pickle.loads(pickle.dumps(snapshot))
 
 
 def expected(paper, op):
@@ -260,7 +265,7 @@ def compare(case, ops, events, engine):
     for op in ops:
         if op[0] == "snapshot":
             again = window_of(case, made(log, case.select), engine)
-            again.restore(through(window.snapshot(), op[1]))
+            again.restore(op[1](window.snapshot()))  # stored and read again
             window = again
             continue
         assert give(window, op) == expected(paper, op), (case, op)

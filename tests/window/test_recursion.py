@@ -33,7 +33,7 @@ from windowlib import (
 ROWS = [{"k": "abcab"[i % 5], "x": i * 3 % 20 + i, "ts": i} for i in range(24)]
 MORE = {"k": "z", "x": 500, "ts": 500}
 
-CASES = {
+CASES: dict[str, list[Any]] = {
     "before_insert": [Tumbling(Count(3), by="k"), Sliding(Time("5s"), every=Count(2), by="k")],
     "after_insert": [Sliding(Count(3), by="k"), Tumbling(Time("5s"), by="k")],
     "before_flush": [

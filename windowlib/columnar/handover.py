@@ -93,6 +93,20 @@ class HandOver:
         """Give the state back to the event engine."""
         raise NotImplementedError
 
+    def stopped(self, error: BaseException, doing: str) -> None:
+        """A change raised; after an interrupt, every later use of the windows is refused."""
+        for window in self.windows:
+            window.state.stopped(error, doing)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A batch that an interrupt must not leave half taken."""
+        try:
+            yield
+        except BaseException as error:
+            self.stopped(error, "taking a batch")
+            raise
+
     def plain_schema(self, window: Window[Any, Any]) -> pa.Schema | None:
         """The schema of the rows that have come to a window, without encodings."""
         schema = self.schema_of(window)
@@ -227,7 +241,7 @@ class WindowHandOver(HandOver):
         """Insert each row in order; all of them arrive now."""
         self.schema = batch.schema
         for part in self._slices(batch):
-            with self._locked:
+            with self._locked, self._whole():
                 self._insert(part, None)
 
     def insert_marked(
@@ -274,7 +288,7 @@ class WindowHandOver(HandOver):
             end = at + part.num_rows
             to = len(marks) if end == batch.num_rows else np.searchsorted(marks, end)
             own = marked.part(at, end, marks[np.searchsorted(marks, at) : to])
-            with self.window.locked():
+            with self.window.locked(), self._whole():
                 self._check_idle()
                 if not self._marked(own):
                     self.settle()
@@ -324,7 +338,7 @@ class WindowHandOver(HandOver):
         if window.state.acting:  # a handler must not move the clock, which is said elsewhere
             stamps = stamps[:0]
         for part in self._slices(batch.slice(0, len(stamps))):
-            with self._locked:
+            with self._locked, self._whole():
                 self._insert(part, stamps[at : at + part.num_rows])
             at += part.num_rows
         rest: list[Any] = batch.slice(at).to_pylist()
@@ -843,7 +857,7 @@ class EventTimeHandOver(HandOver):
         self.schema = batch.schema
         for at in range(0, batch.num_rows, SLICE):
             part = batch.slice(at, SLICE)
-            with self.window.locked():
+            with self.window.locked(), self._whole():
                 self._check_idle()
                 if not self._columnar(part):
                     self.settle()
@@ -909,7 +923,7 @@ class EventTimeHandOver(HandOver):
 
     def absorb(self, partials: SlicePartials, schema: pa.Schema) -> None:
         """Take rows that were folded elsewhere by the same functions."""
-        with self.window.locked():
+        with self.window.locked(), self._whole():
             self._check_idle()
             engine = self._ready(schema)
             engine.absorb(partials)

@@ -11,16 +11,24 @@ to chunk. A window is a list of runs of numbers, `(lo, hi)`; what a worker needs
 
 A chunk is given up when all its rows are behind the oldest row that is still needed: by a window
 that may yet come, or by one that is being worked on. Whoever has it mapped keeps it that long.
+
+Chunks do not outlive their writer. It removes them at its end; if it is killed, its workers do,
+and if they are killed with it, the next writer: each holds a lock on its folder while it lives.
+If the memory is full, chunks go to a folder on disk, with links to them where readers look.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import shutil
 import tempfile
+import warnings
 import weakref
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +38,7 @@ import pyarrow as pa
 
 from windowlib.columnar.arrays.encoding import stream_buffer
 from windowlib.columnar.primitives import Array
+from windowlib.errors import FarmError, WindowlibWarning
 from windowlib.window.arrow import joined
 
 RowRange = tuple[int, int]
@@ -37,6 +46,9 @@ ChunkRange = tuple[int, int, int]
 """The number of a chunk, and the rows `[lo, hi)` in it."""
 
 SHARED = Path("/dev/shm")
+PREFIX = "windowlib-"
+LOCK = "lock"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 SMALL = 1 << 13
 """Bytes up to which it takes longer to map a chunk than to read it."""
 SPARSE = 4
@@ -83,8 +95,13 @@ class ChunkStore:
 
     def __init__(self) -> None:
         shared = SHARED if SHARED.is_dir() and os.access(SHARED, os.W_OK) else None
-        self.folder = tempfile.mkdtemp(prefix="windowlib-", dir=shared)
-        self._finalizer = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        if shared is not None:
+            remove_orphans(shared)
+        self.folder = tempfile.mkdtemp(prefix=PREFIX, dir=shared)
+        self._lock = _locked(self.folder)
+        self._finalizer = weakref.finalize(self, _close, self.folder, self._lock)
+        self._overflows = False
+        self._unwritten: str | None = None
         self.chunks: list[RowChunk] = []
         self.end = 0
         """The number that the next row gets."""
@@ -126,10 +143,49 @@ class ChunkStore:
         """Write rows into a file; its number, and how long it is."""
         number = self._number
         self._number += 1
-        data = stream_buffer(batch)
-        with open(_path(self.folder, number), "wb") as file:
-            file.write(data)
+        data, path = stream_buffer(batch), _path(self.folder, number)
+        try:
+            try:
+                _write(path, data)
+            except OSError as error:
+                if error.errno not in FULL:
+                    raise
+                self._overflow(path, data)
+        except OSError as error:
+            msg = (
+                f"farm(...): {batch.num_rows} rows cannot be written for the workers "
+                f"({error.strerror}: {error.filename or path}). Make room in {SHARED} or in "
+                f"{tempfile.gettempdir()}; what the farm was given before that is not complete."
+            )
+            self._unwritten = msg
+            raise FarmError(msg) from error
         return number, data.size
+
+    def check(self) -> None:
+        """Refuse to go on without rows that could not be written."""
+        if self._unwritten is not None:
+            raise FarmError(self._unwritten)
+
+    def _overflow(self, path: str, data: Any) -> None:
+        """Write a chunk to disk, and link to it from where readers look."""
+        folder = overflow_of(self.folder)
+        if not self._overflows:
+            os.mkdir(folder, 0o700)
+            self._overflows = True
+            msg = (
+                f"farm(...): {self.folder} is on a full device, so rows for the workers go to "
+                f"{folder}, which is slower. Make room, or let fewer rows wait: chunk=, limit=."
+            )
+            warnings.warn(msg, WindowlibWarning, stacklevel=2)
+        target = os.path.join(folder, os.path.basename(path))
+        _write(target, data)
+        os.symlink(target, path)
+
+    def _unlink(self, number: int) -> None:
+        path = _path(self.folder, number)
+        if self._overflows and os.path.islink(path):
+            os.unlink(os.readlink(path))
+        os.unlink(path)
 
     def chunk_ranges(self, runs: Iterable[RowRange]) -> list[ChunkRange]:
         """Where the rows of runs are; runs ascend."""
@@ -149,7 +205,7 @@ class ChunkStore:
         for chunk in self.chunks:
             if chunk.base + chunk.rows > oldest:
                 break
-            os.unlink(_path(self.folder, chunk.number))
+            self._unlink(chunk.number)
             gone += 1
         self._keep(self.chunks[gone:])
 
@@ -165,7 +221,7 @@ class ChunkStore:
             if len(some) * SPARSE <= chunk.held:
                 if len(some):
                     kept.append(self._compacted(chunk, some))
-                os.unlink(_path(self.folder, chunk.number))
+                self._unlink(chunk.number)
             else:
                 kept.append(chunk)
         self._keep(kept)
@@ -243,5 +299,55 @@ def _mapped(folder: str, number: int) -> pa.RecordBatch:
     return pa.ipc.open_stream(source).read_next_batch()
 
 
-def _path(folder: str, number: int) -> Any:
+def _path(folder: str, number: int) -> str:
     return os.path.join(folder, f"{number}.arrow")
+
+
+def _write(path: str, data: Any) -> None:
+    """A file, whole or not at all."""
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(path)
+        raise
+
+
+# -- the end of a folder --------------------------------------------------------------------------
+
+
+def overflow_of(folder: str) -> str:
+    """Where chunks go that do not fit."""
+    return os.path.join(tempfile.gettempdir(), f"{os.path.basename(folder)}-overflow")
+
+
+def remove(folder: str) -> None:
+    """Remove all chunks, wherever they are."""
+    shutil.rmtree(overflow_of(folder), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_orphans(shared: Path) -> None:
+    """Remove the folders of writers that were killed together with their workers."""
+    for folder in shared.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if folder.stat().st_uid == os.getuid() and (lock := _locked(str(folder))) is not None:
+                _close(str(folder), lock)
+
+
+def _locked(folder: str) -> int | None:
+    """Hold a folder for as long as the process lives; None: another one does."""
+    lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _close(folder: str, lock: int | None) -> None:
+    remove(folder)
+    if lock is not None:
+        os.close(lock)

@@ -26,6 +26,10 @@ from windowlib.farms.worker import WorkerException, WorkerSetup
 
 READY = b""
 """What a worker sends first, when it can take tasks."""
+FAILED = b"failed: "
+"""What a worker sends instead, and then why."""
+STOP = b"stop"
+"""What a worker gets last; without it, its parent was killed, and it removes what is left."""
 GRACE = 5.0
 """Seconds that a worker has to end by itself."""
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -51,7 +55,7 @@ class WorkerDeath(NamedTuple):
 class WorkerProcess:
     """One worker process."""
 
-    def __init__(self, setup: bytes) -> None:
+    def __init__(self, folder: str, setup: bytes) -> None:
         self.connection, theirs = Pipe()
         path = os.pathsep.join(each for each in sys.path if each)
         command = [sys.executable, "-m", "windowlib.farms.process", str(theirs.fileno())]
@@ -62,16 +66,24 @@ class WorkerProcess:
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
-        self.connection.send_bytes(setup)
+        self.send(folder.encode())
+        self.send(setup)
 
     def send(self, message: bytes) -> None:
         """Send a task; if the worker is gone, `wait` says so."""
         with suppress(OSError):
             self.connection.send_bytes(message)
 
+    def hang_up(self) -> None:
+        """Say that no task comes any more."""
+        if not self.connection.closed:
+            with suppress(OSError):
+                self.connection.send_bytes(STOP)
+            self.connection.close()
+
     def stop(self) -> int | None:
         """End it, kindly at first."""
-        self.connection.close()
+        self.hang_up()
         try:
             self.process.wait(GRACE)
         except subprocess.TimeoutExpired:
@@ -84,7 +96,7 @@ class ProcessPool:
     """Several worker processes that do the same setup."""
 
     def __init__(self, workers: int, setup: Any) -> None:
-        self._setup = dumped(setup)
+        self._setup, self._folder = dumped(setup), getattr(setup, "folder", "")
         self._ready = select.poll()
         self._by: dict[int, int] = {}  # whose connection has which number
         self._starting: set[int] = set()
@@ -103,8 +115,10 @@ class ProcessPool:
         """Whether all workers have started; one that dies before that is the next answer."""
         for number, _ in self._ready.poll(0) if self._starting else ():
             worker = self._by[number]
-            if worker in self._starting and isinstance(self._received(worker), WorkerDeath):
-                raise FarmError(_no_start())
+            if worker in self._starting:
+                found = self._received(worker)
+                if isinstance(found, WorkerDeath):
+                    raise FarmError(_no_start(f"it ended with exit code {found.code}"))
         return not self._starting
 
     @property
@@ -137,6 +151,8 @@ class ProcessPool:
         if message == READY:
             self._starting.discard(worker)
             return None
+        if worker in self._starting and message.startswith(FAILED):
+            raise FarmError(_no_start(message[len(FAILED) :].decode()))
         return WorkerAnswer(worker, *pickle.loads(message))
 
     def resize(self, workers: int) -> None:
@@ -151,7 +167,7 @@ class ProcessPool:
         _stop(stopped)
 
     def _started(self, worker: int) -> WorkerProcess:
-        process = WorkerProcess(self._setup)
+        process = WorkerProcess(self._folder, self._setup)
         self._starting.add(worker)
         self._ready.register(process.connection, select.POLLIN)
         self._by[process.connection.fileno()] = worker
@@ -164,7 +180,7 @@ class ProcessPool:
 
 def _stop(processes: Sequence[WorkerProcess]) -> None:
     for each in processes:
-        each.connection.close()
+        each.hang_up()
     for each in processes:
         each.stop()
 
@@ -228,8 +244,8 @@ def dumped(value: Any) -> bytes:
     return data
 
 
-def _no_start() -> str:
+def _no_start(reason: str) -> str:
     return (
-        "farm(...): a worker process ended before it could take a task; what it wrote says why. "
-        "Look for modules that the operator needs and workers cannot import."
+        f"farm(...): a worker process cannot start ({reason.rstrip('.')}). Look for modules that "
+        f"the operator needs and workers cannot import."
     )

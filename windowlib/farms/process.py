@@ -8,13 +8,15 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
 
 import pyarrow as pa
 
-from windowlib.farms.pool import READY
+from windowlib.farms.chunks import remove
+from windowlib.farms.pool import FAILED, READY, STOP
 from windowlib.farms.worker import WorkerException
 
 SMALL = 1 << 11
@@ -27,14 +29,31 @@ def main(connection: Connection) -> None:
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     try:
+        folder = connection.recv_bytes().decode()
+    except (EOFError, OSError):  # its parent is gone, and has nothing to remove
+        return
+    try:
         setup = pickle.loads(connection.recv_bytes())
         worker = setup.worker(setup)
         gc.freeze()  # what is there now stays, and need not be looked at again and again
         connection.send_bytes(READY)
-    except (EOFError, BrokenPipeError):  # its parent has no need of it any more
+    except (EOFError, OSError):
+        remove(folder)
         return
+    except Exception as error:  # what the operator needs is not there
+        with suppress(OSError):
+            connection.send_bytes(FAILED + f"{type(error).__name__}: {error}".encode())
+        return
+    if not _work(connection, worker):
+        remove(folder)
+
+
+def _work(connection: Connection, worker: Any) -> bool:
+    """Do tasks; whether the parent has said that there are no more, and is not simply gone."""
     tasks = TaskQueue(connection)
     while (message := tasks.next()) is not None:
+        if message == STOP:
+            return True
         work, args, oldest = pickle.loads(message)
         answer = _answer(worker, work, args, oldest)
         if work in worker.silent:
@@ -45,7 +64,16 @@ def main(connection: Connection) -> None:
         try:
             connection.send_bytes(answer)
         except OSError:
-            return
+            return _stopped(tasks)
+    return False
+
+
+def _stopped(tasks: TaskQueue) -> bool:
+    """Whether the parent, which reads no more, has said that it needs the worker no more."""
+    while (message := tasks.next()) is not None:
+        if message == STOP:
+            return True
+    return False
 
 
 class TaskQueue:

@@ -181,6 +181,7 @@ class RunningFarm(Running):
 
     def _sync(self) -> None:
         """Give away the rows that wait, and move the clock of the workers."""
+        self.chunks.check()
         self._flush()
         if self._told < self._now:
             self._told = self._now

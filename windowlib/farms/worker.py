@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windowlib.columnar.inputs import empty_batch
 from windowlib.farms.chunks import ChunkRange, ChunkReader
-from windowlib.farms.evaluator import BatchExtent, FilledWindow, Item, WindowEvaluator
+from windowlib.farms.evaluator import BatchExtent, FilledWindow, Item, Moment, WindowEvaluator
 from windowlib.window.arrow import rows_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ TaskRows: TypeAlias = Sequence[ChunkRange] | pa.Schema
 """Where rows are; or, for an empty window, what columns rows have, as far as any have come."""
 
 
-ExtentColumns = tuple[list[Any], list[int], list[int], list[int]]
+ExtentColumns = tuple[list[Any], list[int], list[int], list[Moment]]
 """Extents as columns, which are smaller and faster to send: keys, starts, ends and times."""
 
 

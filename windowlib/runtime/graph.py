@@ -7,6 +7,7 @@ punctuations gets them from exactly one stream that carries them. It is itself a
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -74,6 +75,7 @@ class Graph(Operator):
         for node, parts in nodes.items():
             self.feeds[node] = self._connected(node, parts[1:])
         self._check_inputs()
+        allow_depth(len(nodes))
         self.names = tuple(self._sorted())
         self.sinks = self._sinks(outputs)
         for node in self.names:
@@ -516,3 +518,18 @@ def carries(graph: Graph, stream: Stream, column: str) -> bool:
     return graph.operators[stream.node].passes(column, stream.port) and all(
         carries(graph, each, column) for feeds in graph.feeds[stream.node] for each in feeds
     )
+
+
+FRAMES = 16
+"""Calls under way for each operator that a row goes through, at most; handlers may add to it."""
+
+
+def allow_depth(operators: int) -> None:
+    """Raise Python's limit for a long chain, if it is too low.
+
+    What an operator sends is taken by the next one in the same call, so a long chain is a deep
+    stack.
+    """
+    deepest = 1000 + FRAMES * operators
+    if sys.getrecursionlimit() < deepest:
+        sys.setrecursionlimit(deepest)

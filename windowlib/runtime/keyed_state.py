@@ -11,6 +11,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from uuid import UUID
 
 from windowlib.attributes import one_key
 from windowlib.errors import FieldError, OperatorError, StateVersionError, suggestion
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="Declaration")
 
 ATOMS = frozenset(
-    {bool, int, float, complex, str, bytes, type(None)} | {date, datetime, time, timedelta, Decimal}
+    {bool, int, float, complex, str, bytes, type(None)}
+    | {date, datetime, time, timedelta, Decimal, UUID}
 )
 PLAIN = "numbers, text, bytes, dates and times, None, and lists, tuples, dicts and sets of them"
 

@@ -276,6 +276,9 @@ class Operator(WindowEvents[Any, Any]):
             if output.preserves == port:
                 self._puncts[number]()
 
+    def expect_columns(self, columns: Sequence[Sequence[str]]) -> None:
+        """The host knows the columns of each input, and says so before the first row."""
+
     def on_advance(self) -> None:
         """The clock has moved, and what was due at this instant has happened in every window."""
 

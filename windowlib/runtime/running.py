@@ -20,7 +20,7 @@ from windowlib.spec.specification import Spec
 from windowlib.window.arrow import Made, Times, as_arrow, chunks_of, columns_of, in_order, rows_of
 from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
-from windowlib.window.failure import raise_first
+from windowlib.window.failure import broken_state, raise_first
 from windowlib.window.snapshot import ARRAY_READERS, ARRAYS, first_change, reader
 from windowlib.window.subwindow import UNSET
 
@@ -52,6 +52,8 @@ class Running:
 
     streams: ClassVar[bool] = True
     """Whether `insert_each` takes each row before it asks for the next, and fails at once."""
+
+    _broken: str | None = None  # what an interrupt stopped half-way; the state is lost
 
     def __init__(self, operator: Operator, start: Instant = 0) -> None:
         self.definition = operator
@@ -109,8 +111,11 @@ class Running:
                 self.operator.on_tuple(row, port)
             else:
                 take(row)
-        except Exception as error:
-            self._note(error, f"row {row!r}")
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._note(error, f"row {row!r}")
+            elif take is None or any(window.state.interrupts for window in self._live):
+                self._break("taking a row")
             raise
 
     def _taker(self, port: int) -> Row | None:
@@ -130,7 +135,12 @@ class Running:
             self._refuse("insert_many(rows)", port)
         window = self._direct[port]
         if window is not None:
-            window.insert_many(rows)
+            try:
+                window.insert_many(rows)
+            except BaseException:
+                if window.state.interrupts:  # and not while it waited for a row
+                    self._break("taking a row")
+                raise
         else:
             for row in rows:
                 self.insert(row, port)
@@ -150,7 +160,12 @@ class Running:
                 self._now = at
             else:
                 self.advance_micros(at)
-            window.insert(row)
+            try:
+                window.insert(row)
+            except BaseException:
+                if window.state.interrupts:
+                    self._break("taking a row")
+                raise
 
     def insert_each(
         self,
@@ -200,6 +215,8 @@ class Running:
         """For hosts, before the first row: the time in microseconds, and the columns of inputs."""
         self._tell(now)
         self._schemas = list(schemas)
+        if all(schema is not None for schema in schemas):
+            self.operator.expect_columns([schema.names for schema in schemas])
 
     def part_ages(self) -> None:
         """For hosts that split keys: partitions age by themselves, whichever share a window."""
@@ -221,14 +238,15 @@ class Running:
         if order is not None and batch.num_rows:
             batch = in_order(batch, order)
         window = self._direct[port]
-        for part in chunks_of(batch):
-            if times is not None:
-                self._insert_timed(part, port, times)
-            elif window is not None:
-                window.state.handover().insert(part)
-            else:
-                left = self.operator._take(part, port, self.insert)
-                self.insert_many(rows_of(left), port)
+        with self._whole("taking a batch"):
+            for part in chunks_of(batch):
+                if times is not None:
+                    self._insert_timed(part, port, times)
+                elif window is not None:
+                    window.state.handover().insert(part)
+                else:
+                    left = self.operator._take(part, port, self.insert)
+                    self.insert_many(rows_of(left), port)
 
     def take_columns(self, columns: Any, port: int) -> None:
         """Take rows that another operator sends as columns, with punctuations between them.
@@ -243,7 +261,8 @@ class Running:
         else:
             marks = columns.marks if window.spec.punctuated else columns.marks[:0]
             insert = partial(self.insert, port=port)
-            failures += window.state.handover().insert_marked(batch, marks, insert)
+            with self._whole("taking a batch"):
+                failures += window.state.handover().insert_marked(batch, marks, insert)
         raise_first(failures)
 
     def _one_by_one(self, batch: Any, marks: Any, port: int, failures: list[Exception]) -> None:
@@ -329,25 +348,29 @@ class Running:
         try:
             self.operator.on_punctuation(port)
             self.operator.forward(port)
-        except Exception as error:
-            self._note(error, "at a punctuation")
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._note(error, "at a punctuation")
+            else:
+                self._break("taking a punctuation")
             raise
 
     def finish(self, port: int | None = None) -> None:
         """The input of a port ends, or of all; when the last has ended, so does the output."""
         failures: list[Exception] = []
-        ending = self._end(port)
-        for each in ending:
-            self._told_end(failures, partial(self.operator.on_input_end, each))
-        if ending and not self._taking:
-            for window in self._event_time:
-                self._told_end(failures, window.finish)
-            if self.operator.on_event_time:
-                self._own.close(failures)
-            self._told_end(failures, self.operator.on_finish)
-            for final in self._finals:
-                with kept(failures):  # whatever fails, those who read the output learn of its end
-                    final()
+        with self._whole("ending its input"):
+            ending = self._end(port)
+            for each in ending:
+                self._told_end(failures, partial(self.operator.on_input_end, each))
+            if ending and not self._taking:
+                for window in self._event_time:
+                    self._told_end(failures, window.finish)
+                if self.operator.on_event_time:
+                    self._own.close(failures)
+                self._told_end(failures, self.operator.on_finish)
+                for final in self._finals:
+                    with kept(failures):  # whatever fails, readers of the output learn of its end
+                        final()
         raise_first(failures)
 
     def _told_end(self, failures: list[Exception], tell: Callable[[], None]) -> None:
@@ -381,6 +404,7 @@ class Running:
 
     def _refuse(self, call: str, port: int) -> NoReturn:
         """Input at a port that takes none: there is no such port, or its input is over."""
+        self._refuse_broken()
         number = self.model.input(port, self.operator.name)
         if number in self._taking:
             msg = f"{self.operator.name}.{call}: port={port!r} is a name. Pass port={number}."
@@ -389,6 +413,28 @@ class Running:
         of = f" of {name!r}" if len(self.model.inputs) > 1 else ""
         msg = f"{self.operator.name}.{call}: its input{of} has ended. Open the operator anew."
         raise OperatorError(msg)
+
+    def _break(self, doing: str) -> None:
+        """Refuse every later use: an interrupt has left the state or the output half done."""
+        self._broken = doing
+        self._ended = range(len(self.model.inputs))
+
+    def _refuse_broken(self) -> None:
+        if self._broken is None and any(window.state.interrupts for window in self._live):
+            self._break("taking a row")
+        if self._broken is not None:
+            raise broken_state(f"{self.operator.name}", self._broken, "Open the operator anew")
+
+    @contextmanager
+    def _whole(self, doing: str) -> Iterator[None]:
+        """A call that an interrupt must not leave half done."""
+        self._refuse_broken()
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self._break(doing)
+            raise
 
     def _note(self, error: Exception, where: str) -> None:
         """Windows say where a handler failed; anything else is said here."""
@@ -434,9 +480,10 @@ class Running:
             watermark: a number, or microseconds for datetimes.
         """
         failures: list[Exception] = []
-        for window in self._event_time:
-            with kept(failures):
-                window.reach(watermark)
+        with self._whole("taking a watermark"):
+            for window in self._event_time:
+                with kept(failures):
+                    window.reach(watermark)
         raise_first(failures)
 
     def closes(self) -> Any:
@@ -473,17 +520,23 @@ class Running:
 
     def advance_micros(self, now: int) -> None:
         """`advance`, in microseconds."""
+        self._refuse_broken()
         self._check_time(now)
         window = self._clocked
         if window is not None and self._taking and window.state.passes(now):
             self._now = now
             return
         failures: list[Exception] = []
-        while (due := self._wakes()) is not None and due <= now:
-            self._tell(max(due, self._now))
+        try:
+            while (due := self._wakes()) is not None and due <= now:
+                self._tell(max(due, self._now))
+                self._act(failures)
+            self._tell(now)
             self._act(failures)
-        self._tell(now)
-        self._act(failures)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self._break("advancing its clock")
+            raise
         raise_first(failures)
 
     def _check_time(self, now: int) -> None:
@@ -523,6 +576,7 @@ class Running:
             arrays: whether what batches have left in arrays comes out as numpy and Arrow arrays,
                 as it is. That is much faster and smaller where there are many partitions.
         """
+        self._refuse_broken()
         op = self.operator
         windows = []
         for window in self._live:
@@ -548,7 +602,8 @@ class Running:
         state = checked_state(state, self.definition.describe())
         before = self.snapshot(arrays=True)
         try:
-            self._put(state)
+            with self._whole("restoring a snapshot"):
+                self._put(state)
         except Exception as error:
             self._put(before)
             if isinstance(error, WindowlibError):

@@ -121,7 +121,11 @@ class RunningGraph(Running):
         """Take one row, through the whole graph."""
         if port not in self._taking:
             self._refuse("insert(row)", port)
-        self._entries[port][0](row)
+        try:
+            self._entries[port][0](row)
+        except BaseException:  # an interrupt: anything else is kept
+            self._break("taking a row")
+            raise
         if self._failures:
             self._raise()
 
@@ -131,7 +135,11 @@ class RunningGraph(Running):
             self._refuse("insert_many(rows)", port)
         insert = self._entries[port][0]
         for row in rows:
-            insert(row)
+            try:
+                insert(row)
+            except BaseException:
+                self._break("taking a row")
+                raise
             if self._failures:
                 self._raise()
 
@@ -170,7 +178,7 @@ class RunningGraph(Running):
             return
         if len(readers) == 1 and entry not in graph.sinks.values():
             ((node, at),) = readers
-            with kept(self._failures):
+            with self._whole("taking a batch"), kept(self._failures):
                 reader = self.nodes[node]
                 reader._note_schema(batch, at)
                 reader._take_batch(batch, at, None, None)
@@ -183,13 +191,15 @@ class RunningGraph(Running):
         """Take a window punctuation."""
         if port not in self._taking:
             self._refuse("punctuate()", port)
-        self._entries[port][1]()
+        with self._whole("taking a punctuation"):
+            self._entries[port][1]()
         self._raise()
 
     def finish(self, port: int | None = None) -> None:
         """The input of a port ends, or of all."""
-        for ending in self._end(port):
-            self._entries[ending][2]()
+        with self._whole("ending its input"):
+            for ending in self._end(port):
+                self._entries[ending][2]()
         self._raise()
 
     # -- time -------------------------------------------------------------------------------------
@@ -223,6 +233,7 @@ class RunningGraph(Running):
 
     def snapshot(self, *, arrays: bool = False) -> dict[str, Any]:
         """The state of every operator, as plain data; `arrays`: as it is where it is in arrays."""
+        self._refuse_broken()
         feeds = [[node, port, left] for (node, port), left in self._open_feeds.items()]
         return {
             "v": VERSION,

@@ -1,4 +1,4 @@
-"""The command line: `demo`, `run`, `check`, `trace` and `conformance`.
+"""The command line: `demo`, `run`, `check`, `state`, `trace` and `conformance`.
 
 A user's mistake is one line on stderr and exit code 2; Ctrl-C ends a command with 130.
 """
@@ -6,6 +6,8 @@ A user's mistake is one line on stderr and exit code 2; Ctrl-C ends a command wi
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
 import io
 import os
 import sys
@@ -16,7 +18,7 @@ from typing import NoReturn
 
 from windowlib.errors import WindowlibError, WindowlibWarning
 from windowlib.tools import conformance, demo
-from windowlib.tools.commands import check, run, trace
+from windowlib.tools.commands import check, run, state, trace
 from windowlib.tools.commands.usage import FoundError, UsageError, one_line
 
 # A command is a module with a function `add`, which declares it; this table is how it is found.
@@ -24,9 +26,14 @@ COMMANDS = {
     "demo": demo,
     "run": run,
     "check": check,
+    "state": state,
     "trace": trace,
     "conformance": conformance,
 }
+
+
+LONGEST = 2000
+"""Characters of a message, which may contain a row."""
 
 
 class _CommandParser(argparse.ArgumentParser):
@@ -49,8 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say(who, one_line(error))
         return 1
     except (UsageError, WindowlibError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            # Nobody reads on; and Python must not find that out again when it flushes at exit.
+        if isinstance(error, OSError) and isinstance(sys.stdout, io.TextIOWrapper):
+            # Python must not find out again that it cannot write, when it flushes at exit.
+            with contextlib.suppress(OSError):
+                sys.stdout.flush()
+        if isinstance(error, BrokenPipeError):  # nobody reads on
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         _say(who, one_line(error))
@@ -62,9 +72,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _writable() -> None:
     """Make printing safe: where a stream is closed, and where it lacks letters."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the parent process
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    if sys.stdout is None:  # closed by the parent process
+        sys.stdout = ClosedOutput()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
@@ -80,7 +91,18 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _say(who: str, text: str) -> None:
-    print(f"{who}: {text}", file=sys.stderr)
+    shown = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    print(f"{who}: {shown}", file=sys.stderr)
+
+
+class ClosedOutput(io.TextIOBase):
+    """Standard output that was closed: rows for it must not vanish."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str, /) -> int:
+        """Refuse to lose what is written."""
+        raise OSError(errno.EBADF, "it is closed. Redirect it, or use --output FILE", "stdout")
 
 
 def _parser() -> argparse.ArgumentParser:

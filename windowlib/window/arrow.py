@@ -33,6 +33,9 @@ class Handover(Protocol):
     def settle(self) -> None:
         """Give the state back to the event engine."""
 
+    def stopped(self, error: BaseException, doing: str) -> None:
+        """A change raised; after an interrupt, every later use of the windows is refused."""
+
     def due(self) -> int | None:
         """When time does something by itself next, apart from ticks."""
 

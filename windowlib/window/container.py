@@ -61,7 +61,15 @@ from windowlib.window.engine.generated import InsertEach, generate_each
 from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
-from windowlib.window.failure import add_note, collected, entered, find, raise_first
+from windowlib.window.failure import (
+    add_note,
+    broken_state,
+    collected,
+    entered,
+    find,
+    raise_first,
+    untouched,
+)
 from windowlib.window.guard import Guard
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
@@ -86,10 +94,14 @@ class Window(Generic[T, K]):
     event_time: ClassVar[bool] = False
     port: int = 0
     """The input of its operator, by number, for handlers of several."""
+    holds_tuples: ClassVar[bool] = True
+    """Whether what a subwindow keeps are the tuples that came in."""
     only_handlers: ClassVar[bool] = True
     """Whether what is in it is processed by handlers alone; others need not be for its kind."""
     _restores = 0  # how often its state was replaced
     _ahead = False  # whether the state is in arrays, and the subwindows are behind
+    _broken: str | None = None  # what an interrupt stopped half-way; the state is lost
+    _interrupts = 0  # how often one came while a tuple changed the window
     _batches: Handover | None = None
     _plan: Plan | None = None  # ready-made summaries that live in slots
     _slices: Slices | None = None
@@ -317,6 +329,7 @@ class Window(Generic[T, K]):
     def _advance(self, now: int) -> None:
         if self._passes(now):
             return
+        self._refuse_broken()
         if self._acting:
             msg = (
                 f"advance({instant_text(now)}): called by a handler while the window is being "
@@ -331,8 +344,8 @@ class Window(Generic[T, K]):
             )
             raise ClockError(msg)
         failures: list[Exception] = []
-        self._acting = self._guard.held = True
         try:
+            self._acting = self._guard.held = True
             done = self._ahead and self._host().advance(now, failures)
             while not done and (due := self._sooner(self._due())) is not None and due <= now:
                 self._now = max(due, self._now)
@@ -341,9 +354,12 @@ class Window(Generic[T, K]):
                 else:
                     with collected(self, failures):
                         self._age()
-        finally:
+            self._now = now
             self._acting = self._guard.held = False
-        self._now = now
+        except BaseException as error:
+            self._acting = self._guard.held = False
+            self._stopped(error, "advancing its clock")
+            raise
         raise_first(failures)
 
     def _passes(self, now: int) -> bool:
@@ -373,6 +389,9 @@ class Window(Generic[T, K]):
                 s.stamps = deque(start for _ in s.stamps)
             if "stamp" in s.fields:
                 s.stamp = start
+
+    def _filled(self) -> None:
+        """Other subwindows are in storage: work out anew what is known of them elsewhere."""
 
     def _age(self) -> None:
         """The check of partition age, before anything else of an insert, a mark or a tick."""
@@ -431,9 +450,11 @@ class Window(Generic[T, K]):
         return self._enter(key)
 
     def _enter(self, key: Any) -> Subwindow:
-        s = self._asleep.pop(key, None) or self._make(key)
+        s = self._asleep.get(key) or self._make(key)
         s.born = next(self._born)
         self._subs[s.key] = s  # a returning partition keeps the key it was born with
+        if self._asleep:  # after it is in storage, so that an interrupt does not lose it
+            self._asleep.pop(key, None)
         return s
 
     def _sound_key(self, key: Any) -> Any:
@@ -461,19 +482,28 @@ class Window(Generic[T, K]):
 
         A tuple that has not entered is not taken. For one that has, the remaining steps are done,
         as if the handler had returned, and then its exception comes out. So it is when an interrupt
-        stops a handler; one that comes between the steps leaves no subwindow behind that is over.
+        stops a handler. One that comes between the steps leaves the window as it was before the
+        tuple or after it, or else broken.
         """
         try:
             return self._brought_to_an_end(error, tuple_, key)
+        except BaseException as other:
+            self._stopped(other, "taking a tuple")
+            raise
         finally:
             self._guard.held = False
 
     def _brought_to_an_end(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
         """What to raise, after what was still to be done."""
         failed = find(self, error)
-        if not isinstance(error, Exception) and failed is None:
-            self._interrupted(key)
+        if not isinstance(error, Exception) and (failed is None or failed.event not in HANDLERS):
+            if not untouched(error):
+                self._interrupts += 1
+            if not self._interrupted(error, key):
+                self._break("taking a tuple")
             return error
+        if not isinstance(error, Exception):
+            self._interrupts += 1
         if (better := better_error(self.state, error, tuple_, key)) is not None:
             return better
         inside = failed is not None and entered(self, failed.event)
@@ -486,11 +516,41 @@ class Window(Generic[T, K]):
             self._refused(s)
         return error
 
-    def _interrupted(self, key: Any) -> None:
-        """An insert was stopped between two steps: end it before the tuple, or after it."""
+    def _interrupted(self, error: BaseException, key: Any) -> bool:
+        """An insert was stopped between two steps; whether it is as before the tuple, or after."""
+        if not untouched(error):
+            return False
         s = self._find(key)
         if s is not None and not self._size(s):
             self._refused(s)
+        return True
+
+    def _stopped(self, error: BaseException, doing: str) -> None:
+        """A change of the window raised; if that was an interrupt, it is half done."""
+        if not isinstance(error, Exception):
+            self._break(doing)
+
+    def _break(self, doing: str) -> None:
+        """Refuse every use until a snapshot is restored.
+
+        The window counts as one whose state is elsewhere: whatever looks at it asks `_settle` or
+        `_host` first, so that this costs nothing while all is well.
+        """
+        self._broken = doing
+        self._interrupts += 1
+        self._lead(True)
+
+    def _refuse_broken(self) -> None:
+        if self._broken is not None:
+            raise broken_state(f"{type(self).__name__} '{self.spec}'", self._broken)
+
+    def _mended(self) -> None:
+        """Drop what an interrupt has left, before a snapshot takes its place."""
+        self._broken = self._batches = None
+        self._acting = self._guard.held = False
+        self._lead(False)
+        self._asleep.clear()
+        self.state.fill((), 0)
 
     def _refused(self, s: Subwindow) -> None:
         """An empty subwindow is left over from a tuple that was not taken."""
@@ -520,7 +580,16 @@ class Window(Generic[T, K]):
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
             self._guard.check("restore(state)")
-            snapshot.put(self.state, state)
+            broken = self._broken
+            if broken is not None:
+                self._mended()
+            try:
+                snapshot.put(self.state, state)
+            except BaseException as error:
+                if broken is not None:
+                    self._break(broken)
+                self._stopped(error, "restoring a snapshot")
+                raise
             self._restores += 1
             self._reset_insert()
         if self._on_due is not None:
@@ -668,6 +737,7 @@ class Window(Generic[T, K]):
     # -- where the state is: in the subwindows, or in arrays --------------------------------------
 
     def _host(self) -> WindowHandover:
+        self._refuse_broken()
         if self._batches is None:
             self._batches = extension("handover")(self)
         return cast(WindowHandover, self._batches)  # an operator takes the batches of the others
@@ -675,8 +745,13 @@ class Window(Generic[T, K]):
     def _settle(self) -> None:
         """Bring the subwindows up to date, before they are looked at."""
         if self._ahead:
+            self._refuse_broken()
             assert self._batches is not None
-            self._batches.settle()
+            try:
+                self._batches.settle()
+            except BaseException as error:
+                self._batches.stopped(error, "moving its state out of arrays")
+                raise
 
     def _lead(self, ahead: bool) -> None:
         """Say where the state is; inserts of single tuples then find out by themselves."""
@@ -1016,6 +1091,11 @@ class WindowState:
         """How often the state was replaced by a snapshot."""
         return self._window._restores
 
+    @property
+    def interrupts(self) -> int:
+        """How often an interrupt came while a tuple changed the window."""
+        return self._window._interrupts
+
     def find(self, key: object) -> Subwindow | None:
         """The subwindow of a key, if there is one."""
         return self._window._find(key)
@@ -1054,6 +1134,7 @@ class WindowState:
         arrivals = [(stamp, s.born, s) for s in parts for stamp in s.stamps]
         window._arrivals.clear()
         window._arrivals.extend(s for _, _, s in sorted(arrivals, key=lambda entry: entry[:2]))
+        window._filled()
 
     def age(self) -> None:
         """The check of partition age, before anything else of an insert, a mark or a tick."""
@@ -1126,3 +1207,7 @@ class WindowState:
     def settle(self) -> None:
         """Bring the subwindows up to date."""
         self._window._settle()
+
+    def stopped(self, error: BaseException, doing: str) -> None:
+        """A change of the window raised; after an interrupt, every later use is refused."""
+        self._window._stopped(error, doing)

@@ -199,12 +199,21 @@ class EventTimeWindow(Window[T, K]):
                 self.insert(row)
 
     def _host(self) -> Any:
+        self._refuse_broken()
         if self._batches is None:
             self._batches = extension("event_time_handover")(self)
         return self._batches
 
     def _take(self, row: Any, key: Any) -> None:
         """Take a row, or count it as late."""
+        try:
+            self._sort_in(row, key)
+        except BaseException as error:
+            self._stopped(error, "taking a tuple")
+            raise
+
+    def _sort_in(self, row: Any, key: Any) -> None:
+        """Put a row into its windows, and let those fire that it closes."""
         try:
             if self._key_of is not None:
                 key = self._key_of(row)
@@ -335,7 +344,7 @@ class EventTimeWindow(Window[T, K]):
         Args:
             watermark: a place on the axis: a number, or microseconds for datetimes.
         """
-        with self.locked():
+        with self.locked(), self._whole("taking a watermark"):
             self._guard.check(f"reach({watermark!r})")
             lane = self._lane(None)
             if lane.progress.current is not None and watermark <= lane.progress.current:
@@ -346,6 +355,16 @@ class EventTimeWindow(Window[T, K]):
                 if self.moved is not None:
                     self.moved(self, None, self._failures)
                 self._raise()
+
+    @contextmanager
+    def _whole(self, doing: str) -> Iterator[None]:
+        """A change that an interrupt must not leave half done."""
+        self._refuse_broken()
+        try:
+            yield
+        except BaseException as error:
+            self._stopped(error, doing)
+            raise
 
     @property
     def each_key(self) -> bool:
@@ -380,7 +399,7 @@ class EventTimeWindow(Window[T, K]):
 
     def finish(self) -> None:
         """The input has ended: all open windows fire."""
-        with self.locked():
+        with self.locked(), self._whole("closing its windows"):
             if self._ahead:
                 self._host().finish()
             for lane in self._lanes.values():
@@ -576,6 +595,7 @@ class EventTimeWindow(Window[T, K]):
     @property
     def seen(self) -> int:
         """How many tuples the window has taken; late ones are not."""
+        self._refuse_broken()
         return self._taken
 
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
@@ -654,18 +674,32 @@ class EventTimeWindow(Window[T, K]):
         """Replace the window's contents by those of a snapshot of the same specification."""
         with self.locked():
             self._guard.check("restore(state)")
-            self._settle()
+            if self._broken is None:
+                self._settle()
             state = snapshot.checked(self.state, state)
             try:
-                self._load(state)
-            except snapshot.DAMAGE as error:
-                raise snapshot.damaged(error) from error
-            if "events" in state:
-                self.events.restore(state["events"])
-            self._start, self._now, self._tick = state["start"], state["now"], state["tick"]
+                self._put(state)
+            except BaseException as error:
+                self._stopped(error, "restoring a snapshot")
+                raise
+            if self._broken is not None:
+                self._mended()
             self._restores += 1
         if self._on_due is not None:
             self._on_due()
+
+    def _put(self, state: Mapping[str, Any]) -> None:
+        try:
+            self._load(state)
+        except snapshot.DAMAGE as error:
+            raise snapshot.damaged(error) from error
+        if "events" in state:
+            self.events.restore(state["events"])
+        self._start, self._now, self._tick = state["start"], state["now"], state["tick"]
+
+    def _mended(self) -> None:
+        super()._mended()
+        self._failures, self._firing = [], None
 
     def _load(self, state: Mapping[str, Any]) -> None:
         saved = state["event_time"]

@@ -13,7 +13,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windowlib.durations import instant_text
-from windowlib.errors import WindowlibError
+from windowlib.errors import BrokenStateError, WindowlibError
 from windowlib.spec.order import Step, steps
 from windowlib.spec.policies import PartitionAge
 from windowlib.summaries.summarizers import Ready, Summarizer
@@ -98,6 +98,47 @@ def find(window: Window[Any, Any], error: BaseException) -> FailedCall | None:
             return FailedCall(frame.f_code.co_name, type(summarizer).__name__, _key_near(before))
         traceback, before = traceback.tb_next, traceback
     return None
+
+
+# -- interrupts -----------------------------------------------------------------------------------
+
+CHANGES = "# changes from here on"
+"""The line of a generated insert, as a comment, up to which nothing has changed."""
+
+
+def untouched(error: BaseException) -> bool:
+    """Whether an insert was interrupted before it changed anything but empty partitions.
+
+    The lines of the insert say it: those that only read come first.
+    """
+    traceback = error.__traceback__
+    if traceback is None:
+        return False
+    frame = traceback.tb_frame
+    if frame.f_code.co_filename.startswith("<windowlib insert"):
+        lines = linecache.getlines(frame.f_code.co_filename)
+        first = frame.f_code.co_firstlineno - 1
+        here = [line.strip() for line in lines[first : traceback.tb_lineno]]
+        return CHANGES not in here
+    return frame.f_locals.get("changing") is False  # the reference engine
+
+
+def inside(error: BaseException, *codes: CodeType) -> bool:
+    """Whether an exception came out of one of these functions."""
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code in codes:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def broken_state(where: str, doing: str, how: str = "") -> BrokenStateError:
+    """What to say of a use after an interrupt; `how`: what comes before the restore."""
+    fix = f"{how}, and restore() the last snapshot" if how else "restore() the last snapshot"
+    return BrokenStateError(
+        f"{where}: it was interrupted while it was {doing}, and that is half done. {fix}."
+    )
 
 
 def code_of(handler: Any) -> CodeType | None:

@@ -16,7 +16,8 @@ from windowlib.summaries.summarizers import Plan, Ready, SummarizerArgument, mad
 from windowlib.window.consumer import Consumer
 from windowlib.window.container import Engine, Mark, Window
 from windowlib.window.events import WindowEvents
-from windowlib.window.failure import collected, raise_first
+from windowlib.window.failure import collected, inside, raise_first
+from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, UNSET, Subwindow, subwindow_class
 
 T = TypeVar("T")
@@ -108,11 +109,14 @@ class TumblingWindow(Window[T, K]):
         if mark == "other":
             return
         failures: list[Exception] = []
-        self._guard.held = True
         try:
+            self._guard.held = True
             self._close_all(failures)
-        finally:
             self._guard.held = False
+        except BaseException as error:
+            self._guard.held = False
+            self._stopped(error, "taking a punctuation")
+            raise
         raise_first(failures)
 
     def _close_all(self, failures: list[Exception]) -> None:
@@ -197,15 +201,28 @@ class TumblingWindow(Window[T, K]):
             else:
                 self._drop(s)
 
-    def _interrupted(self, key: Any) -> None:
-        super()._interrupted(key)
+    def _interrupted(self, error: BaseException, key: Any) -> bool:
+        if super()._interrupted(error, key):
+            return True
+        # The tuple goes in with one instruction, and what comes then can be told from the state:
+        # unless something was flushed or evicted, or was to be told of the tuple.
+        flushed = inside(error, TumblingWindow._flush.__code__, Partitions.evict.__code__)
+        by_age = self._pe is not None and self._pe.by_age
+        if self._factory is not None or self._stays or flushed or by_age:
+            return False
+        if "before_insert" in self._on or "after_insert" in self._on:
+            return False
         s = self._find(key)
         if s is None or not self._size(s):
-            return
+            if s is not None:
+                self._refused(s)
+            return True
         if self._pe is not None:
             self._pe.settle(s)
-        if self.spec.full_at is not None and self._size(s) >= self.spec.full_at:
+            self._pe.evict()
+        if s.alive and self.spec.full_at is not None and self._size(s) >= self.spec.full_at:
             self._flush(s)  # its last tuple is in
+        return True
 
     def _refused(self, s: Subwindow) -> None:
         if not (self._stays and s.taken):  # a delta partition stays after its flush

@@ -24,6 +24,8 @@ from windowlib.tools.commands.usage import UsageError, one_line
 
 JSON = (".jsonl", ".ndjson", ".json")
 KINDS = (".csv", *JSON, ".parquet")
+LONGEST = 1 << 24
+"""Characters of a line of JSON."""
 NAMED = re.compile(r"(?P<port>[A-Za-z_]\w*)=(?P<file>.+)", re.DOTALL)
 
 
@@ -304,8 +306,12 @@ def json_rows(name: str, lines: Iterable[str]) -> Iterator[Any]:
 
 def json_row(where: str, line: str, schema: Any = None) -> Any:
     """The row or the punctuation that a line is; with a schema, of these columns and types."""
+    if len(line) > LONGEST:
+        raise UsageError(f"{where}: {_too_long(len(line))}")
     try:
         row = json.loads(line)
+    except RecursionError:
+        raise UsageError(f"{where}: the JSON is nested too deep.") from None
     except json.JSONDecodeError as error:
         msg = f"{where}: malformed JSON: {error.msg}."
         raise UsageError(f"{msg} Each line is a JSON object.") from None
@@ -316,6 +322,10 @@ def json_row(where: str, line: str, schema: Any = None) -> Any:
     if schema is None:
         return {key: _date(value) for key, value in row.items()}
     return {field.name: _fitted(where, field, row.get(field.name)) for field in schema}
+
+
+def _too_long(length: int) -> str:
+    return f"a line of {length:,} characters; {LONGEST:,} are read. Each line is one JSON object."
 
 
 def _fitted(where: str, field: Any, value: Any) -> Any:
@@ -460,6 +470,8 @@ class SocketRows:
         """Lines as they come; None whenever nothing has come for a while."""
         rest = b""
         while True:
+            if len(rest) > LONGEST:  # a peer that sends something else, for ever
+                raise UsageError(f"{self.place}: {_too_long(len(rest))}")
             try:
                 data = self._socket.recv(1 << 16)
             except TimeoutError:
@@ -467,7 +479,11 @@ class SocketRows:
                 continue
             except OSError as error:
                 raise UsageError(f"{self.place}: {error.strerror or error}.") from None
-            *lines, rest = (rest + data).split(b"\n")
+            *lines, end = data.split(b"\n")
+            if lines:
+                lines[0], rest = rest + lines[0], end
+            else:
+                rest += end
             if not data and rest:
                 lines = [rest]
             for line in lines:

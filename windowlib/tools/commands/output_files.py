@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import csv
 import json
+import math
 import os
 import sys
 from collections import deque
@@ -119,6 +120,30 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
+def json_text(value: Any, *, ascii: bool = False) -> str:
+    """A value as JSON, which has no NaN and no infinity: these are null.
+
+    >>> json_text({"x": [1.5, math.nan]})
+    '{"x": [1.5, null]}'
+    """
+    try:
+        return json.dumps(value, default=plain, ensure_ascii=ascii, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), default=plain, ensure_ascii=ascii, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    if isinstance(value, set | frozenset):
+        return [_finite(each) for each in plain(value)]
+    return value
+
+
 class JsonLines(RowWriter):
     """JSON lines, each there as soon as its row is."""
 
@@ -128,7 +153,7 @@ class JsonLines(RowWriter):
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Write a line."""
-        self.out.write(f"{json.dumps(dict(row), default=plain, ensure_ascii=self.ascii)}\n")
+        self.out.write(f"{json_text(dict(row), ascii=self.ascii)}\n")
         self.out.flush()
 
     def close(self) -> None:
@@ -170,7 +195,7 @@ def _cell(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, list | tuple | dict):
-        return json.dumps(value, default=plain, ensure_ascii=False)
+        return json_text(value)
     return plain(value)
 
 
@@ -404,6 +429,18 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 # -- files that are complete or not there ---------------------------------------------------------
+
+
+def check_output(place: str | None, inputs: Iterable[str]) -> None:
+    """Refuse to write over what is read."""
+    for name in inputs:
+        try:
+            same = place is not None and os.path.samefile(place, name)
+        except OSError:  # one of them is not there, or no file
+            continue
+        if same and not _special(name):
+            msg = f"--output {place}: it is an input as well, {name}."
+            raise UsageError(f"{msg} Write to another file.")
 
 
 @contextlib.contextmanager

@@ -24,7 +24,13 @@ from windowlib.tools.commands.input_files import (
 )
 from windowlib.tools.commands.meter import Meter
 from windowlib.tools.commands.operator_text import operator_of
-from windowlib.tools.commands.output_files import RowWriter, atomic_file, named, output_of
+from windowlib.tools.commands.output_files import (
+    RowWriter,
+    atomic_file,
+    check_output,
+    named,
+    output_of,
+)
 from windowlib.tools.commands.run_spark import run_on_spark
 from windowlib.tools.commands.usage import UsageError, check_column, one_line, told
 from windowlib.window.arrow import in_order
@@ -85,6 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     schema = None if arguments.schema is None else schema_said(arguments.schema)
     inputs = inputs_of(operator, arguments.input, schema)
     try:
+        check_output(arguments.output, [each.name for each in inputs])
         with atomic_file(arguments.output, live=any(each.live for each in inputs)) as place:
             arguments.output = place
             return _started(operator, inputs, arguments)

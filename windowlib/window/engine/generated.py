@@ -35,6 +35,7 @@ from windowlib.window.engine.rules import (
     strange_form,
 )
 from windowlib.window.events import EVICT_EVENTS, FLUSH_EVENTS, PARTITION_EVENTS
+from windowlib.window.failure import CHANGES
 from windowlib.window.subwindow import DEFAULT_KEY, UNSET
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def generate_each(state: WindowState, sample: Any) -> InsertEach:
 
 def _compiled(writer: _Writer, text: str) -> dict[str, Any]:
     state = writer.w
-    name = f"<windowlib insert {next(_serial)}: {state.spec}>"
+    shown = str(state.spec).encode("unicode_escape").decode()  # a name may have any characters
+    name = f"<windowlib insert {next(_serial)}: {shown}>"
     # The names are globals of the text, which cost nothing in a call that does not use them;
     # closure cells would be copied into every call.
     exec(compile(text, name, "exec"), writer.names)
@@ -196,6 +198,7 @@ class _Writer:
             return
         yield from self._value_lines()
         if isinstance(self.spec.forget, PartitionAge):
+            yield CHANGES
             yield self._held("evict()", *PARTITION_EVENTS)
         yield from self._lookup()
         if self.w.sliding:
@@ -253,6 +256,7 @@ class _Writer:
         yield from (f"    check(p_{x}, {x}, t)" for x in "ab" if f"p_{x}" in self.names)
         yield "    s = new(key)"
         yield "    key = s.key"
+        yield CHANGES
         if self.trigger_delta is not None:
             yield "    if s.ref is UNSET: s.ref = b"
         if self.delta is not None and self.w.sliding:
@@ -440,10 +444,11 @@ class _Writer:
         """A window that keeps nothing still counts and triggers."""
         self.names["revive"] = self.w.revive
         yield from self._value_lines()
-        if isinstance(self.spec.forget, PartitionAge):
-            yield self._held("evict()", *PARTITION_EVENTS)
         if "p_b" in self.names:
             yield "check(p_b, b, t)"
+        yield CHANGES
+        if isinstance(self.spec.forget, PartitionAge):
+            yield self._held("evict()", *PARTITION_EVENTS)
         yield "s = revive(key)"
         yield "key = s.key"
         yield "w._left += 1"

@@ -64,7 +64,7 @@ class Reference:
 
     def insert(self, tuple_: Any, /, key: Any = ...) -> None:
         """Take one tuple."""
-        w = self.w
+        w, changing = self.w, False
         with w.window.locked():
             if w.guard.held:
                 w.guard.refuse("insert(tuple)")
@@ -76,9 +76,11 @@ class Reference:
                 for policy, get in w.getters.items():
                     check_delta(policy, get(tuple_), tuple_)
                     check_mixes(w, policy, get(tuple_), w.find(key))
+                changing = not self.keeps or (w.eviction is not None and w.eviction.by_age)
                 w.age()
                 arrival = Arrival(tuple_, key, self._subwindow(key))
                 arrival.key = arrival.s.key
+                changing = True  # noqa: F841 - for `untouched`, after an interrupt
                 for step in self.steps.values():
                     step(arrival)
             except BaseException as error:

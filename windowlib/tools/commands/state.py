@@ -1,0 +1,96 @@
+"""`windowlib state`: what the windows of a Spark query hold, and whether a checkpoint is whole."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from windowlib.errors import WindowlibError
+from windowlib.tools.commands.operator_text import operator_of
+from windowlib.tools.commands.usage import FoundError, one_line
+
+LIMIT = 20
+
+
+def add(commands: Any) -> None:
+    """Declare the command and its options."""
+    told = commands.add_parser("state", help="the state in the checkpoint of a Spark query")
+    actions = told.add_subparsers(metavar="ACTION", required=True)
+    for name, act, text in (
+        ("inspect", inspect, "the subwindows, a JSON line each"),
+        ("verify", verify, "read all of it, and say whether it is whole"),
+    ):
+        action = actions.add_parser(name, help=text)
+        action.add_argument("checkpoint", metavar="CHECKPOINT", help="its checkpointLocation")
+        action.add_argument(
+            "--operator",
+            metavar="OPERATOR",
+            action="append",
+            default=[],
+            help="job.py:name, where an operator has functions or classes of your own",
+        )
+        action.add_argument("--batch", type=int, help="after which batch; the last one")
+        action.set_defaults(command=act)
+    inspected = actions.choices["inspect"]
+    inspected.add_argument(
+        "--limit", type=int, default=LIMIT, help=f"tuples of a subwindow that are shown; {LIMIT}"
+    )
+
+
+def inspect(arguments: argparse.Namespace) -> int:
+    """Print the subwindows."""
+    for row in _rows(arguments, arguments.limit):
+        told = {name: value for name, value in row.asDict().items() if value is not None}
+        for name in ("key", "oldest", "newest", "content"):
+            if name in told:
+                told[name] = json.loads(told[name])
+        print(json.dumps(told, ensure_ascii=False, default=str))
+    return 0
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Restore every bucket, and print what there is; damage is the answer, and exit code 1."""
+    found: dict[tuple[int, str], list[Any]] = {}
+    for row in _rows(arguments, 0):
+        found.setdefault((row.id, row.operator), []).append(row)
+    for (number, name), rows in sorted(found.items()):
+        buckets = {row.bucket: row.bucket_bytes for row in rows}
+        print(
+            f"{number} {name}: {len(rows)} subwindows in {len(buckets)} buckets, "
+            f"{sum(buckets.values())} bytes"
+        )
+    print("The state is whole.")
+    return 0
+
+
+def _rows(arguments: argparse.Namespace, limit: int) -> list[Any]:
+    """The subwindows of a checkpoint; what is wrong with it is the answer of the command."""
+    from pyspark.errors import PySparkException
+
+    from windowlib.spark import inspect_state, session
+
+    operators = [operator_of(text) for text in arguments.operator]
+    try:
+        frame = inspect_state(
+            arguments.checkpoint, session(), operators, batch_id=arguments.batch, limit=limit
+        )
+        found: list[Any] = frame.collect()
+    except WindowlibError as error:
+        raise FoundError(one_line(error)) from None
+    except PySparkException as error:  # of a worker, with its traceback
+        raise FoundError(raised_there(str(error))) from None
+    return found
+
+
+def raised_there(text: str) -> str:
+    """What an exception of ours said in a Python worker, from Spark's text about it.
+
+    >>> raised_there("Job aborted\\n  windowlib.errors.StateError: it was changed.\\n\\n at java")
+    'it was changed.'
+    """
+    for line in text.splitlines():
+        kind, _, said = line.strip().partition(": ")
+        if kind.startswith("windowlib.errors."):
+            return said
+    return text.strip().partition("\n")[0]
