@@ -821,7 +821,7 @@ def test_lookup_gives_what_it_did_not_find_on_a_port():
 def test_a_host_that_knows_the_columns_gets_the_same_names_whichever_side_comes_first(first):
     schema = pa.schema({"k": pa.int64(), "x": pa.int64()})
     op = Join(left=Sliding(Count(1)), right=Sliding(Count(1)), on="k", how="outer")
-    running, out = op.open(), []
+    running, out = op.open(), list[Any]()
     running.begin(0, (schema, schema))
     running.connect(0, out.append)
     running.insert({"k": 1, "x": 5}, first)

@@ -731,7 +731,7 @@ def test_a_chain_of_600_operators():
     chain = plus(0)
     for _ in range(599):
         chain = chain.then(plus(1))
-    running, found = chain.open(), []
+    running, found = chain.open(), list[Any]()
     running.connect(0, found.append)
     running.insert_many([1, 2])
     running.restore(running.snapshot())
