@@ -97,8 +97,7 @@ class ChunkStore:
         shared = SHARED if SHARED.is_dir() and os.access(SHARED, os.W_OK) else None
         if shared is not None:
             remove_orphans(shared)
-        self.folder = tempfile.mkdtemp(prefix=PREFIX, dir=shared)
-        self._lock = _locked(self.folder)
+        self.folder, self._lock = _new_folder(shared)
         self._finalizer = weakref.finalize(self, _close, self.folder, self._lock)
         self._overflows = False
         self._unwritten: str | None = None
@@ -336,9 +335,18 @@ def remove_orphans(shared: Path) -> None:
                 _close(str(folder), lock)
 
 
-def _locked(folder: str) -> int | None:
+def _new_folder(shared: Path | None) -> tuple[str, int | None]:
+    """A folder that is locked before it has the name by which others look for orphans."""
+    draft = tempfile.mkdtemp(prefix=f".{PREFIX}", dir=shared)
+    lock = _locked(draft, os.O_CREAT)
+    folder = os.path.join(os.path.dirname(draft), os.path.basename(draft)[1:])
+    os.rename(draft, folder)
+    return folder, lock
+
+
+def _locked(folder: str, create: int = 0) -> int | None:
     """Hold a folder for as long as the process lives; None: another one does."""
-    lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CLOEXEC | create, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
