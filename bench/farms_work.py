@@ -103,10 +103,12 @@ class Price:
         if work == "rows":
             each = self.row * self.share + self.window / self.slide
             return each * _rows(args[0])
-        if work in ("windows", "partials"):
+        if work == "windows":
+            _, starts, ends, _ = args[1]
+            return self.row * (sum(ends) - sum(starts)) + self.window * len(ends)
+        if work == "partials":
             rows = sum(given.hi - given.lo for given in args[1])
-            ends = args[1] if work == "windows" else args[2]
-            return self.row * rows + self.window * len(ends)
+            return self.row * rows + self.window * len(args[2])
         if work == "take":
             return self.row * _rows(args[1])
         if work == "close":

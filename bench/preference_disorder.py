@@ -228,6 +228,7 @@ def open_panes(scale: Scale) -> Iterator[Measure]:
             size, seen = max(1, len(stream.ts) // (2 * scale.looks)), []
             for begin in range(0, len(stream.ts), size):
                 running.insert_batch(pa.record_batch({"ts": stream.ts[begin : begin + size]}))
+                running.operator._settle()  # type: ignore[attr-defined]  # columns become rows
                 (lane,) = running.operator._lanes.values()  # type: ignore[attr-defined]
                 top = int(stream.ts[: begin + size].max())
                 seen.append((len(lane.slices), (top - lane.state.punctuation) / ticks))

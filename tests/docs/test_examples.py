@@ -33,11 +33,9 @@ LINES = {
         "379 trades have a quote, 21 came before any",
         "IBM   mean spread 0.020 of 10100 shares",
     ],
-    "own_operators.py": [
-        "19 prices, 42 trades rejected",
-        "AAPL: 100 pairs, correlation 0.947",
-        "62 visits; the longest had 5 clicks",
-    ],
+    "clean_vwap.py": ["19 prices, 42 trades rejected"],
+    "correlation.py": ["AAPL: 100 pairs, correlation 0.947"],
+    "visits.py": ["62 visits; the longest had 5 clicks"],
     "sessions.py": [
         "37 sessions of 3 users; the longest:",
         "eve  10 clicks in 14 minutes",

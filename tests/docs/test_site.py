@@ -21,7 +21,8 @@ class Page:
 
 def test_every_page_is_in_the_menu_once():
     pages = [path.name for path in (ROOT / "docs").glob("*.md")]
-    assert sorted([*pages, "readme.md"]) == sorted(MENU)
+    written = [page for page in MENU if not page.startswith("api/")]  # those are test_api_pages'
+    assert sorted([*pages, "readme.md"]) == sorted(written)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from examples.own_operators import CleanVwap, Correlation, Visits, clicks
+from examples.clean_vwap import CleanVwap
+from examples.correlation import Correlation
+from examples.visits import Visits, clicks
 from windowlib import Count, Delta, Sliding, Time, advance, punct, replay, to
 from windowlib.operators import Aggregate, agg
 from windowlib.samples import trades

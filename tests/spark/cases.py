@@ -139,6 +139,8 @@ class Rise(Operator):
     state = Keyed(windows=0, before=0.0, sums=list)
 
     def before_flush(self, window, key):
+        if not window.size(key):
+            return  # a tick without any partition, which is another thing in every bucket
         mine = self.state[key]
         total = sum((t["x"] for t in window[key] if t["x"] is not None), 0.0)
         mine.windows += 1
@@ -159,9 +161,8 @@ class Sides(Operator):
     def on_trigger(self, window, key):
         mine = self.state[key]
         mine.fired[window.port] += 1
-        self.emit(
-            k=key, fired=list(mine.fired), held=[each.size(key) for each in self.containers if each]
-        )
+        held = [each.size(key) for each in self.containers if each is not None]
+        self.emit(k=key, fired=list(mine.fired), held=held)
 
 
 class Quiet(Operator):

@@ -24,13 +24,14 @@ from windowlib.spark.bucket.processor import Processor
 from windowlib.spark.bucket.state_store import FORMAT, StateHead, StateStore, head_of
 from windowlib.spark.plan import input_merge, types
 from windowlib.spark.session import check_java, java_version
+from windowlib.window.state_bytes import dump_state, load_state
 
 PACKAGE = Path(windowlib.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "spark-errors.md"
 SOURCES = sorted((PACKAGE / "spark").rglob("*.py"))
 # Raised in a process of its own, on a server of its own (test_connect), or on real checkpoints
-# (test_view).
-APART = {"versions", "deployment", "inspect"}
+# (test_view); what a peer of the cache may send (test_parts).
+APART = {"versions", "deployment", "inspect", "state_cache"}
 ROW = re.compile(r"^\|.*?\| `([^`]+)` \|", re.MULTILINE)
 
 
@@ -81,6 +82,16 @@ def mixed_up():
     check_nonce("3f2a", "77d0")
 
 
+def changed_bytes():
+    data = bytearray(dump_state(b"x" * 1984))
+    data[-1] ^= 1
+    load_state(bytes(data))
+
+
+def not_plain():
+    dump_state({"operator": {"operator": "Spread"}, "state": {"rule": len}})
+
+
 def lost_page():
     StateStore(Lacking()).load(head(pages=1))
 
@@ -105,6 +116,8 @@ HERE = [
     (lost_page, StateVersionError),
     (changed_head, StateError),
     (mixed_up, StateError),
+    (changed_bytes, StateError),
+    (not_plain, StateError),
     (too_narrow, SchemaError),
     (no_common_order, SchemaError),
     (no_such_type, SchemaError),

@@ -115,7 +115,8 @@ class Host:
     def restart(self) -> None:
         """All buckets from their snapshots, in other processes."""
         self.buckets = [
-            Bucket.restored(self.spec, "", bucket.snapshot(), []) for bucket in self.buckets
+            Bucket.restored(self.spec, bucket.nonce, bucket.snapshot(), [])
+            for bucket in self.buckets
         ]
 
 

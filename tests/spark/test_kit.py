@@ -5,7 +5,8 @@ import warnings
 
 import pytest
 
-from examples import own_operators
+from examples.clean_vwap import CleanVwap
+from examples.visits import Visits, clicks
 from tests.testing.broken_operators import ROWS
 from windowlib import Count, OrderWarning, Sliding, Time, Tumbling, advance
 from windowlib.operators import Aggregate, agg
@@ -37,8 +38,8 @@ def test_spark_is_one_of_the_ways(spark):
 @pytest.mark.parametrize(
     ("operator", "rows", "times"),
     [
-        (own_operators.CleanVwap(Sliding(Count(9), every=Count(3), by="symbol")), TRADES, None),
-        (own_operators.Visits("30s"), list(own_operators.clicks(120)), "ts"),
+        (CleanVwap(Sliding(Count(9), every=Count(3), by="symbol")), TRADES, None),
+        (Visits("30s"), list(clicks(120)), "ts"),
     ],
     ids=["state", "timers"],
 )
