@@ -188,7 +188,7 @@ def _check_part(state: WindowState, part: Mapping[str, Any], now: int) -> None:
 def _is_of(tuple_: Any, key: Any, read: Callable[[Any], Any]) -> bool:
     """Whether a tuple has a key; one of columns need not, if no function reads its key column."""
     try:
-        return bool(one_key(read(tuple_)) == key)
+        return [one_key(read(tuple_))] == [key]  # NaN is itself in lists
     except SchemaError:
         return True
 
