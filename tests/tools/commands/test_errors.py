@@ -221,9 +221,16 @@ def reset():
     return list(rows.rows(timed=False))
 
 
+class Endless(Reset):
+    """A connection that sends something else than lines."""
+
+    def recv(self, size):
+        return b"y" * size
+
+
 def endless():
     rows: Any = SocketRows.__new__(SocketRows)
-    rows.place, rows._socket = "tcp://x:1", SimpleNamespace(recv=lambda size: b"y" * size)
+    rows.place, rows._socket = "tcp://x:1", Endless()
     return list(rows.rows(timed=False))
 
 
