@@ -280,6 +280,10 @@ class RunningFarm(Running):
     def _answers_taken(self) -> None:
         """Workers may have nothing to do now."""
 
+    def _held_tasks(self) -> int:
+        """How many tasks there would be of what is held back."""
+        return 0
+
     def _died(self, worker: int) -> None:
         """A worker has been replaced."""
 
@@ -332,7 +336,7 @@ class RunningFarm(Running):
     def throttle(self) -> None:
         """Wait while more than enough is under way; take in what is done."""
         self.pump(block=False)
-        while len(self.scheduler) > self.farm.limit:
+        while len(self.scheduler) + self._held_tasks() > self.farm.limit:
             self.pump(block=True)
 
     def pump(self, *, block: bool) -> None:

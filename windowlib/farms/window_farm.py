@@ -161,6 +161,9 @@ class RunningWindowFarm(RunningFarm):
     def _answers_taken(self) -> None:
         self.dispatch.flush_full()
 
+    def _held_tasks(self) -> int:
+        return self.dispatch.held_tasks()
+
     def _fired(self) -> None:
         """Give away what has fired."""
         emitter = self._emitter
@@ -383,6 +386,10 @@ class Dispatch:
     def worked(self, worker: int, task: Task, seconds: float) -> None:
         """A worker has done a task."""
 
+    def held_tasks(self) -> int:
+        """How many whole tasks there would be of what is held back."""
+        return 0
+
     def oldest(self) -> int | None:
         """The oldest row that is needed beside those of the window and of tasks."""
         return None
@@ -479,6 +486,10 @@ class AgnosticDispatch(Dispatch):
         """Give away what is held while a worker has nothing to do; one by one at first."""
         while self._together and self.run.idle:
             self._give_some()
+
+    def held_tasks(self) -> int:
+        """Windows wait for the first one, which says how many of them make a task."""
+        return len(self._together) // self.size
 
     def _give_some(self) -> None:
         held = self._together[: self.size]
