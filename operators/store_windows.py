@@ -172,7 +172,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
             check_mixes(self.state, policy, value, s)
         return value
 
-    # -- parts: whoever adds one or takes one out says so here ------------------------------------
+    # -- parts: what adds one or takes one out says so here --------------------------------------
 
     def _note_in(self, s: Subwindow, part: Part) -> None:
         if self._delta is not None:

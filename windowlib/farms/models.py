@@ -378,7 +378,7 @@ class EventWindows(WindowModel):
     """Windows of event time, sessions and landmarks included: a watermark closes them.
 
     Tuples come in any order, and a session may join others, so the emitter keeps them all until
-    they close; whoever computes a window gets its tuples in the order of event time.
+    they close; the worker that computes a window gets its tuples in the order of event time.
     """
 
     context: ClassVar[Context] = "backward"
