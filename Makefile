@@ -16,11 +16,12 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS:%=-c %) -e '.[dev]'
 	touch $@
 
-# Every claim once: lint, types, and the tests with few examples for each search. Side by side,
-# because one part waits for Spark most of the time. A part that fails lets the others run.
-PARTS    := spark columnar operators rest
+# Every claim once: lint, types, and the tests with few examples for each search. Three parts side by
+# side on two cores, because some wait for Spark and for workers most of the time. A part that fails
+# lets the others run.
+PARTS    := spark operators rest columnar
 QUICK    := -m "not long"
-SIDE     := --keep-going --jobs=2 --output-sync=target
+SIDE     := --keep-going --jobs=3 --output-sync=target
 test: env
 	$(MAKE) $(SIDE) $(PARTS:%=test-%) lint format types
 

@@ -162,7 +162,7 @@ class RunningWindowFarm(RunningFarm):
         self.dispatch.flush_full()
 
     def _held_tasks(self) -> int:
-        return self.dispatch.held_tasks()
+        return int(self.dispatch.held_tasks())
 
     def _fired(self) -> None:
         """Give away what has fired."""
