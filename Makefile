@@ -105,10 +105,9 @@ SOAK := --minutes 60
 soak: env
 	$(BIN)/python -m tests.soak $(SOAK)
 
-# Long enough to see that they work, and that nothing drifts at once.
+# Long enough to see that nothing drifts at once. Kills are in tests/spark/test_recovery.py.
 soak-short: env
 	$(BIN)/python -m tests.soak.drift 100000
-	$(BIN)/python -m tests.soak.kills 2
 
 clean:
 	rm -rf $(VENV) .versions build dist *.egg-info bench/out site
