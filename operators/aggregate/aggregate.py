@@ -370,7 +370,7 @@ class Aggregate(Partitioned):
     def needs(self, port: int) -> tuple[str, ...] | None:
         """The same columns, if no function of the user's and no output reads whole rows."""
         (spec,) = self.windows
-        if spec is None or self.late == "port" or not unchanged(self):
+        if spec is None or "port" in (self.late, spec.late) or not unchanged(self):
             return None
         window = (attribute for attribute, _ in Operator.reads(self, 0))
         functions = (recipe.attribute for recipe in self.outputs.recipes.values())
