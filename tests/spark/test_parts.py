@@ -486,7 +486,7 @@ def test_a_worker_that_is_stopped_costs_a_reload(cache, other, monkeypatch):
 
 
 class Peer:
-    """A socket where a worker should be: it does what it is told with whoever calls."""
+    """A socket where a worker should be: it does what it is told with each caller."""
 
     def __init__(self, act):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
