@@ -58,7 +58,7 @@ def head(**changes):
 
 
 class SomeSpec:
-    fingerprint: dict[str, str] = {}  # noqa: RUF012
+    identity: dict[str, str] = {}  # noqa: RUF012
 
 
 def other_buckets():

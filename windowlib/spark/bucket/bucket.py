@@ -20,7 +20,14 @@ from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
 from windowlib.spark.bucket.held_rows import SPAN, HeldRows
 from windowlib.spark.plan.input_merge import merged_inputs
-from windowlib.spark.plan.shuffle import ENDED, FOLDED, HELLO, SPANS, PackedRows
+from windowlib.spark.plan.shuffle import (
+    ENDED,
+    FOLDED,
+    HELLO,
+    SPANS,
+    BucketNumbers,
+    PackedRows,
+)
 from windowlib.spark.plan.types import fitted
 from windowlib.window.arrow import Made
 from windowlib.window.event_time import EventTimeWindow
@@ -60,11 +67,21 @@ class BucketSpec:
     """Whether Spark's watermark is the clock, and rows wait until it has passed them."""
     description: Mapping[str, Any] = field(default_factory=dict)
     """What the query is, in words and plain data, for those who read its state."""
+    numbers: BucketNumbers | None = None
+    """How its buckets are numbered; None for one that is only read."""
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """The fingerprint, and what decides the numbers of the buckets in the task at hand."""
+        if self.numbers is None:
+            return dict(self.fingerprint)
+        buckets, partitions = len(self.numbers.here()), self.numbers.partitions
+        return {**self.fingerprint, "buckets": str(buckets), PARTITIONS: str(partitions)}
 
     @cached_property
     def about(self) -> str:
         """What is written beside the state: the fingerprint, and what the query is."""
-        return json.dumps({"fingerprint": dict(self.fingerprint), **self.description})
+        return json.dumps({"fingerprint": self.identity, **self.description})
 
     def now(self, processing_time: int) -> int | None:
         """The time of a micro-batch in microseconds; None if it is irrelevant."""
@@ -369,8 +386,8 @@ def check_fingerprint(was: Mapping[str, str], now: Mapping[str, str]) -> None:
     if (name := first_change(was, now)) is not None:
         old = was.get(name)
         fix = {
-            "buckets": f"say attach(op, buckets={old}): state does not move between buckets",
-            PARTITIONS: f'set spark.conf.set("{PARTITIONS}", {old}) before it starts',
+            "buckets": f"say attach(op, buckets={old}), or move its state: windowlib state rescale",
+            PARTITIONS: "move its state: windowlib state rescale",
         }.get(name, "build the query as it was")
         msg = (
             f"the checkpoint was written with {name}={old}; this query says "

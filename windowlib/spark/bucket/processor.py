@@ -68,7 +68,9 @@ class Processor(StatefulProcessor):
             return iter(())
         bucket = Bucket(self.spec, 0)
         result = MicroBatchResult(bucket.nonce, (), {}, None, bucket.snapshot(), None)
-        self.store.write(None, self.spec, result, run_of(self.spec.nonce), STATE_CACHE.address, 0)
+        self.store.write(
+            None, self.spec.about, result, run_of(self.spec.nonce), STATE_CACHE.address, 0
+        )
         return iter(())
 
     def _serve(
@@ -90,7 +92,7 @@ class Processor(StatefulProcessor):
         result, home = run_micro_batch(spec, head, batch, self.store.load)
         due = None if result.due is None else self._wake(result.due, timers)
         timer = self._timer(0 if head is None else head.timer, due, expired)
-        self.store.write(head, spec, result, run, home, timer)
+        self.store.write(head, spec.about, result, run, home, timer)
         yield Row(port=None, data=None, **result.counts)
         for port, data in result.rows:
             yield Row(port=port, data=data, **NO_COUNTS)
