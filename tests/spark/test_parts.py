@@ -609,6 +609,30 @@ def test_another_user_is_not_served(other):
     assert ("b''\n", "") == (told.stdout, told.stderr)
 
 
+SQUATTER = """
+import os, socket, sys
+os.setuid(65534)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("\\0" + sys.argv[1])
+listener.listen()
+print("there", flush=True)
+caller, _ = listener.accept()
+print(caller.recv(1 << 20))
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
+def test_another_user_at_the_address_of_a_worker_gets_no_rows(cache):
+    name = f"windowlib-squatter-{os.getpid()}"
+    command = [sys.executable, "-c", SQUATTER, name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as squatter:
+        assert squatter.stdout is not None
+        assert "there\n" == squatter.stdout.readline()
+        nonce, snapshot = left_alone()
+        reloaded(head_at(f"{socket.gethostname()} {name}", nonce), snapshot)
+        assert "b''\n" == squatter.stdout.read()
+
+
 def test_a_worker_of_another_user_is_not_asked(cache, monkeypatch):
     nonce, snapshot = left_alone()
     keeper = StateCache()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tests.spark.stream_runs import write
+from tests.spark.test_bucket import spec_of
 from windowlib import Count, CutWarning, Sliding
 from windowlib.operators import Join
 from windowlib.spark import attach
+from windowlib.spark.bucket.processor import Processor
 
 LEFT = pa.schema({"ts": pa.int64(), "k": pa.string(), "a": pa.int64()})
 RIGHT = pa.schema({"ts": pa.int64(), "k": pa.string(), "b": pa.int64()})
@@ -83,6 +86,31 @@ def test_a_join_by_time_gives_the_same_rows_however_its_inputs_are_cut(spark, tm
         if row["k"] != "end":
             running.insert(row, port)
     assert len(want) == sum(wanted.values())
+
+
+class Timers:
+    """What sets and deletes timers."""
+
+    def __init__(self) -> None:
+        self.known: set[int] = set()
+
+    def registerTimer(self, at: int) -> None:  # noqa: N802 - Spark's name
+        self.known.add(at)
+
+    def deleteTimer(self, at: int) -> None:  # noqa: N802
+        self.known.remove(at)
+
+
+def test_a_timer_that_was_told_too_early_is_set_again():
+    processor = Processor(replace(spec_of(JOIN, LEFT, RIGHT), follows=1000))
+    timers: Any = Timers()
+    processor.handle = timers
+    assert processor._timer(0, 15, None) == 15
+    timers.known.remove(15)  # Spark tells of it, at a watermark of 15, and deletes it
+    assert processor._timer(15, 15, 15) == 16
+    assert {16} == timers.known
+    assert processor._timer(16, 20, None) == 20
+    assert {20} == timers.known
 
 
 def test_a_join_that_depends_on_the_cuts_says_so(spark):

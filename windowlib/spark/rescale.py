@@ -286,7 +286,9 @@ class Rescaling:
         session.conf.set(CHANGELOG, "false")  # each version whole
         rows = session.readStream.schema(MOVING_DDL).parquet(f"{folder}/rows")
         if mode == "EventTime":
-            rows = rows.withColumn("at", fn.timestamp_millis(fn.lit(0))).withWatermark("at", "0 s")
+            rows = rows.withColumn("at", fn.timestamp_millis(fn.lit(0))).withWatermark(
+                "at", "0 seconds"
+            )
         done = transform_with_state(
             rows.groupBy(BUCKET), mover, "port int", "None" if mode == NO_TIME else mode
         )

@@ -98,8 +98,9 @@ class BucketSpec:
     def timer(self, due: int, watermark: int) -> int:
         """The timer for a window that a watermark may close; both in milliseconds.
 
-        Spark tells of timers that are less than its watermark. One that is due already is of a
-        session, which closes only when the watermark is past its end.
+        Spark tells of timers that its watermark has passed, some versions of those that it has
+        reached. One that is due already is of a session, which closes only when the watermark is
+        past its end.
         """
         return max(-(-due // self.follows) - 1, watermark, 1)
 
@@ -340,8 +341,8 @@ class Bucket:
         cls, spec: BucketSpec, nonce: str, snapshot: bytes, log: Sequence[bytes]
     ) -> Bucket:
         """A bucket as it was: its last snapshot, and what came in after that once more."""
-        at, state, held = load_state(snapshot)
-        entries = [load_state(entry) for entry in log]
+        at, state, held = _read(snapshot, 3)
+        entries = [_read(entry, 5) for entry in log]
         for before, after, *_ in entries:
             check_nonce(before, at)
             at = after
@@ -349,13 +350,30 @@ class Bucket:
         bucket = cls(spec, 0)  # what there is belongs together
         bucket.nonce = nonce
         if bucket.held is not None:
-            bucket.held.restore(held)
+            try:
+                bucket.held.restore(held)
+            except (TypeError, ValueError, KeyError, pa.ArrowException) as error:
+                raise StateError(NO_BUCKET) from error
         bucket.running.restore(state)
         for _, _, now, orders, chunks in entries:
             bucket._take([PackedRows(*chunk) for chunk in chunks], now, orders)
         for made in bucket.made:
             made.clear()  # Spark has these rows already
         return bucket
+
+
+NO_BUCKET = (
+    "the state in the checkpoint is none that a bucket has written. Restore the checkpoint from a "
+    "copy, or use a new one."
+)
+
+
+def _read(data: bytes, parts: int) -> Sequence[Any]:
+    """A snapshot or an entry, which has so many parts."""
+    found = load_state(data)
+    if not isinstance(found, tuple) or len(found) != parts:
+        raise StateError(NO_BUCKET)
+    return found
 
 
 def check_nonce(wanted: str, found: str) -> None:

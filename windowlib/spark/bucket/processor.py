@@ -108,6 +108,8 @@ class Processor(StatefulProcessor):
     def _timer(self, before: int, due: int | None, expired: int | None) -> int:
         """Wake up when something is due next; the timer that is set, 0 for none."""
         timer = due or 0 if self.spec.timed or self.spec.follows else 0
+        if expired is not None and 0 < timer <= expired:
+            timer = expired + 1  # Spark deletes the one that it tells of: it would never be told
         if timer != before:
             if before and before != expired:  # Spark itself deletes the one that is being told
                 self.handle.deleteTimer(before)

@@ -63,7 +63,7 @@ class Fold:
         yield from self.pack.greetings()
         engine: EventTimeEngine | None = None
         places: list[np.ndarray] = []
-        for part in gathered(batches):
+        for part in gathered(self.pack.named(batches)):
             rows = part.select(range(1, part.num_columns))
             engine = engine or folding(self.operator, rows.schema)
             try:

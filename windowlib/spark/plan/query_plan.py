@@ -170,20 +170,25 @@ class QueryPlan:
         return self.numbers.here()
 
     def bucketed(self) -> list[DataFrame]:
-        """The inputs, each row with its bucket in front, or in a stream the hash of its key."""
+        """The inputs, each row with its bucket in front, or in a stream the hash of its key.
+
+        The columns of a stream have numbers for names: PySpark passes not all names to Python.
+        """
         keys = self.key or [()] * len(self.frames)
         pairs = list(zip(self.frames, keys, strict=True))
-        columns = [[quoted(name) for name in frame.columns] for frame in self.frames]
         hashed = self._hashed()
         marked = self.watermark
         if marked is not None:
             pairs = [(marked.added(frame), key) for frame, key in pairs]
         found = []
-        for (frame, key), own in zip(pairs, columns, strict=True):
+        for read, (frame, key) in zip(self.frames, pairs, strict=True):
             first = hash_column([fn.col(quoted(name)) for name in key], hashed)
-            if not self.streaming:
+            own = [fn.col(quoted(name)) for name in read.columns]
+            if self.streaming:
+                own = [column.alias(str(number)) for number, column in enumerate(own)]
+            else:
                 first = bucket_column(first, self.buckets)
-            name = types.free_name(BUCKET, frame.columns)
+            name = types.free_name(BUCKET, read.columns)
             found.append(frame.select(first.alias(name), *own))
         return found
 

@@ -109,14 +109,22 @@ class Pack:
     the start of a query that their state fits it, not only those that get rows.
     """
 
-    def __init__(self, side: int, numbers: BucketNumbers, nonce: str) -> None:
-        self.side, self.numbers, self.nonce = side, numbers, nonce
+    def __init__(
+        self, side: int, numbers: BucketNumbers, nonce: str, names: Sequence[str] | None = None
+    ) -> None:
+        self.side, self.numbers, self.nonce, self.columns = side, numbers, nonce, names
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Chunks of the rows, in their order."""
         yield from self.greetings()
-        for part in gathered(batches):
+        for part in gathered(self.named(batches)):
             yield self.chunks(part)
+
+    def named(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows with the names of their columns, which come without: Spark takes not all of them."""
+        for batch in batches:
+            columns = self.columns
+            yield batch if columns is None else batch.rename_columns([BUCKET, *columns])
 
     def greetings(self) -> Iterator[pa.RecordBatch]:
         """What comes before the rows of a task."""

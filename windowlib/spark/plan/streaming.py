@@ -39,7 +39,8 @@ def packed(plan: QueryPlan) -> DataFrame:
     """What goes to the buckets: the rows of all inputs, packed, and the end if there is one."""
     chunks = None
     for side, frame in enumerate(plan.bucketed()):
-        spec, pack = plan.bucket_spec(), Pack(side, plan.numbers, plan.nonce)
+        names = plan.frames[side].columns
+        spec, pack = plan.bucket_spec(), Pack(side, plan.numbers, plan.nonce, names)
         work: Any = pack
         if not kept_rows(spec):
             work = Fold(plan.operator, pack)
@@ -68,7 +69,7 @@ class PackSpans:
         spans: list[int] = []
 
         def watched() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
+            for batch in self.pack.named(batches):
                 if batch.num_rows:
                     stamps = read_times(batch, self.times)
                     spans.extend((int(stamps.min()), int(stamps.max())))
