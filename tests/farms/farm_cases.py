@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -200,15 +201,17 @@ def allowed(window: str, by: bool, operator: str, kind: str) -> bool:
         return False
 
 
-CASES = [
-    (window, by, operator, kind)
-    for window in WINDOWS
-    for by in (False, True)
-    for operator in OPERATORS
-    for kind in FARMS
-    if allowed(window, by, operator, kind)
-]
-"""All that is allowed."""
+@cache
+def cases() -> list[tuple[str, bool, str, str]]:
+    """All that is allowed; found when it is asked for, because workers import this module, too."""
+    return [
+        (window, by, operator, kind)
+        for window in WINDOWS
+        for by in (False, True)
+        for operator in OPERATORS
+        for kind in FARMS
+        if allowed(window, by, operator, kind)
+    ]
 
 
 # -- running --------------------------------------------------------------------------------------

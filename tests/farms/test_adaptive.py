@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.farms.farm_cases import (
-    CASES,
     Spread,
     by_key,
+    cases,
     made,
     operator_of,
     sent,
@@ -89,7 +89,7 @@ def moving(chosen: Any, every: int) -> Any:
     return chosen, opened
 
 
-@given(st.sampled_from(CASES), st.integers(0, 10**6), st.integers(1, 9), st.integers(0, 80))
+@given(st.sampled_from(cases()), st.integers(0, 10**6), st.integers(1, 9), st.integers(0, 80))
 @settings(max_examples=examples(60))
 def test_whenever_it_moves_the_rows_are_those_of_the_operator(case, seed, every, size):
     window, by, operator, kind = case
