@@ -214,6 +214,8 @@ def cases() -> list[tuple[str, bool, str, str]]:
     ]
 
 
+drawn_cases = st.deferred(lambda: st.sampled_from(cases()))
+
 # -- running --------------------------------------------------------------------------------------
 
 
@@ -281,3 +283,13 @@ def batches(items: list[Any], size: int) -> list[pa.RecordBatch]:
     """Rows as Arrow batches."""
     rows = [item for item in items if isinstance(item, dict)]
     return [pa.RecordBatch.from_pylist(rows[at : at + size]) for at in range(0, len(rows), size)]
+
+
+END = ("sort", "at end")  # which send rows when the input is over
+
+
+def total_order(window: str, operator: str, kind: str) -> bool:
+    """Whether all rows come in one order: with keys on workers, only what rows themselves send."""
+    later = any(word in window for word in ("time", "either", "punct", "event"))
+    later = later or operator in END
+    return kind != "key" or not later
