@@ -485,3 +485,22 @@ def test_damaged_arrays_of_slices_are_refused(eager, damage):
         saved["ids"] = saved["ids"] + 5
     with pytest.raises(StateVersionError, match="damaged"):
         op.open().restore(state)
+
+
+def test_slices_that_64_bits_cannot_number_are_for_the_event_engine(eager):
+    """A window of a thousand years, with rows at both ends of it, and many keys."""
+    op = Aggregate(Sliding(Time("365000d"), every=Time("36500d"), by="k"), n=agg.count())
+    stamps = [*range(200), *(3.1536e10 + i for i in range(200))]
+    rows = [{"ts": float(ts), "k": f"k{i % 200}"} for i, ts in enumerate(stamps)]
+    wanted = list(replay(op, rows, times="ts"))
+    running, out = op.open(), list[Any]()
+    running.connect(0, out.append)
+    schema, told = pa.schema({"ts": pa.float64(), "k": pa.string()}), 0
+    for lo in range(0, 400, 130):
+        part = pa.RecordBatch.from_pylist(rows[lo : lo + 130], schema)
+        running.insert_batch(part, times="ts")
+        told += "too many partitions for such a period" in running.windows[0].explain()
+        running.snapshot(arrays=True)
+    assert wanted == out
+    assert 10 * 200 == len(out)
+    assert told

@@ -84,12 +84,15 @@ class SliceTable:
             np.concatenate(pair)
             for pair in ((self.ids, other.ids), (self.ends, other.ends), (self.n, other.n))
         )
-        both = SliceTable(ids, ends, n, planes)
-        both = both.at(np.lexsort((ends, ids)))
-        again = (both.ids[1:] == both.ids[:-1]) & (both.ends[1:] == both.ends[:-1])
-        if not again.any():
+        if (codes := slice_codes(ids, ends)) is None:
+            order = np.lexsort((ends, ids))
+        else:
+            order = np.argsort(codes, kind="stable")  # two runs in order, so that this is a merge
+        both = SliceTable(ids, ends, n, planes).at(order)
+        new = (both.ids[1:] != both.ids[:-1]) | (both.ends[1:] != both.ends[:-1])
+        if new.all():
             return both
-        starts = np.flatnonzero(np.append(True, ~again))
+        starts = np.flatnonzero(np.append(True, new))
         merged = both.merged(kernels, starts, np.append(starts[1:], len(both)))
         return SliceTable(both.ids[starts], both.ends[starts], *merged)
 
@@ -100,6 +103,22 @@ class SliceTable:
         return total[hi] - total[lo], [
             kernel.combine(planes, lo, hi) if planes else planes for kernel, planes in pairs
         ]
+
+
+def slice_codes(ids: Places, ends: Stamps) -> Array | None:
+    """One number for each slice, in the order of partitions, and of time in one.
+
+    None: 64 bits are too few for them.
+
+    >>> slice_codes(np.array([0, 1, 1]), np.array([20, 10, 30]))
+    array([10, 21, 41])
+    """
+    low = int(ends.min())
+    span = int(ends.max()) - low + 1
+    if (int(ids.max()) + 2) * span >= HUGE:
+        return None
+    codes: Array = ids * span + (ends - low)
+    return codes
 
 
 @dataclass(slots=True)
@@ -230,11 +249,10 @@ class TimeSlicedEngine(Engine):
         """The slices that make up the windows of partitions at ticks, as extents of a table."""
         if not len(table):
             return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.intp)
-        low, high = int(table.ends.min()), int(table.ends.max())
-        span = high - low + 1
-        if (int(table.ids[-1]) + 2) * span >= HUGE:
+        low = int(table.ends.min())
+        span, codes = int(table.ends.max()) - low + 1, slice_codes(table.ids, table.ends)
+        if codes is None:
             raise Decline("too many partitions for such a period")
-        codes = table.ids * span + (table.ends - low)
         lo, hi = (
             np.searchsorted(codes, ids * span + np.clip(at - low, -1, span - 1), "right")
             for at in (times - self.period, times)
