@@ -249,6 +249,25 @@ def test_explain_says_how_many_slices_make_a_window(period, beat, kept):
     assert kept >= max(size for *_, size, _ in window.events.emitted) / 4 / beat
 
 
+def test_slices_that_a_handler_does_not_read_leave_all_the_same():
+    class Quiet(WindowEvents[Any, Any]):
+        def on_trigger(self, window, key):
+            if window.now == 1000:
+                self.emit(window.summary(key).value())
+
+    spec = Sliding(seconds(5), every=seconds(2))
+    window = SlidingWindow(spec, events=Quiet(), summarizer=READY["n"])
+    most = 0
+    for i in range(4000):
+        window.advance(i / 4)
+        window.insert({"x": i})
+        if i % 50 == 0:
+            most = max(most, slices(window))
+    window.advance(1000)
+    assert [20] == window.events.emitted
+    assert 3 * 5 + 2 >= most  # those of three windows, at most
+
+
 WHOLE: dict[str, Any] = {
     "on_initial_full": ({"on_initial_full": lambda self, window, key: None}, {}),
     "after_insert": ({"after_insert": lambda self, window, tuple_, key: None}, {}),
@@ -390,7 +409,7 @@ def test_a_snapshot_that_has_tuples_goes_on_with_slices():
         SlidingWindow(spec, summarizer=READY).restore(sliced.snapshot())
 
 
-@pytest.mark.parametrize("damage", ["order", "size", "newest"])
+@pytest.mark.parametrize("damage", ["order", "size", "newest", "none", "text"])
 def test_damaged_slices_are_refused_and_change_nothing(damage):
     window = made(Sliding(seconds(5), every=seconds(1)))
     for i in range(12):
@@ -402,8 +421,10 @@ def test_damaged_slices_are_refused_and_change_nothing(damage):
         closed.reverse()
     elif damage == "size":
         closed[0][1] = 0
+    elif damage == "none":
+        state["parts"][0]["newest"] = []
     else:
-        state["parts"][0]["newest"] = [0]
+        state["parts"][0]["newest"] = ["word"] if damage == "text" else [0]
     other = made(window.spec)
     other.insert({"x": 1})
     before = other.snapshot()

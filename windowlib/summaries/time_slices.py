@@ -15,7 +15,7 @@ to be known of single tuples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
@@ -88,6 +88,8 @@ class TimeSlices:
         """Go on to the slice that ends at `end`, for a tuple that comes now."""
         if s.n:
             self.close(s)
+            if len(s.recent) > 2 * self.kept:  # a handler does not read them
+                self.settle(s, now)
         elif not s.recent and not s.front:
             heappush(self._waiting, (now, s.born, s))
         s.ref = end
@@ -148,8 +150,9 @@ class TimeSlices:
 
     # -- partitions that time empties -------------------------------------------------------------
 
-    def fill(self, subwindows: Iterable[Subwindow]) -> None:
+    def fill(self, subwindows: Collection[Subwindow]) -> None:
         """These are the partitions in storage."""
+        assert all(s.newest is not UNSET for s in subwindows), "a partition in storage has tuples"
         self._waiting = [(s.newest, s.born, s) for s in subwindows]
         heapify(self._waiting)
 

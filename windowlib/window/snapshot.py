@@ -116,8 +116,8 @@ def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
         raise damaged(error) from error
     before = _contents(state)
     try:
-        _fill(state, clock, parts, asleep, left, lru)
         try:
+            _fill(state, clock, parts, asleep, left, lru)
             state.check()
         except (AssertionError, *DAMAGE) as error:
             raise damaged(error) from error
