@@ -436,7 +436,7 @@ class Window(Generic[T, K]):
         """What a subwindow consists of, in words that are the same in every process."""
         raise NotImplementedError
 
-    def _keeps_tuples_since(self) -> str:
+    def _why_tuples(self) -> str:
         """Why summaries do not stand for the tuples of a sliding window, if they might."""
         return ""
 
@@ -911,9 +911,9 @@ class WindowState:
         return self._window._keeps()
 
     @property
-    def keeps_tuples_since(self) -> str:
+    def why_tuples(self) -> str:
         """Why summaries do not stand for the tuples of a sliding window, if they might."""
-        return self._window._keeps_tuples_since()
+        return self._window._why_tuples()
 
     @property
     def former_storage(self) -> str | None:

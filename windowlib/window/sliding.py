@@ -114,7 +114,7 @@ class SlidingWindow(Window[T, K]):
     def _sliced(self) -> Slices | TimeSlices | None:
         """Slices stand for the tuples where the difference cannot be seen."""
         plan = self._factory
-        if not isinstance(plan, Plan) or self._keeps_tuples_since():
+        if not isinstance(plan, Plan) or self._why_tuples():
             return None
         if self._most is not None and self._every is not None:
             return Slices(plan, self._most, self._every)
@@ -122,7 +122,7 @@ class SlidingWindow(Window[T, K]):
         assert self._beat is not None
         return TimeSlices(plan, self._period, self._beat)
 
-    def _keeps_tuples_since(self) -> str:
+    def _why_tuples(self) -> str:
         plan, forget = self._factory, self.spec.forget
         if not isinstance(plan, Plan):
             return ""
@@ -396,13 +396,6 @@ class SlidingWindow(Window[T, K]):
                 return use(key, limit, s.value())
             return use(key, s.taken, s.value()) if partial else None
 
-        def at_tick(key: Any) -> U | None:
-            s: Any = subs.get(key)
-            if s is None:
-                return None
-            slices.settle(s, self._now)  # type: ignore[union-attr]
-            return use(key, slices.held(s), s.value())  # type: ignore[union-attr]
-
         def kept(key: Any) -> U | None:
             s = subs.get(key)
             if s is None or not s.data:
@@ -415,11 +408,24 @@ class SlidingWindow(Window[T, K]):
             s.summary.sync(s)
             return use(key, size, s.summary.value())
 
+        if isinstance(slices, TimeSlices):
+            return self._tick_reader(slices, use)
         limit = self._most or 0
         partial = partial or self._period is not None  # such windows count as full from the start
-        if isinstance(slices, TimeSlices):
-            return at_tick
         return kept if slices is None else closed
+
+    def _tick_reader(self, slices: TimeSlices, use: Callable[..., U]) -> Callable[[Any], U | None]:
+        """The same for slices of time, which make up a window at ticks."""
+        subs = self._subs
+
+        def at_tick(key: Any) -> U | None:
+            s = subs.get(key)
+            if s is None:
+                return None
+            slices.settle(s, self._now)
+            return use(key, slices.held(s), slices.value(s))
+
+        return at_tick
 
     def _up_to_date(self, plan: Plan, s: Subwindow | None) -> Any:
         if s is None or not s.data:
