@@ -34,7 +34,7 @@ from windowlib.summaries.summarizers import Plan
 from windowlib.window.subwindow import UNSET, Subwindow, place, subwindow_class
 
 
-class Slice(NamedTuple):
+class TimeSlice(NamedTuple):
     """Tuples that came before `end`, and not before the cut before it."""
 
     end: int
@@ -97,7 +97,7 @@ class TimeSlices:
     def close(self, s: Subwindow) -> None:
         """Put the open slice to the recent ones."""
         n, row = self._cut_off(s)
-        s.recent.append(Slice(s.ref, n, row))
+        s.recent.append(TimeSlice(s.ref, n, row))
         back = s.summary
         s.summary = (n, row) if back is None else (back[0] + n, self._merge(back[1], row))
 
@@ -111,13 +111,13 @@ class TimeSlices:
         if not front and s.recent and s.recent[0].end <= before:
             self._flip(s, [each for each in s.recent if each.end > before])
 
-    def _flip(self, s: Subwindow, slices: list[Slice]) -> None:
+    def _flip(self, s: Subwindow, slices: list[TimeSlice]) -> None:
         """Put slices on the front stack, merged from the newest on; there are no recent ones."""
         s.older, s.recent, s.summary, s.front = slices, [], None, []
         for each in reversed(slices):
             newer = s.front[-1] if s.front else None
             row = each.row if newer is None else self._merge(each.row, newer.row)
-            s.front.append(Slice(each.end, each.n + (newer.n if newer else 0), row))
+            s.front.append(TimeSlice(each.end, each.n + (newer.n if newer else 0), row))
 
     # -- what is held -----------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class TimeSlices:
             return
         closed, older, open_slice, odd = state
         self.plan.odd = self.plan.odd or odd
-        slices = [Slice(end, n, self._load(row)) for end, n, row in closed]
+        slices = [TimeSlice(end, n, self._load(row)) for end, n, row in closed]
         self._flip(s, slices[:older])
         for each in slices[older:]:
             s.recent.append(each)

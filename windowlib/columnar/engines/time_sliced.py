@@ -122,7 +122,7 @@ def slice_codes(ids: Places, ends: Stamps) -> Array | None:
 
 
 @dataclass(slots=True)
-class Pending:
+class PendingSlices:
     """What a batch changes."""
 
     layout: Layout
@@ -182,7 +182,7 @@ class TimeSlicedEngine(Engine):
         if self.ticks:
             table = self.closed.with_others(table, self.kernels)
         entries = self._entries(layout, arrivals)
-        self.pending = Pending(layout, arrivals, entries, table, ends)
+        self.pending = PendingSlices(layout, arrivals, entries, table, ends)
         return self._ticked(self.pending) if self.ticks else self._firings(table, NONE, NONE, NONE)
 
     def _ends(self, arrivals: Stamps, rows: Places) -> Stamps:
@@ -218,13 +218,15 @@ class TimeSlicedEngine(Engine):
         begins[heads] = ~self.ledger.alive[touched] | late
         return np.flatnonzero(begins)
 
-    def _entered(self, pending: Pending, number: Places, places: Places) -> tuple[Places, Array]:
+    def _entered(
+        self, pending: PendingSlices, number: Places, places: Places
+    ) -> tuple[Places, Array]:
         """The last entries of partitions before some places; whether there are any."""
         entries = np.append(pending.entries, -1)  # what is behind the last stands for none
         found = entries[np.searchsorted(pending.entries, places) - 1]
         return found, found >= pending.layout.starts[:-1][number]
 
-    def _ticked(self, pending: Pending) -> Firings:
+    def _ticked(self, pending: PendingSlices) -> Firings:
         """The triggers of a batch in which the clock ticks: each for all partitions in storage."""
         layout, table, ledger = pending.layout, pending.table, self.ledger
         behind = np.searchsorted(self.passed, np.arange(1, self.ticks + 1))
@@ -270,7 +272,7 @@ class TimeSlicedEngine(Engine):
 
     def commit(self) -> None:
         """The batch has been taken: remember its slices, and who has come."""
-        pending: Pending = self.pending
+        pending: PendingSlices = self.pending
         self._enter(pending)
         table = pending.table
         if self.ticks:
@@ -283,7 +285,7 @@ class TimeSlicedEngine(Engine):
         self.used(pending.layout)
         self.pending = None
 
-    def _enter(self, pending: Pending) -> None:
+    def _enter(self, pending: PendingSlices) -> None:
         """Partitions enter storage with a row that finds them empty, perhaps several times."""
         layout, ledger = pending.layout, self.ledger
         number = np.flatnonzero(layout.lengths)
@@ -299,7 +301,7 @@ class TimeSlicedEngine(Engine):
         ledger.newest[touched] = pending.arrivals[stops - 1]
         ledger.alive[touched], ledger.sleeps[touched] = True, False
 
-    def _forget_left(self, pending: Pending) -> None:
+    def _forget_left(self, pending: PendingSlices) -> None:
         """Forget what partitions had that were empty in between."""
         if not len(pending.entries):
             return
@@ -329,14 +331,9 @@ class TimeSlicedEngine(Engine):
     def advance(self, now: int) -> None:
         """Partitions without tuples leave storage."""
         super().advance(now)
-        ledger = self.ledger
-        ids = np.flatnonzero(ledger.alive & (now - ledger.newest > self.period))
-        if len(ids):
-            self.left += int(ledger.taken[ids].sum())
-            ledger.taken[ids], ledger.alive[ids] = 0, False
-            ledger.sleeps[ids] = ledger.returning[ids] = True
+        if len(self.put_to_sleep(now - self.period)):
             self.closed, self.running = (
-                each.where(ledger.alive[each.ids]) for each in (self.closed, self.running)
+                each.where(self.ledger.alive[each.ids]) for each in (self.closed, self.running)
             )
 
     def due(self) -> int | None:
@@ -406,8 +403,7 @@ class TimeSlicedEngine(Engine):
 
     def asleep(self) -> Places:
         """In the order in which they fell asleep: the first to empty, by storage at one instant."""
-        ids = np.flatnonzero(self.ledger.sleeps)
-        return ids[np.lexsort((self.ledger.born[ids], self.ledger.newest[ids]))]
+        return self.sleepers()
 
     def remembered(self) -> Places:
         """Those that have slices, and those that sleep."""
