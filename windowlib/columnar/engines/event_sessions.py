@@ -28,6 +28,7 @@ from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns
 from windowlib.columnar.kernels.kernel import Planes, concat_planes, planes_at
 from windowlib.columnar.primitives import NONE, Array, Places
+from windowlib.columnar.primitives.grouping import stable_order
 from windowlib.event_time.axis import later, later_many
 from windowlib.window.consumer import Decline
 from windowlib.window.lanes import Landmarks, Sessions
@@ -216,7 +217,7 @@ class SessionEngine(EventTimeEngine):
 
     def _folded(self, inputs: Inputs, ids: Array, ts: Array, lo: int, hi: int) -> SessionGroups:
         """The rows from lo to hi by key and time, cut at gaps, each such run folded."""
-        order = lo + np.lexsort((ts[lo:hi], ids[lo:hi]))
+        order = lo + self._by_key_and_time(ids[lo:hi], ts[lo:hi])
         key, at = ids[order], ts[order]
         apart = (key[1:] != key[:-1]) | (at[1:] > self._ends(at[:-1]))
         starts = np.append(0, np.flatnonzero(apart) + 1)[: len(order)]
@@ -229,6 +230,13 @@ class SessionEngine(EventTimeEngine):
         born = np.minimum.reduceat(order, starts) if len(starts) else NONE
         numbers = self.inside.next_number + born
         return SessionGroups(at[starts], at[ends - 1], key[starts], ends - starts, numbers, planes)
+
+    @staticmethod
+    def _by_key_and_time(ids: Array, ts: Array) -> Places:
+        """The order of rows by key and time, equal ones as they came."""
+        if len(ts) and bool((ts[1:] >= ts[:-1]).all()):
+            return stable_order(ids, int(ids.max()) + 1)
+        return np.lexsort((ts, ids))
 
     def _merged_sessions(self, groups: SessionGroups) -> SessionGroups:
         """Sessions and parts of them, those that touch put together."""
