@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from windowlib.durations import Duration
-from windowlib.errors import SchemaError
+from windowlib.errors import HostError, SchemaError
 from windowlib.event_time.slack import Slack
 from windowlib.event_time.watermark import Watermark, watermark_of
 from windowlib.runtime.operator import Operator
@@ -36,6 +36,7 @@ def attach(
     watermark: Watermark | Slack | Duration | None = None,
     clock: Callable[[], float] | None = None,
     numbered: bool = False,
+    by_spark: bool = False,
 ) -> Attached:
     """An operator with what there is to say about its place on Spark.
 
@@ -62,6 +63,10 @@ def attach(
         clock: a function that gives the time in seconds, instead of Spark's clock; for tests.
         numbered: for farms that give windows away: whether rows get a column `_window`, which
             counts the windows of their key from 0, because tasks end in any order.
+        by_spark: let Spark's own aggregation have the windows: tumbling ones of event time with
+            counts, sums, means, minima and maxima, which come out the same. No row goes to Python.
+            Late rows of a stream are dropped by Spark, which counts them once for each key and
+            window of a micro-batch. What cannot be left to it is refused.
     """
     from windowlib.farms.farm import Farm
 
@@ -80,7 +85,14 @@ def attach(
         watermark=None if watermark is None else watermark_of(watermark, "attach(watermark=...)"),
         on_arrival=times is None,
         clock=clock,
+        by_spark=by_spark,
     )
+    if by_spark and isinstance(operator, Farm):
+        msg = (
+            f"attach({operator.name}, by_spark=True): a farm has workers for its windows. Attach "
+            f"its operator, or leave by_spark= out."
+        )
+        raise HostError(msg)
     if numbered or isinstance(operator, Farm):
         from windowlib.spark.farms.farm_plan import AttachedFarm
 
