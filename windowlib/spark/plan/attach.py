@@ -18,6 +18,7 @@ from windowlib.spark.bucket.bucket import PARTITIONS
 from windowlib.spark.plan import validation
 from windowlib.spark.plan.attached import Attached
 from windowlib.spark.plan.query_plan import TIMEZONE, AttachOptions
+from windowlib.spark.plan.types import unquoted
 from windowlib.spec.specification import Order
 
 DEFAULTS = {TIMEZONE: "UTC", PARTITIONS: "200"}
@@ -47,7 +48,7 @@ def attach(
         key: the columns whose values decide which rows go to the same bucket; what the operator
             itself says unless given. Each bucket then has windows of its own.
         buckets: into how many parts the keys are split; as many as Spark has shuffle partitions
-            unless given. It must stay as it is for the life of a checkpoint.
+            unless given. It stays so for the life of a checkpoint; `rescale_state` moves its state.
         port: the one output that is wanted, of an operator with several. Otherwise all of them
             come, with a column `_port` that tells them apart.
         order_by: the columns that order the rows of a micro-batch, in all inputs; what the windows
@@ -130,4 +131,4 @@ class FutureStream:
 
     def select(self, names: Sequence[str]) -> FutureStream:
         """Some of the columns, by their names in backticks."""
-        return FutureStream(StructType([self.schema[name.strip("`")] for name in names]))
+        return FutureStream(StructType([self.schema[unquoted(name)] for name in names]))
