@@ -53,6 +53,17 @@ Where = Callable[[Any, Any], Any]
 HANDLERS = ("after_insert", "after_evict", "on_partitions_evicted")
 
 
+def matching_model(ports: Sequence[str], aside: Sequence[str] = ()) -> OperatorModel:
+    """The model of a join of two inputs, with outputs for rows that are put aside."""
+    modes: list[OutputMode] = ["free" for _ in aside]
+    return OperatorModel(
+        ports_in=ports,
+        ports_out=["matches", *aside],
+        windows=[Pattern("sliding", (Count | Delta | Time, Count(1)))],
+        punctuation_out=["generating", *modes],
+    )
+
+
 class Join(Operator):
     """Matches each tuple of one input with the recent tuples of the other.
 
@@ -115,6 +126,7 @@ class Join(Operator):
     """
 
     ports: ClassVar[tuple[str, str]] = ("left", "right")
+    model = matching_model(ports)
 
     def __init__(
         self,
@@ -147,7 +159,8 @@ class Join(Operator):
         self._apart = unmatched == "port"
         self._asked: tuple[Any, ...] = ()
         self._answer: Any = None
-        self.model = self._model()
+        if aside := self._unmatched_outputs():
+            self.model = matching_model(self.ports, aside)
         specs = [
             side_of(kind, port, window, partition_by)
             for port, window in zip(("left", "right"), (left, right), strict=True)
@@ -155,16 +168,10 @@ class Join(Operator):
         check_sides(kind, *specs)
         super().__init__(*specs, name=name)
 
-    def _model(self) -> OperatorModel:
+    def _unmatched_outputs(self) -> list[str]:
+        """The outputs of rows without a match, if they have any."""
         sides = zip(self.ports, self._outer, strict=True)
-        apart = [f"unmatched_{port}" for port, outer in sides if outer and self._apart]
-        modes: list[OutputMode] = ["free" for _ in apart]
-        return OperatorModel(
-            ports_in=self.ports,
-            ports_out=["matches", *apart],
-            windows=[Pattern("sliding", (Count | Delta | Time, Count(1)))],
-            punctuation_out=["generating", *modes],
-        )
+        return [f"unmatched_{port}" for port, outer in sides if outer and self._apart]
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The columns of the window, of the key, and of the band."""

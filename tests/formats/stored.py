@@ -72,13 +72,16 @@ def _window(make: Callable[..., Any]) -> Case:
     return Case(lambda: make(events=Told()), feed)
 
 
-def _operator(operator: Any, *, batch: bool = False) -> Case:
+def _operator(operator: Any, *, batch: bool = False, timed: bool = False) -> Case:
     def feed(running: Any, lo: int, hi: int) -> list[Any]:
         found: list[Any] = []
         running.connect(0, found.append)
+        times = "ts" if timed else None
         for port in range(len(running.model.inputs)):
             if batch:
-                running.insert_batch(pa.RecordBatch.from_pylist(ROWS[lo:hi], SCHEMA), port)
+                running.insert_batch(pa.RecordBatch.from_pylist(ROWS[lo:hi], SCHEMA), port, times)
+            elif timed:
+                running.insert_timed(ROWS[lo:hi], lambda row: int(row["ts"]) * 1_000_000, port)
             else:
                 running.insert_many(ROWS[lo:hi], port)
         return found
@@ -101,9 +104,18 @@ WINDOWS = {
 MEANS = Aggregate(
     Sliding(Count(6), every=Count(2), by="k"), m=agg.mean("x"), q=agg.median("x"), n=agg.count()
 )
+TIMED = Aggregate(
+    Sliding(Time("8s"), every=Time("3s"), by="k"),
+    s=agg.sum("x"),
+    m=agg.mean("x"),
+    f=agg.first("ts"),
+    n=agg.count(),
+)
 OPERATORS = {
     "aggregate": _operator(MEANS),
     "arrays": _operator(MEANS, batch=True),
+    "timed_aggregate": _operator(TIMED, timed=True),
+    "timed_arrays": _operator(TIMED, batch=True, timed=True),
     "event_time": _operator(Aggregate(Tumbling(Event("ts", 10), by="k"), s=agg.sum("x"))),
     "sketch": _operator(Aggregate(Tumbling(Count(9)), n=agg.approx_count_distinct("x"))),
     "sort": _operator(Sort("x", window=Sliding(Count(5)))),
@@ -160,7 +172,7 @@ def main() -> None:
     for name, case in {**WINDOWS, **OPERATORS}.items():
         made = case.make()
         case.feed(made, 0, CUT)
-        state = made.snapshot(arrays=True) if name == "arrays" else made.snapshot()
+        state = made.snapshot(arrays=name.endswith("arrays"))
         (FOLDER / f"{name}.{version}.state").write_bytes(dump_state(state))
     for name, data in bucket_files().items():
         (FOLDER / f"bucket.{FORMAT}.{name}").write_bytes(data)

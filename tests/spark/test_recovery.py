@@ -100,6 +100,7 @@ def slide(size: int = 4, by: str = "k") -> Sliding:
     return Sliding(Count(size), every=Count(2), by=by, order_by="ts")
 
 
+@pytest.mark.long
 def test_a_changed_query_is_refused_by_name_and_the_old_one_goes_on(spark, tmp_path):
     query, place = Query(spark, tmp_path), keys_of_buckets(spark, 4)
     # Only the last bucket has state, and the next rows are for the first one.

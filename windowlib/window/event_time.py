@@ -381,14 +381,14 @@ class EventTimeWindow(Window[T, K]):
         fired, self._fired_keys = self._fired_keys, {}
         return [key for key in fired if key not in self]
 
-    def absorb(self, partials: Any, schema: Any) -> None:
-        """Take rows that the columnar engine of another such window has folded.
+    def absorb(self, parts: Sequence[Any], schema: Any) -> None:
+        """Take rows that the columnar engines of other such windows have folded.
 
         Args:
-            partials: what that engine gave.
+            parts: what those engines gave.
             schema: the columns of the rows.
         """
-        self._host().absorb(partials, schema)
+        self._host().absorb(parts, schema)
 
     def closes(self) -> Number | None:
         """The least watermark that may close or forget a window; None: there is none with rows."""
@@ -815,6 +815,22 @@ class Inside:
     def next_number(self) -> int:
         """The number of the next arrival."""
         return self._window._arrivals_seen
+
+    def absorb(self, contents: Iterable[tuple[Any, Any, Any, Any]], sample: Any) -> None:
+        """Take rows that were folded elsewhere, where nothing moves the watermark.
+
+        Args:
+            contents: key, last and first window, and content of each.
+            sample: one of their timestamps.
+        """
+        lane = self.lane()
+        taken = late = 0
+        for key, last, first, content in contents:
+            if lane.absorb(key, last, first, content):
+                taken += content.n
+            else:
+                late += content.n
+        self.count(taken, late, sample)
 
     def count(self, taken: int, late: int, sample: Any) -> None:
         """Rows have been taken, and some were late."""

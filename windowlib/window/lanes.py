@@ -94,6 +94,10 @@ class Lane:
         """Take a row that is not late; corrects windows that were sent."""
         raise NotImplementedError
 
+    def absorb(self, key: Any, last: Any, first: Any, content: Any) -> bool:
+        """Take rows that were folded elsewhere, where no window is sent twice; not if late."""
+        raise NotImplementedError
+
     def reach(self, watermark: Number, fire: Fire) -> None:
         """Close the windows that end up to the watermark."""
         raise NotImplementedError
@@ -186,6 +190,18 @@ class Hopping(Lane):
             self._changed.update(dict.fromkeys((k, key) for k in opened))
         for k in sent:
             self._send(k, key, self._of(k, key), fire)
+
+    def absorb(self, key: Any, last: int, first: int, content: Any) -> bool:
+        """Take the rows of a slice; not if it is closed."""
+        layout = self.layout
+        if self.late(layout.axis.point(layout.starts, last), key):
+            return False
+        keys = self.slices.setdefault((last, first), {})
+        if key in keys:
+            layout.store.absorb(keys[key], content)
+        else:
+            keys[key] = content
+        return True
 
     def _sent(self, first: int, last: int) -> range:
         """Those of the windows of a row that are closed, and kept to be corrected."""
@@ -521,11 +537,30 @@ class Sessions(Lane):
         if burst.closed:
             self._send(key, burst, fire)
 
+    def absorb(self, key: Any, last: Number, first: Number, content: Any) -> bool:
+        """Take a part of a session; not if it is closed."""
+        end = later(last, self.layout.gap)
+        known = self.bursts.get(key, ())
+        met = [each for each in known if each.first <= end and first <= self._end(each)]
+        if not met and self._over(end):
+            return False
+        burst = Burst(first, content)
+        burst.last = last
+        self._join(key, burst, met)
+        self._watch(key, burst)
+        return True
+
     def _joined(self, key: Any, ts: Number, row: Any, number: int, met: list[Burst]) -> Burst:
         """A new session of a row and of those that it joins."""
         store = self.layout.store
         burst = Burst(ts, store.new(number))
         store.add(burst.content, ts, row)
+        self._join(key, burst, met)
+        return burst
+
+    def _join(self, key: Any, burst: Burst, met: list[Burst]) -> None:
+        """Let a session take others in."""
+        store = self.layout.store
         for each in met:
             store.absorb(burst.content, each.content)
             burst.first, burst.last = min(burst.first, each.first), max(burst.last, each.last)
@@ -533,7 +568,6 @@ class Sessions(Lane):
             each.alive = False
         kept = [each for each in self.bursts.get(key, ()) if each.alive]
         self.bursts[key] = sorted([*kept, burst], key=lambda each: each.first)
-        return burst
 
     def _watch(self, key: Any, burst: Burst) -> None:
         """Look at a session again when it ends, or if it is closed when it is no longer kept."""

@@ -238,8 +238,8 @@ class Bucket:
         for port, table in merged_inputs(self._tables(chunks), orders, merge=merge):
             self._insert(table, port)
             taken += table.num_rows
-        for chunk in sorted(chunk for chunk in chunks if chunk.side == FOLDED):
-            taken += absorb(running, chunk.data, self.spec.inputs[0])
+        if folded := sorted(chunk for chunk in chunks if chunk.side == FOLDED):
+            taken += absorb(running, [chunk.data for chunk in folded], self.spec.inputs[0])
         if any(chunk.side == ENDED for chunk in chunks):
             self.ended = True
             running.finish()
@@ -387,13 +387,13 @@ def check_nonce(wanted: str, found: str) -> None:
         raise StateError(msg)
 
 
-def absorb(running: Running, data: bytes, schema: pa.Schema) -> int:
+def absorb(running: Running, data: Sequence[bytes], schema: pa.Schema) -> int:
     """Let the window of event time take rows that were folded before the shuffle; how many."""
-    partials = SlicePartials(*load_state(data))
+    parts = [SlicePartials(*load_state(each)) for each in data]
     (window,) = running.windows
     assert isinstance(window, EventTimeWindow)
-    window.absorb(partials, schema)
-    return int(partials.n.sum())
+    window.absorb(parts, schema)
+    return sum(int(each.n.sum()) for each in parts)
 
 
 PARTITIONS = "spark.sql.shuffle.partitions"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from windowlib.columnar.engines.event_sessions import event_time_engine
 from windowlib.columnar.engines.event_time import EventTimeEngine
 from windowlib.runtime.operator import Operator
 from windowlib.spark.bucket.bucket import BucketSpec
@@ -44,7 +45,9 @@ def folding(operator: Operator, schema: pa.Schema) -> EventTimeEngine:
     (window,) = operator.open().windows
     assert isinstance(window, EventTimeWindow)
     window.follow()
-    return EventTimeEngine(window, schema.remove_metadata())
+    engine = event_time_engine(window, schema.remove_metadata())
+    engine.sends = True
+    return engine
 
 
 class Fold:

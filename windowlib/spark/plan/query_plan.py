@@ -63,6 +63,8 @@ class AttachOptions:
     on_arrival: bool = False
     """Whether it was said that rows of a stream count as of when Spark takes them."""
     clock: Callable[[], float] | None = None
+    by_spark: bool = False
+    """Whether Spark's own aggregation has the windows."""
 
     @property
     def clock_said(self) -> bool:
