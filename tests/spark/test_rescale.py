@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 from pyspark.sql import functions as fn
 from pyspark.sql.types import ArrayType, LongType
 
@@ -22,8 +23,10 @@ from windowlib import Count, Event, Keyed, Operator, OperatorModel, Sliding, Tum
 from windowlib.errors import HostError, ModelError, OperatorError
 from windowlib.operators import Aggregate, Dedup, Join, Sort, agg
 from windowlib.spark import attach, inspect_state, migrate_state, rescale_state
+from windowlib.spark.bucket.state_store import StateHead, as_tuple
 from windowlib.spark.plan.key_hash import check_hashes, key_hash
-from windowlib.spark.rescale import BucketMove
+from windowlib.spark.rescale import BucketMove, Mover
+from windowlib.window.state_bytes import dump_state
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int64(), "side": pa.int64()})
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -228,3 +231,42 @@ def test_a_bucket_that_moves_whole_keeps_its_keys():
     numbers = [move.moved(bucket) for bucket in spread(4, 2)]
     assert [partition_of(number, 3) for number in numbers] == [0, 1, 2, 0]
     assert move.moved(-1) == -1
+
+
+class Clock:
+    """What tells the time of a micro-batch."""
+
+    def getCurrentProcessingTimeInMs(self):  # noqa: N802 - Spark's name
+        return 5000
+
+
+@pytest.mark.parametrize(("follows", "timer"), [(True, 30), (False, 5001)])
+def test_a_timer_waits_for_the_next_batch_of_the_query(follows, timer):
+    variables, timers = dict[str, Any](), list[int]()
+
+    class Variable(dict[Any, Any]):
+        def update(self, value):  # type: ignore[override]
+            self["value"] = value
+
+    class Handle:
+        def getValueState(self, name, _):  # noqa: N802
+            return variables.setdefault(name, Variable())
+
+        def getMapState(self, name, *_):  # noqa: N802
+            return variables.setdefault(name, Variable())
+
+        def registerTimer(self, at):  # noqa: N802
+            timers.append(at)
+
+    about = json.dumps({"fingerprint": {"buckets": "2", PARTITIONS: "2"}})
+    head = StateHead(2, 7, "n", "run", "home", about, 30, 1, 0, 0, 0, b"x").sealed()
+    mover = Mover(None, BucketMove(2, 2, 2, 5), follows)
+    handle: Any = Handle()
+    mover.init(handle)
+    row = Row(kind=0, number=0, data=dump_state(as_tuple(head)))
+    assert list(mover.handleInputRows((3,), iter([row]), Clock())) == []
+    assert [timer] == timers
+    kept = StateHead(*variables["window"]["value"])
+    kept.check_whole()
+    assert (timer, "", "n") == (kept.timer, kept.home, kept.nonce)
+    assert json.loads(kept.about)["fingerprint"] == {"buckets": "2", PARTITIONS: "5"}
