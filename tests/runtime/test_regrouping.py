@@ -80,7 +80,7 @@ def by_key(made):
     return dict(found)
 
 
-def placed(places, port, key):
+def placed(places, operator, port, key):
     return key % places
 
 
@@ -137,7 +137,7 @@ def test_one_watermark_of_all_keys_is_as_far_as_the_furthest():
     assert [row for _, row in made] == [{"k": 0, "s": 1}, {"k": 1, "s": 3}]
     made.clear()
     (state,) = regrouped(hourly, [p.snapshot() for p in places], lambda *_: 0, 1)
-    first, second, third = regrouped(hourly, [state], lambda _, k: k, 3)
+    first, second, third = regrouped(hourly, [state], lambda op, port, k: k, 3)
     for state in (first, second, third):
         place = opened(hourly, made)
         place.follow()

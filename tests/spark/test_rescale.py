@@ -15,17 +15,18 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 from pyspark.sql import functions as fn
-from pyspark.sql.types import ArrayType, LongType
+from pyspark.sql.types import ArrayType, LongType, StringType
 
 from tests.spark import killed_job as killing
 from tests.spark.stream_runs import Query, by_name, stream, union, write
 from windowlib import Count, Event, Keyed, Operator, OperatorModel, Sliding, Tumbling
 from windowlib.errors import HostError, ModelError, OperatorError
-from windowlib.operators import Aggregate, Dedup, Join, Sort, agg
+from windowlib.operators import Aggregate, Dedup, Filter, Join, Sort, agg
+from windowlib.runtime.regrouping import regrouped
 from windowlib.spark import attach, inspect_state, migrate_state, rescale_state
 from windowlib.spark.bucket.state_store import StateHead, as_tuple
 from windowlib.spark.plan.key_hash import check_hashes, key_hash
-from windowlib.spark.rescale import BucketMove, Mover
+from windowlib.spark.rescale import BucketMove, Mover, Splitter
 from windowlib.window.state_bytes import dump_state
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int64(), "side": pa.int64()})
@@ -222,6 +223,20 @@ def test_the_hash_of_a_key_is_that_of_spark(spark):
         assert key_hash(row, kinds) == got[-1]
     with pytest.raises(HostError, match="the type array<bigint>, and windowlib does not know"):
         check_hashes([ArrayType(LongType())])
+
+
+def test_keys_of_a_graph_are_told_apart_by_its_nodes():
+    graph = Filter(lambda row: row["n"] != 3).then(OPERATORS["totals"])
+    running = graph.open()
+    running.insert_many([{"ts": 0, "k": key, "n": 1} for key in "abcdef"])
+    splitter = Splitter(graph, [["k"]], [StringType()], BucketMove(1, 1, 3, 3))
+    found = regrouped(graph, [running.snapshot()], splitter._owner, 3)
+    keys = [
+        {part["key"] for part in state["state"]["Aggregate"]["windows"][0]["parts"]}
+        for state in found
+    ]
+    want = [{key for key in "abcdef" if key_hash([key], [StringType()]) % 3 == n} for n in range(3)]
+    assert want == keys
 
 
 def test_a_bucket_that_moves_whole_keeps_its_keys():

@@ -352,7 +352,7 @@ class RunningKeyFarm(RunningFarm):
         """Give the keys of an operator to the workers."""
         owners = self._placement.assign(key_sizes(state))
         operator = self.farm.operator
-        states = regrouped(operator, [state], lambda _, key: owners[key], self.workers)
+        states = regrouped(operator, [state], lambda op, port, key: owners[key], self.workers)
         self._load({"keys": self._placement.dump(), "workers": states})
 
     def released(self) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from windowlib.runtime.splitting import names_in
 
 PARTITIONS = ("parts", "asleep")
 """Where the state of a window has its partitions: those that hold tuples, and those that did."""
-Owner = Callable[[int, Any], int]
-"""The place of a key at an input."""
+Owner = Callable[[Operator, int, Any], int]
+"""The place of a key of an operator, or of a node of a graph, at an input."""
 
 
 def regrouped(
@@ -39,7 +39,7 @@ def regrouped(
     >>> totals = Aggregate(Tumbling(Count(2), by="k"), total=agg.sum("x"))
     >>> running = totals.open()
     >>> running.insert_many([{"k": 0, "x": 1}, {"k": 1, "x": 5}])
-    >>> even, odd = regrouped(totals, [running.snapshot()], lambda port, key: key % 2, 2)
+    >>> even, odd = regrouped(totals, [running.snapshot()], lambda op, port, key: key % 2, 2)
     >>> [part["key"] for part in odd["windows"][0]["parts"]]
     [1]
     """
@@ -50,7 +50,7 @@ def _place(
     operator: Operator, states: Sequence[Mapping[str, Any]], owner: Owner, place: int
 ) -> dict[str, Any]:
     def mine(port: int, key: Any) -> bool:
-        return owner(port, one_key(key)) == place
+        return owner(operator, port, one_key(key)) == place
 
     found = {**states[0], "now": max(state["now"] for state in states)}
     if isinstance(operator, Graph):
@@ -118,7 +118,7 @@ def check_regroups(operator: Operator, columns: Sequence[Sequence[str]]) -> None
     """
     if isinstance(operator, Graph):
         for node in operator.operators.values():
-            check_regroups(node, [columns[0]] * len(node.model.inputs))
+            check_regroups(node, node_columns(node, columns))
         return
     for port in _windowed(operator):
         by = names_in(operator.windows[port].by) or ()  # type: ignore[union-attr]
@@ -135,6 +135,11 @@ def check_regroups(operator: Operator, columns: Sequence[Sequence[str]]) -> None
             f"key. Keep the number of buckets, and change the shuffle partitions alone."
         )
         raise OperatorError(msg)
+
+
+def node_columns(node: Operator, columns: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """The columns of a graph's inputs at those of a node: they have one name everywhere."""
+    return [columns[0]] * len(node.model.inputs)
 
 
 def key_columns(

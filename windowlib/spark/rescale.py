@@ -26,7 +26,7 @@ from windowlib.attributes import one_key
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.errors import HostError, ModelError
 from windowlib.runtime.operator import Operator
-from windowlib.runtime.regrouping import check_regroups, key_columns, regrouped
+from windowlib.runtime.regrouping import check_regroups, key_columns, node_columns, regrouped
 from windowlib.runtime.running import VERSION as OPERATOR_FORMAT
 from windowlib.spark.bucket.bucket import PARTITIONS, Bucket, MicroBatchResult
 from windowlib.spark.bucket.held_rows import joined
@@ -409,12 +409,14 @@ class Splitter:
             number = self.move.numbers[place]
             yield {BUCKET: number, "kind": STATE_PART, "number": 0, "data": data}
 
-    def _owner(self, port: int, key: Any) -> int:
-        found = self._places.get((port, key))
-        if found is None:
-            assert self.operator is not None
-            values = key_columns(self.operator, self.columns, port, key)
-            found = self._places[port, key] = self._place(values)
+    def _owner(self, operator: Operator, port: int, key: Any) -> int:
+        place = operator.name, port, key
+        if (found := self._places.get(place)) is None:
+            columns = self.columns
+            if operator is not self.operator:
+                columns = node_columns(operator, columns)
+            values = key_columns(operator, columns, port, key)
+            found = self._places[place] = self._place(values)
         return found
 
     def _place(self, values: Sequence[Any]) -> int:
