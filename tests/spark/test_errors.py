@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 import pytest
+from pyspark.sql.types import ArrayType, LongType
 
 import windowlib
 import windowlib.spark
@@ -23,6 +24,7 @@ from windowlib.spark.bucket.bucket import Bucket, check_fingerprint, check_nonce
 from windowlib.spark.bucket.processor import Processor
 from windowlib.spark.bucket.state_store import FORMAT, StateHead, StateStore, head_of
 from windowlib.spark.plan import input_merge, types
+from windowlib.spark.plan.key_hash import check_hashes
 from windowlib.spark.session import check_java, java_version
 from windowlib.window.state_bytes import dump_state, load_state
 
@@ -30,8 +32,8 @@ PACKAGE = Path(windowlib.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "spark-errors.md"
 SOURCES = sorted((PACKAGE / "spark").rglob("*.py"))
 # Raised in a process of its own, on a server of its own (test_connect), or on real checkpoints
-# (test_view); what a peer of the cache may send (test_parts).
-APART = {"versions", "deployment", "inspect", "state_cache"}
+# (test_view, test_rescale); what a peer of the cache may send (test_parts).
+APART = {"versions", "deployment", "inspect", "state_cache", "rescale"}
 ROW = re.compile(r"^\|.*?\| `([^`]+)` \|", re.MULTILINE)
 
 
@@ -109,6 +111,10 @@ def no_common_order():
     list(input_merge.merged_inputs(tables, ["ts", "ts"]))
 
 
+def unknown_hash():
+    check_hashes([ArrayType(LongType())])
+
+
 def no_such_type():
     types.spark_of(pa.schema({"m": pa.month_day_nano_interval()}), "Functor")
 
@@ -126,6 +132,7 @@ HERE = [
     (too_narrow, SchemaError),
     (no_common_order, SchemaError),
     (no_such_type, SchemaError),
+    (unknown_hash, HostError),
 ]
 
 

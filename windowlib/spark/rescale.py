@@ -32,6 +32,7 @@ from windowlib.spark.bucket.bucket import PARTITIONS, Bucket, MicroBatchResult
 from windowlib.spark.bucket.held_rows import joined
 from windowlib.spark.bucket.state_store import (
     FORMAT,
+    HEAD,
     PAGE,
     StateHead,
     StateStore,
@@ -287,15 +288,23 @@ class Rescaling:
         session.conf.set(CHANGELOG, "false")  # each version whole
         rows = session.readStream.schema(MOVING_DDL).parquet(f"{folder}/rows")
         if mode == EVENT_TIME:
-            rows = rows.withColumn("at", fn.timestamp_millis(fn.lit(0))).withWatermark(
-                "at", "0 seconds"
-            )
+            rows = rows.withColumn("at", fn.timestamp_seconds(fn.lit(1)))  # after a watermark of 0
+            rows = rows.withWatermark("at", "0 seconds")
         done = transform_with_state(
             rows.groupBy(BUCKET), mover, "port int", "None" if mode == NO_TIME else mode
         )
         writer = done.writeStream.format("noop").trigger(availableNow=True)
         query = writer.option("checkpointLocation", f"{folder}/checkpoint").start()
         query.awaitTermination()
+        moved = session.read.parquet(f"{folder}/rows").select(BUCKET).distinct().count()
+        heads = session.read.format("statestore").option("stateVarName", HEAD)
+        written = heads.load(f"{folder}/checkpoint").count()
+        if moved != written:
+            msg = (
+                f"{self.owner}: Spark has written {written} of {moved} buckets, so there is no new "
+                f"checkpoint. Use the old one."
+            )
+            raise HostError(msg)
 
     def _pinned(self) -> dict[str, str]:
         """The settings that the old query keeps in its log."""

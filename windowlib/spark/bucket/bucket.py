@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.columnar.engines.event_time import SlicePartials
-from windowlib.errors import StateError, StateVersionError
+from windowlib.errors import StateError, StateVersionError, WindowlibError
 from windowlib.runtime.counters import Counters
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
@@ -341,8 +342,10 @@ class Bucket:
         cls, spec: BucketSpec, nonce: str, snapshot: bytes, log: Sequence[bytes]
     ) -> Bucket:
         """A bucket as it was: its last snapshot, and what came in after that once more."""
-        at, state, held = _read(snapshot, 3)
-        entries = [_read(entry, 5) for entry in log]
+        with _written_by_bucket():
+            at, state, held = load_state(snapshot)
+            entries = [load_state(entry) for entry in log]
+            _ = [(before, after, now) for before, after, now, _, _ in entries]
         for before, after, *_ in entries:
             check_nonce(before, at)
             at = after
@@ -350,10 +353,8 @@ class Bucket:
         bucket = cls(spec, 0)  # what there is belongs together
         bucket.nonce = nonce
         if bucket.held is not None:
-            try:
+            with _written_by_bucket():
                 bucket.held.restore(held)
-            except (TypeError, ValueError, KeyError, pa.ArrowException) as error:
-                raise StateError(NO_BUCKET) from error
         bucket.running.restore(state)
         for _, _, now, orders, chunks in entries:
             bucket._take([PackedRows(*chunk) for chunk in chunks], now, orders)
@@ -362,18 +363,19 @@ class Bucket:
         return bucket
 
 
-NO_BUCKET = (
-    "the state in the checkpoint is none that a bucket has written. Restore the checkpoint from a "
-    "copy, or use a new one."
-)
-
-
-def _read(data: bytes, parts: int) -> Sequence[Any]:
-    """A snapshot or an entry, which has so many parts."""
-    found = load_state(data)
-    if not isinstance(found, tuple) or len(found) != parts:
-        raise StateError(NO_BUCKET)
-    return found
+@contextmanager
+def _written_by_bucket() -> Iterator[None]:
+    """Refuse state that has the right checksum, and is of another form."""
+    try:
+        yield
+    except WindowlibError:
+        raise
+    except (TypeError, ValueError, KeyError, pa.ArrowException) as error:
+        msg = (
+            "the state in the checkpoint is none that a bucket has written. Restore the checkpoint "
+            "from a copy, or use a new one."
+        )
+        raise StateError(msg) from error
 
 
 def check_nonce(wanted: str, found: str) -> None:
