@@ -219,9 +219,9 @@ class TimeSlicedEngine(Engine):
 
     def _going_on(self, layout: Layout, ends: Stamps, entries: Places) -> SliceTable:
         """The slices of the running period, without those that a batch begins anew."""
-        heads = np.intersect1d(entries, layout.starts[:-1])
-        if self.period >= self.beat or not len(heads):
+        if self.period >= self.beat:
             return self.running
+        heads = np.intersect1d(entries, layout.starts[:-1])
         anew = np.full(self.ledger.size, -HUGE)
         anew[layout.touched[np.searchsorted(layout.starts, heads, "right") - 1]] = ends[heads]
         return self.running.where(self.running.ends != anew[self.running.ids])
