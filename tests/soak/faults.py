@@ -26,7 +26,9 @@ os.environ["JOB_FILES"] = str(FILES)  # read by the program, and by what it is c
 from tests.spark import job  # noqa: E402
 from tests.spark import killed_job as killing  # noqa: E402
 
-QUERIES = "means,peaks,pairs,sorts,firsts,hours,alone"
+QUERIES = ("means", "peaks", "pairs", "sorts", "firsts", "hours", "alone")
+AT_ONCE = 3
+"""Queries of one program."""
 LOCAL, CLUSTER = "local[2,64]", "local-cluster[2,1,1024]"
 """In one process with retries of tasks, as a cluster has them; and two executors."""
 EXECUTOR, WORKER = "CoarseGrainedExecutorBackend", "pyspark.daemon"
@@ -45,6 +47,7 @@ class Faults:
     def __init__(self, seed: int, master: str) -> None:
         self.rng, self.seed, self.master = random.Random(seed), seed, master
         self.done: Counter[str] = Counter()
+        self.names: set[str] = set()
         self.memory: list[float] = []
         self.state: list[float] = []
 
@@ -53,15 +56,18 @@ class Faults:
         with tempfile.TemporaryDirectory(prefix="windowlib-faults-") as name:
             directory = Path(name)
             job.write_input(directory, self.seed)
-            while not self._run(directory, end):
+            some = [QUERIES[(self.seed + n) * AT_ONCE % len(QUERIES)] for n in range(AT_ONCE)]
+            queries = ",".join(dict.fromkeys(some))
+            while not self._run(directory, queries, end):
                 pass
-            killing.check(directory, self.seed, only=QUERIES)
+            killing.check(directory, self.seed, only=queries)
+        self.names |= set(some)
         self.seed += 1
 
-    def _run(self, directory: Path, end: float) -> bool:
+    def _run(self, directory: Path, queries: str, end: float) -> bool:
         """One life of the program; whether it came to its end."""
         env = {"JOB_FILES": str(FILES)}
-        args = ["--master", self.master, "--only", QUERIES]
+        args = ["--master", self.master, "--only", queries]
         for option in OPTIONS:
             args += ["--conf", option]
         if self.master == CLUSTER and not (directory / "spark").exists():
@@ -81,7 +87,7 @@ class Faults:
                     self._fault(process.pid)
                 self._measure(process.pid, directory)
                 with suppress(Exception):
-                    process.wait(self.rng.uniform(0.3, 1.5))
+                    process.wait(self.rng.uniform(0.1, 0.8))
             code = process.wait()
         if code and sum(self.done.values()) > injected:
             self.done["ends of the program by a fault"] += 1  # of a worker that Spark runs once
@@ -127,8 +133,8 @@ class Faults:
         """What has happened."""
         faults = ", ".join(f"{count} {name}" for name, count in sorted(self.done.items()))
         return (
-            f"{self.master}: {faults}; the same rows; workers up to {max(self.memory):.0f} MiB, "
-            f"checkpoints up to {max(self.state):.1f} MiB"
+            f"{self.master}, {len(self.names)} operators: {faults}; the same rows; workers up to "
+            f"{max(self.memory):.0f} MiB, checkpoints up to {max(self.state):.1f} MiB"
         )
 
 

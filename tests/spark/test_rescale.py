@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 from pyspark.sql import functions as fn
 from pyspark.sql.types import ArrayType, LongType
 
-from tests.spark.stream_runs import Query, stream, union, write
+from tests.spark import killed_job as killing
+from tests.spark.stream_runs import Query, by_name, stream, union, write
 from windowlib import Count, Event, Keyed, Operator, OperatorModel, Sliding, Tumbling
 from windowlib.errors import HostError, ModelError, OperatorError
 from windowlib.operators import Aggregate, Dedup, Join, Sort, agg
 from windowlib.spark import attach, inspect_state, migrate_state, rescale_state
+from windowlib.spark.bucket.state_store import StateHead, as_tuple
 from windowlib.spark.plan.key_hash import check_hashes, key_hash
-from windowlib.spark.rescale import BucketMove
+from windowlib.spark.rescale import BucketMove, Mover
+from windowlib.window.state_bytes import dump_state
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int64(), "side": pa.int64()})
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -47,31 +54,47 @@ def rows(number, size=120):
     ]  # fmt: skip
 
 
-def frame(source):
-    """One query with operators of all kinds."""
-    wide = Sliding(Count(4), order_by="ts")
-    left, right = (source.where(fn.col("side") == side).drop("side") for side in (0, 1))
-    alone = {
-        "totals": Aggregate(Tumbling(Count(3), by="k", order_by="ts"), total=agg.sum("n")),
-        "slide": Aggregate(
-            Sliding(Count(5), every=Count(2), by="k", order_by="ts"), most=agg.max("n")
-        ),
-        "sort": Sort("n", window=Tumbling(Count(4), by="k", order_by="ts")),
-        "dedup": Dedup("n", within=Count(3), by="k"),
-        "event": Aggregate(Tumbling(Event("ts", 30), by="k"), n=agg.count(), total=agg.sum("n")),
-        "rise": Rise(Tumbling(Count(2), by="k", order_by="ts")),
-    }
-    found = {
-        name: op(source) if name == "event" else attach(op, order_by=("ts", "n"))(source)
-        for name, op in alone.items()
-    }
-    join = Join(left=wide, right=wide, on="k", how="left", partition_by="k", unmatched="port")
-    found["join"] = attach(join, order_by=("ts", "n"))(left, right)
+WIDE = Sliding(Count(4), order_by=("ts", "n"))
+ORDER: dict[str, Any] = {"by": "k", "order_by": ("ts", "n")}
+OPERATORS = {
+    "totals": Aggregate(Tumbling(Count(3), **ORDER), total=agg.sum("n")),
+    "slide": Aggregate(Sliding(Count(5), every=Count(2), **ORDER), most=agg.max("n")),
+    "sort": Sort("n", window=Tumbling(Count(4), **ORDER)),
+    "dedup": Dedup("n", within=Count(3), by="k"),
+    "event": Aggregate(Tumbling(Event("ts", 30), by="k"), n=agg.count(), total=agg.sum("n")),
+    "rise": Rise(Tumbling(Count(2), **ORDER)),
+    "join": Join(left=WIDE, right=WIDE, on="k", how="left", partition_by="k", unmatched="port"),
+}
+
+
+def frame(source, names):
+    """One query with several operators."""
+    found = {}
+    for name in names:
+        op = OPERATORS[name]
+        sides = [source.where(fn.col("side") == side).drop("side") for side in (0, 1)]
+        frames = sides if name == "join" else [source.drop("side")]
+        found[name] = op(*frames) if name == "event" else attach(op, order_by=("ts", "n"))(*frames)
     return union(found)
 
 
-def counted(found):
-    return Counter((row.name, row.row) for row in found)
+def expected(name, files):
+    """What comes out without Spark."""
+    op, made = OPERATORS[name], list[Any]()
+    running = op.open()
+    for port in op.model.outputs:
+        running.connect(port.name, made.append)
+    for number in range(files):
+        for row in sorted(rows(number), key=lambda row: (row["ts"], row["n"], row["side"])):
+            plain = {key: value for key, value in row.items() if key != "side"}
+            running.insert(plain, row["side"] if name == "join" else 0)
+    return Counter(told(row) for row in made)
+
+
+def told(row):
+    """A row as text, without what it lacks and without the name of its output."""
+    known = {k: v for k, v in row.items() if v is not None and k != "_port"}
+    return json.dumps(known, sort_keys=True)
 
 
 @pytest.fixture
@@ -98,22 +121,22 @@ def test_a_checkpoint_keeps_its_shuffle_partitions_whatever_the_session_says(
 
 
 @pytest.mark.long
-def test_operators_of_all_kinds_go_on_with_more_buckets_and_with_fewer(spark, tmp_path):
-    files, moved, still = tmp_path / "rows", Query(tmp_path / "0"), Query(tmp_path / "still")
+@pytest.mark.parametrize(
+    "names", [("totals", "slide", "dedup"), ("sort", "rise"), ("event", "join")], ids=" ".join
+)
+def test_operators_of_all_kinds_go_on_with_more_buckets_and_with_fewer(spark, tmp_path, names):
+    files, query = tmp_path / "rows", Query(tmp_path / "0")
     for number, to in enumerate((None, 3, 1)):
         write(files, number, rows(number), SCHEMA)
         if to is not None:
             new = tmp_path / str(number)
-            rescale_state(moved.checkpoint, new, spark, [Rise(Tumbling(Count(2), by="k"))],
-                          partitions=to)  # fmt: skip
-            moved.checkpoint = new
-        moved.run(frame(stream(spark, files)))
-        still.run(frame(stream(spark, files)))
-    assert counted(still.rows) == counted(moved.rows)
-    assert {"totals", "slide", "sort", "dedup", "event", "rise", "join"} == {
-        row.name for row in moved.rows
-    }
-    assert max(moved.batches) == max(still.batches)
+            given = [OPERATORS["rise"]] if "rise" in names else None
+            rescale_state(query.checkpoint, new, spark, given, partitions=to)
+            query.checkpoint = new
+        query.run(frame(stream(spark, files), names))
+    found = by_name(query.rows)
+    for name in names:
+        assert expected(name, 3) == Counter(told(row) for row in found[name]), name
 
 
 def test_buckets_move_whole_where_their_number_stays(spark, tmp_path):
@@ -135,6 +158,25 @@ def test_buckets_move_whole_where_their_number_stays(spark, tmp_path):
         if row["n"] not in seen:
             want, seen = want + 1, [*seen, row["n"]][-5:]
     assert want == len(query.rows)
+
+
+@pytest.mark.long
+def test_a_command_that_is_killed_leaves_the_old_checkpoint_and_no_new_one(spark, tmp_path):
+    files, query, new = tmp_path / "rows", Query(tmp_path / "old"), tmp_path / "new"
+    op = OPERATORS["totals"]
+    write(files, 0, rows(0), SCHEMA)
+    query.run(op(stream(spark, files)))
+    command = [sys.executable, "-m", "windowlib", "state", "rescale"]
+    command += [str(query.checkpoint), str(new), "--partitions", "3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert killing.until(process, lambda: list(tmp_path.glob("new.*.draft")))
+        killing.kill(process.pid, *killing.below(process.pid))
+    assert not new.exists()
+    rescale_state(query.checkpoint, new, spark, partitions=3)
+    query.checkpoint = new
+    write(files, 1, rows(1), SCHEMA)
+    query.run(op(stream(spark, files)))
+    assert expected("totals", 2) == Counter(told(row.asDict()) for row in query.rows)
 
 
 def test_what_cannot_move_is_refused_and_leaves_nothing(spark, tmp_path):
@@ -189,3 +231,42 @@ def test_a_bucket_that_moves_whole_keeps_its_keys():
     numbers = [move.moved(bucket) for bucket in spread(4, 2)]
     assert [partition_of(number, 3) for number in numbers] == [0, 1, 2, 0]
     assert move.moved(-1) == -1
+
+
+class Clock:
+    """What tells the time of a micro-batch."""
+
+    def getCurrentProcessingTimeInMs(self):  # noqa: N802 - Spark's name
+        return 5000
+
+
+@pytest.mark.parametrize(("follows", "timer"), [(True, 30), (False, 5001)])
+def test_a_timer_waits_for_the_next_batch_of_the_query(follows, timer):
+    variables, timers = dict[str, Any](), list[int]()
+
+    class Variable(dict[Any, Any]):
+        def update(self, value):  # type: ignore[override]
+            self["value"] = value
+
+    class Handle:
+        def getValueState(self, name, _):  # noqa: N802
+            return variables.setdefault(name, Variable())
+
+        def getMapState(self, name, *_):  # noqa: N802
+            return variables.setdefault(name, Variable())
+
+        def registerTimer(self, at):  # noqa: N802
+            timers.append(at)
+
+    about = json.dumps({"fingerprint": {"buckets": "2", PARTITIONS: "2"}})
+    head = StateHead(2, 7, "n", "run", "home", about, 30, 1, 0, 0, 0, b"x").sealed()
+    mover = Mover(None, BucketMove(2, 2, 2, 5), follows)
+    handle: Any = Handle()
+    mover.init(handle)
+    row = Row(kind=0, number=0, data=dump_state(as_tuple(head)))
+    assert list(mover.handleInputRows((3,), iter([row]), Clock())) == []
+    assert [timer] == timers
+    kept = StateHead(*variables["window"]["value"])
+    kept.check_whole()
+    assert (timer, "", "n") == (kept.timer, kept.home, kept.nonce)
+    assert json.loads(kept.about)["fingerprint"] == {"buckets": "2", PARTITIONS: "5"}

@@ -58,8 +58,8 @@ MOVING = pa.schema(
     {BUCKET: pa.int32(), "kind": pa.int32(), "number": pa.int32(), "data": pa.binary()}
 )
 MOVING_DDL = f"{BUCKET} int, kind int, number int, data binary"
-NO_TIME = "NoTime"
-"""What the metadata of Spark calls no clock."""
+NO_TIME, EVENT_TIME = "NoTime", "EventTime"
+"""What the metadata of Spark calls no clock, and its watermark."""
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 
@@ -271,7 +271,8 @@ class Rescaling:
         rows = state.parts(number).mapInArrow(mover, MOVING_DDL)
         folder = f"{self.draft}/moving/{number}"
         rows.write.parquet(f"{folder}/rows")
-        self._write(folder, after, state.mode(number), Mover(operator, move))
+        mode = state.mode(number)
+        self._write(folder, after, mode, Mover(operator, move, mode == EVENT_TIME))
         self._adopt(folder, number, state.batch + 1)
 
     def _write(self, folder: str, partitions: int, mode: str, mover: Mover) -> None:
@@ -285,7 +286,7 @@ class Rescaling:
         session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
         session.conf.set(CHANGELOG, "false")  # each version whole
         rows = session.readStream.schema(MOVING_DDL).parquet(f"{folder}/rows")
-        if mode == "EventTime":
+        if mode == EVENT_TIME:
             rows = rows.withColumn("at", fn.timestamp_millis(fn.lit(0))).withWatermark(
                 "at", "0 seconds"
             )
@@ -459,10 +460,16 @@ def formats(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class Mover(StatefulProcessor):
-    """Writes moving state where it belongs."""
+    """Writes moving state where it belongs.
 
-    def __init__(self, operator: Operator | None, move: BucketMove) -> None:
-        self.operator, self.move = operator, move
+    Args:
+        operator: the operator, where keys change their buckets.
+        move: from which buckets to which.
+        follows: whether timers are of Spark's watermark, which is 0 here, and not of the clock.
+    """
+
+    def __init__(self, operator: Operator | None, move: BucketMove, follows: bool) -> None:
+        self.operator, self.move, self.follows = operator, move, follows
 
     def init(self, handle: Any) -> None:
         """Name the state; this also runs on the driver."""
@@ -473,7 +480,7 @@ class Mover(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """The state of a bucket, whole or in parts."""
         parts = sorted((int(row.kind), int(row.number), bytes(row.data)) for row in rows)
-        now = timerValues.getCurrentProcessingTimeInMs()
+        now = 0 if self.follows else timerValues.getCurrentProcessingTimeInMs()
         if parts[0][0] == STATE_PART:
             head = self._merged([load_state(data) for _, _, data in parts], now)
         else:
