@@ -173,6 +173,12 @@ class Aggregate(Partitioned):
         kept = self.late == "keep" and self.evicted_partitions == "drop"
         return type(self) is Aggregate and self._one_row and kept
 
+    def folds_any_order(self, port: int) -> bool:
+        """Whether windows end with punctuations alone, and no function depends on order."""
+        (spec,) = self.windows
+        closes = spec is not None and spec.punctuated and spec.by is None
+        return self.plain and closes and all(fold.commutative for fold in self._plan.folds)
+
     def preaggregated(self) -> Preaggregated | None:
         """The same in two steps, of which a host may take the first; None if it cannot."""
         from windowlib.operators.aggregate.partial_results import preaggregated
@@ -336,6 +342,15 @@ class Aggregate(Partitioned):
             one_key(key): {self._group(row): row for row in rows} for key, rows in state["last"]
         }
         self._latest.restore(state["latest"])
+
+    def regroup(
+        self, states: Sequence[Mapping[str, Any]], mine: Callable[[int, Any], bool]
+    ) -> Any:  # fmt: skip
+        """The last rows and the latest values of some keys."""
+        return {
+            name: [entry for each in states for entry in each["state"][name] if mine(0, entry[0])]
+            for name in ("last", "latest")
+        }
 
     # -- partial results --------------------------------------------------------------------------
 

@@ -441,6 +441,24 @@ class Join(Operator):
         for side, numbers in zip(self._sides, state["residents"], strict=True):
             side.readmit(numbers, hide=self._once and side is self._sides[0])
 
+    def regroup(
+        self, states: Sequence[Mapping[str, Any]], mine: Callable[[int, Any], bool]
+    ) -> Any:  # fmt: skip
+        """The residents of some keys; those of one key stay in their order."""
+        own = [state["state"] for state in states]
+        known = {
+            name: [each[name] for each in own if each[name]] for name in ("columns", "samples")
+        }
+        return {
+            "number": max(each["number"] for each in own),
+            "residents": [
+                [each for state in states for each in _residents_of(state, port, mine)]
+                for port in (0, 1)
+            ],
+            "leaving": [],  # they have left when a batch is over
+            **{name: found[0] if found else own[0][name] for name, found in known.items()},
+        }
+
     # -- in words ---------------------------------------------------------------------------------
 
     def notes(self) -> Iterator[tuple[str, str]]:
@@ -565,3 +583,14 @@ class Side:
             held.clear()
         for resident in sorted(back, key=attrgetter("number")):
             self.enter(resident)
+
+
+def _residents_of(
+    state: Mapping[str, Any], port: int, mine: Callable[[int, Any], bool]
+) -> Iterator[Any]:  # fmt: skip
+    """The residents of some keys: those of a partition stand together, in its order."""
+    numbers = iter(state["state"]["residents"][port])
+    for part in state["windows"][port]["parts"]:
+        found = list(islice(numbers, len(part["data"])))
+        if mine(port, part["key"]):
+            yield from found

@@ -125,12 +125,6 @@ def test_a_changed_query_is_refused_by_name_and_the_old_one_goes_on(spark, tmp_p
     assert "written with buckets=4; this query says buckets=2" in said
     said = query.refused(attach(totals(slide()), buckets=4), schema.replace("v int", "v long"))
     assert "columns of in=ts bigint, k string, v int; this query says" in said
-    spark.conf.set("spark.sql.shuffle.partitions", 3)
-    try:
-        said = query.refused(same, schema)
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", 2)
-    assert "written with spark.sql.shuffle.partitions=2; this query says" in said
     query.add([row | {"ts": row["ts"] + 20} for row in rows])
     query.run(same, schema)
     every = [*rows, *later, *(row | {"ts": row["ts"] + 20} for row in rows)]

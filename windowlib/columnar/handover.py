@@ -941,12 +941,19 @@ class EventTimeHandOver(HandOver):
         assert self.engine is not None
         return self.engine.closes()
 
-    def absorb(self, partials: SlicePartials, schema: pa.Schema) -> None:
+    def absorb(self, parts: Sequence[SlicePartials], schema: pa.Schema) -> None:
         """Take rows that were folded elsewhere by the same functions."""
+        partials = SlicePartials.joined(parts)
         with self.window.locked(), self._whole():
             self._check_idle()
-            engine = self._ready(schema)
-            engine.absorb(partials)
+            try:
+                engine = self._ready(schema)
+                engine.absorb(partials)
+            except Decline:  # such as sums that have become too large for arrays
+                self.settle()
+                engine = event_time_engine(self.window, schema, empty=True)
+                self.window.inside.absorb(engine.contents(partials), partials.sample)
+                return
             engine.commit()
 
     def reach(self, watermark: Any) -> bool:

@@ -95,6 +95,9 @@ class Operator(WindowEvents[Any, Any]):
     _own: OwnState | None = None  # what a running operator declares, and its timers
     sends_columns: ClassVar[bool] = False
     """Whether its first output may go to another operator as columns, with punctuations."""
+    folded_columns: frozenset[str] | None = None
+    """The columns that the operator behind it reads, if it folds rows between two punctuations,
+    whatever their order; None: it has to get whole rows in order."""
     containers: tuple[Window[Any, Any] | None, ...] = ()
     """The live windows of a running operator, one a port."""
 
@@ -174,6 +177,10 @@ class Operator(WindowEvents[Any, Any]):
         """Whether a punctuation at a port does no more than to close a window that waits for it."""
         plain = getattr(self.on_punctuation, "__func__", None) is Operator.on_punctuation
         return plain and all(output.preserves != port for output in self.model.outputs)
+
+    def folds_any_order(self, port: int) -> bool:
+        """Whether it folds the rows between two punctuations at a port, whatever their order."""
+        return False
 
     @property
     def _watches_clock(self) -> bool:
@@ -613,6 +620,32 @@ class Operator(WindowEvents[Any, Any]):
     def merge_all_parts(self, parts: Sequence[Any]) -> Any:
         """`merge_parts` for one or more, in order; override it where many at once are cheaper."""
         return reduce(self.merge_parts, parts)
+
+    @property
+    def regroups(self) -> bool:
+        """Whether what it keeps beside its windows can be told apart by key."""
+        kinds = type(self).__mro__
+        last = next(kind for kind in kinds if {"snapshot", "regroup"} & set(vars(kind)))
+        return "regroup" in vars(last)
+
+    def regroup(
+        self, states: Sequence[Mapping[str, Any]], mine: Callable[[int, Any], bool]
+    ) -> Any:  # fmt: skip
+        """What running operators keep together of some keys, for hosts that move keys.
+
+        An operator with a `snapshot` overrides it, or its keys stay together for ever. What is not
+        of a key goes to all.
+
+        Args:
+            states: snapshots of running operators for different keys; what `snapshot` gave each is
+                under "state", and those of its windows are under "windows".
+            mine: whether a key is wanted, of the window at an input.
+        """
+        return None
+
+    def snapshot(self) -> Any:
+        """What it keeps beside its windows and declared state, as plain data."""
+        return None
 
     def save_part(self, part: Any) -> Any:
         """The result of a part as plain data, for hosts that send it as bytes.

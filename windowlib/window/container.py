@@ -63,6 +63,7 @@ from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
 from windowlib.window.failure import (
+    Guard,
     add_note,
     broken_state,
     collected,
@@ -71,7 +72,6 @@ from windowlib.window.failure import (
     raise_first,
     untouched,
 )
-from windowlib.window.guard import Guard
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
 

@@ -381,14 +381,14 @@ class EventTimeWindow(Window[T, K]):
         fired, self._fired_keys = self._fired_keys, {}
         return [key for key in fired if key not in self]
 
-    def absorb(self, partials: Any, schema: Any) -> None:
-        """Take rows that the columnar engine of another such window has folded.
+    def absorb(self, parts: Sequence[Any], schema: Any) -> None:
+        """Take rows that the columnar engines of other such windows have folded.
 
         Args:
-            partials: what that engine gave.
+            parts: what those engines gave.
             schema: the columns of the rows.
         """
-        self._host().absorb(partials, schema)
+        self._host().absorb(parts, schema)
 
     def closes(self) -> Number | None:
         """The least watermark that may close or forget a window; None: there is none with rows."""
@@ -697,6 +697,37 @@ class EventTimeWindow(Window[T, K]):
             self.events.restore(state["events"])
         self._start, self._now, self._tick = state["start"], state["now"], state["tick"]
 
+    def regrouped(
+        self, states: Sequence[Mapping[str, Any]], mine: Callable[[Any], bool], first: bool
+    ) -> dict[str, Any]:  # fmt: skip
+        """What snapshots of its event time have together of some keys.
+
+        Where all keys have one watermark, it is as far as the furthest: those who wait behind it
+        have been told of it.
+
+        Args:
+            states: "event_time" of snapshots for different keys.
+            mine: whether a key is wanted.
+            first: whether the counts of all rows go here.
+        """
+        lanes = [lane for state in states for lane in state["lanes"]]
+        if any(key is not None for key, _, _ in lanes) or self._each_key:
+            lanes = [lane for lane in lanes if mine(lane[0])]
+        elif lanes:
+            kind = type(self._layout.lane(self._layout))
+            marks = [progress for _, progress, _ in lanes if progress[0] is not None]
+            progress = max(marks, key=lambda each: each[0], default=lanes[0][1])
+            lanes = [[None, progress, kind.regrouped([saved for *_, saved in lanes], mine)]]
+        known = [state for state in states if state["axis"][2] is not None]
+        return {
+            **states[0],
+            "lanes": lanes,
+            "next": max(state["next"] for state in states),
+            "taken": sum(state["taken"] for state in states) if first else 0,
+            "late": sum(state["late"] for state in states) if first else 0,
+            "axis": (known or states)[0]["axis"],
+        }
+
     def _mended(self) -> None:
         super()._mended()
         self._failures, self._firing = [], None
@@ -784,6 +815,22 @@ class Inside:
     def next_number(self) -> int:
         """The number of the next arrival."""
         return self._window._arrivals_seen
+
+    def absorb(self, contents: Iterable[tuple[Any, Any, Any, Any]], sample: Any) -> None:
+        """Take rows that were folded elsewhere, where nothing moves the watermark.
+
+        Args:
+            contents: key, last and first window, and content of each.
+            sample: one of their timestamps.
+        """
+        lane = self.lane()
+        taken = late = 0
+        for key, last, first, content in contents:
+            if lane.absorb(key, last, first, content):
+                taken += content.n
+            else:
+                late += content.n
+        self.count(taken, late, sample)
 
     def count(self, taken: int, late: int, sample: Any) -> None:
         """Rows have been taken, and some were late."""

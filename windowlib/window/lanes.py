@@ -94,6 +94,10 @@ class Lane:
         """Take a row that is not late; corrects windows that were sent."""
         raise NotImplementedError
 
+    def absorb(self, key: Any, last: Any, first: Any, content: Any) -> bool:
+        """Take rows that were folded elsewhere, where no window is sent twice; not if late."""
+        raise NotImplementedError
+
     def reach(self, watermark: Number, fire: Fire) -> None:
         """Close the windows that end up to the watermark."""
         raise NotImplementedError
@@ -133,6 +137,11 @@ class Lane:
 
     def load(self, saved: Sequence[Any]) -> None:
         """Take back what `save` gave."""
+        raise NotImplementedError
+
+    @staticmethod
+    def regrouped(saved: Sequence[Any], mine: Callable[[Any], bool]) -> list[Any]:
+        """What several have saved together of some keys."""
         raise NotImplementedError
 
 
@@ -181,6 +190,18 @@ class Hopping(Lane):
             self._changed.update(dict.fromkeys((k, key) for k in opened))
         for k in sent:
             self._send(k, key, self._of(k, key), fire)
+
+    def absorb(self, key: Any, last: int, first: int, content: Any) -> bool:
+        """Take the rows of a slice; not if it is closed."""
+        layout = self.layout
+        if self.late(layout.axis.point(layout.starts, last), key):
+            return False
+        keys = self.slices.setdefault((last, first), {})
+        if key in keys:
+            layout.store.absorb(keys[key], content)
+        else:
+            keys[key] = content
+        return True
 
     def _sent(self, first: int, last: int) -> range:
         """Those of the windows of a row that are closed, and kept to be corrected."""
@@ -350,6 +371,18 @@ class Hopping(Lane):
         self._changed = {(k, one_key(key)): None for k, key in changed}
         self._look_ahead()
 
+    @staticmethod
+    def regrouped(saved: Sequence[Any], mine: Callable[[Any], bool]) -> list[Any]:
+        """What several have saved together of some keys; all have closed what one has closed."""
+        slices: dict[tuple[Any, Any], list[Any]] = {}
+        for last, first, keys in (piece for each in saved for piece in each[0]):
+            if own := [entry for entry in keys if mine(entry[0])]:
+                slices.setdefault((last, first), []).extend(own)
+        marks = [max((e[at] for e in saved if e[at] is not None), default=None) for at in (1, 2)]
+        counts = [entry for each in saved for entry in each[3] if mine(entry[1])]
+        changed = [entry for each in saved for entry in each[4] if mine(entry[1])]
+        return [[[*ends, keys] for ends, keys in sorted(slices.items())], *marks, counts, changed]
+
 
 class Landmarks(Hopping):
     """Windows that all start at one point, and end at point after point."""
@@ -412,6 +445,12 @@ class Landmarks(Hopping):
         super().load(base)
         load = self.layout.store.load
         self.whole = {one_key(key): load(content) for key, content in whole}
+
+    @staticmethod
+    def regrouped(saved: Sequence[Any], mine: Callable[[Any], bool]) -> list[Any]:
+        """What several have saved together of some keys."""
+        whole = [entry for each in saved for entry in each[1] if mine(entry[0])]
+        return [Hopping.regrouped([each[0] for each in saved], mine), whole]
 
 
 class Burst:
@@ -498,11 +537,30 @@ class Sessions(Lane):
         if burst.closed:
             self._send(key, burst, fire)
 
+    def absorb(self, key: Any, last: Number, first: Number, content: Any) -> bool:
+        """Take a part of a session; not if it is closed."""
+        end = later(last, self.layout.gap)
+        known = self.bursts.get(key, ())
+        met = [each for each in known if each.first <= end and first <= self._end(each)]
+        if not met and self._over(end):
+            return False
+        burst = Burst(first, content)
+        burst.last = last
+        self._join(key, burst, met)
+        self._watch(key, burst)
+        return True
+
     def _joined(self, key: Any, ts: Number, row: Any, number: int, met: list[Burst]) -> Burst:
         """A new session of a row and of those that it joins."""
         store = self.layout.store
         burst = Burst(ts, store.new(number))
         store.add(burst.content, ts, row)
+        self._join(key, burst, met)
+        return burst
+
+    def _join(self, key: Any, burst: Burst, met: list[Burst]) -> None:
+        """Let a session take others in."""
+        store = self.layout.store
         for each in met:
             store.absorb(burst.content, each.content)
             burst.first, burst.last = min(burst.first, each.first), max(burst.last, each.last)
@@ -510,7 +568,6 @@ class Sessions(Lane):
             each.alive = False
         kept = [each for each in self.bursts.get(key, ()) if each.alive]
         self.bursts[key] = sorted([*kept, burst], key=lambda each: each.first)
-        return burst
 
     def _watch(self, key: Any, burst: Burst) -> None:
         """Look at a session again when it ends, or if it is closed when it is no longer kept."""
@@ -622,6 +679,11 @@ class Sessions(Lane):
                 burst.changed, burst.closed = changed, closed
                 known.append(burst)
                 self._watch(one_key(key), burst)
+
+    @staticmethod
+    def regrouped(saved: Sequence[Any], mine: Callable[[Any], bool]) -> list[Any]:
+        """What several have saved together of some keys."""
+        return [entry for each in saved for entry in each if mine(entry[0])]
 
 
 class IdleKeys:

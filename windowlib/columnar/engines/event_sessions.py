@@ -22,11 +22,13 @@ from windowlib.columnar.engines.event_time import (
     EventTimeRowsEngine,
     Pending,
     SliceGroups,
+    SlicePartials,
 )
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns
 from windowlib.columnar.kernels.kernel import Planes, concat_planes, planes_at
 from windowlib.columnar.primitives import NONE, Array, Places
+from windowlib.columnar.primitives.grouping import stable_order
 from windowlib.event_time.axis import later, later_many
 from windowlib.window.consumer import Decline
 from windowlib.window.lanes import Landmarks, Sessions
@@ -82,15 +84,10 @@ class SessionEngine(EventTimeEngine):
     way = "partials of sessions"
     lanes = Sessions
 
-    def _check(self) -> None:
-        super()._check()
-        if self.inside.follows:
-            raise Decline("a watermark from outside takes rows one by one")
-
     # -- from and to the event engine -------------------------------------------------------------
 
-    def _loaded(self) -> Any:
-        entries = list(self.lane.opened())
+    def _loaded(self, empty: bool) -> Any:
+        entries = [] if empty else list(self.lane.opened())
         ids = np.zeros(len(entries), np.int64)
         if self.keys is not None:
             ids = self.adopted([key for key, *_ in entries])
@@ -128,7 +125,34 @@ class SessionEngine(EventTimeEngine):
             reached = np.maximum(reached, current)
         before = np.empty_like(reached)
         before[1:], before[0] = reached[:-1], ts[0] if current is None else current
-        behind = np.flatnonzero(ts < before)
+        return self._joined(batch, ts, np.flatnonzero(ts < before), before, reached)
+
+    def _followed(self, batch: pa.RecordBatch, ts: Array) -> Firings:
+        """The same where rows do not move the watermark: no session closes."""
+        current = self.lane.progress.current
+        behind, at = NONE, current
+        if at is None:  # any that closes none
+            at = min(ts.min(), self.open.first.min()) if len(self.open) else ts.min()
+        else:
+            behind = np.flatnonzero(self._ends(ts) < at)
+        reached = np.broadcast_to(np.asarray(at), ts.shape)
+        firings = self._joined(batch, ts, behind, reached, reached)
+        assert self.pending is not None
+        self.pending.watermark = current
+        return firings
+
+    def _joined(
+        self, batch: pa.RecordBatch, ts: Array, behind: Places, before: Array, reached: Array
+    ) -> Firings:
+        """Take rows, with the watermark before and after each.
+
+        Args:
+            batch: the rows.
+            ts: their timestamps.
+            behind: those that may be late.
+            before: the watermark when a row comes.
+            reached: the watermark after it.
+        """
         if len(behind) * FEW > len(ts):
             raise Decline("many rows behind the watermark")
         inputs = Inputs(batch)
@@ -155,6 +179,26 @@ class SessionEngine(EventTimeEngine):
             closed = each.behind(closed)
         return self._told(closed)
 
+    def reach(self, watermark: Any) -> Firings:
+        """The firings of the sessions that end before a watermark."""
+        opened, closed = self._split(self.open, watermark)
+        self.pending = Pending(opened, 0, 0, watermark, None)
+        return self._told(closed)
+
+    def absorb(self, partials: SlicePartials) -> Firings:
+        """Take rows that were folded elsewhere, where rows do not move the watermark.
+
+        They have no order. So those are late that are in no open session when all are joined.
+        """
+        groups = SessionGroups(partials.first, partials.last, *self._numbered(partials))
+        current, whole = self.lane.progress.current, int(groups.n.sum())
+        opened, behind = self._merged_sessions(groups.behind(self.open)), 0
+        if current is not None:
+            opened, closed = self._split(opened, current)
+            behind = int(closed.n.sum())
+        self.pending = Pending(opened, whole - behind, behind, current, partials.sample)
+        return self._told(groups.at(NONE))
+
     @staticmethod
     def _stretches(behind: Places, rows: int) -> Iterator[tuple[int, int]]:
         """The rows of a batch, cut before each one that is behind the watermark."""
@@ -173,7 +217,7 @@ class SessionEngine(EventTimeEngine):
 
     def _folded(self, inputs: Inputs, ids: Array, ts: Array, lo: int, hi: int) -> SessionGroups:
         """The rows from lo to hi by key and time, cut at gaps, each such run folded."""
-        order = lo + np.lexsort((ts[lo:hi], ids[lo:hi]))
+        order = lo + self._by_key_and_time(ids[lo:hi], ts[lo:hi])
         key, at = ids[order], ts[order]
         apart = (key[1:] != key[:-1]) | (at[1:] > self._ends(at[:-1]))
         starts = np.append(0, np.flatnonzero(apart) + 1)[: len(order)]
@@ -186,6 +230,13 @@ class SessionEngine(EventTimeEngine):
         born = np.minimum.reduceat(order, starts) if len(starts) else NONE
         numbers = self.inside.next_number + born
         return SessionGroups(at[starts], at[ends - 1], key[starts], ends - starts, numbers, planes)
+
+    @staticmethod
+    def _by_key_and_time(ids: Array, ts: Array) -> Places:
+        """The order of rows by key and time, equal ones as they came."""
+        if len(ts) and bool((ts[1:] >= ts[:-1]).all()):
+            return stable_order(ids, int(ids.max()) + 1)
+        return np.lexsort((ts, ids))
 
     def _merged_sessions(self, groups: SessionGroups) -> SessionGroups:
         """Sessions and parts of them, those that touch put together."""
@@ -262,13 +313,11 @@ class LandmarkEngine(EventTimeEngine):
 
     def _check(self) -> None:
         super()._check()
-        if self.inside.follows:
-            raise Decline("a watermark from outside takes rows one by one")
         if isinstance(self.layout.since, Decimal):
             raise Decline("a landmark that is a decimal")
 
-    def _loaded(self) -> SliceGroups:
-        contents = self.lane.whole
+    def _loaded(self, empty: bool) -> SliceGroups:
+        contents = {} if empty else self.lane.whole
         ids = np.zeros(len(contents), np.int64)
         if self.keys is not None:
             ids = self.adopted(list(contents))
@@ -280,7 +329,8 @@ class LandmarkEngine(EventTimeEngine):
         born = np.array([content.born for content in contents.values()], np.int64)
         none = np.zeros(len(ids), np.int64)
         self.whole = SliceGroups(none, none, ids, n, born, planes).at(np.argsort(ids))
-        return super()._loaded()
+        self._grown = self.whole
+        return super()._loaded(empty)
 
     def unload(self) -> None:
         """Give the contents back to the lane."""
@@ -299,6 +349,12 @@ class LandmarkEngine(EventTimeEngine):
         if since is not None and bool(ts.min() < since):
             raise Decline("rows before the landmark")
         return super()._inserted(batch, ts, state)
+
+    def _late_slices(self, last: Array) -> Array:
+        late = super()._late_slices(last)
+        if self.layout.since is None or self.sends:
+            return late
+        return late | (last < 0)  # before the landmark
 
     def _fired(self, to: int) -> Firings:
         """The stretches up to a number that are not closed yet, each with all before it."""
@@ -350,6 +406,11 @@ class LandmarkEngine(EventTimeEngine):
         super().commit()
         self.whole = self._grown
 
+    def undo(self) -> None:
+        """The batch is not taken after all."""
+        super().undo()
+        self._grown = self.whole
+
     def held(self) -> tuple[int, int]:
         """How many tuples and how many partitions there are."""
         rows = int(self.open.n.sum()) + int(self.whole.n.sum())
@@ -367,10 +428,18 @@ def _behind(a: SliceGroups, b: SliceGroups) -> SliceGroups:
     return SliceGroups(last, first, ids, n, born, planes)
 
 
-def event_time_engine(window: EventTimeWindow[Any, Any], schema: pa.Schema) -> EventTimeEngine:
-    """The engine for batches of this schema; `Decline` says why there is none."""
+def event_time_engine(
+    window: EventTimeWindow[Any, Any], schema: pa.Schema, empty: bool = False
+) -> EventTimeEngine:
+    """The engine for batches of this schema; `Decline` says why there is none.
+
+    Args:
+        window: the window.
+        schema: of the batches.
+        empty: whether it starts without what the window holds.
+    """
     if window.state.summarizer is None:
         return EventTimeRowsEngine(window, schema)
     kind = window.inside.layout.lane
     engine = {Sessions: SessionEngine, Landmarks: LandmarkEngine}.get(kind, EventTimeEngine)
-    return engine(window, schema)
+    return engine(window, schema, empty)

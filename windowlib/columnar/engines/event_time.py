@@ -7,6 +7,7 @@ a sliding window merges the partials of its slices.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -71,7 +72,9 @@ class SlicePartials(NamedTuple):
     """
 
     last: Array
+    """The last window of a slice, or the timestamp of the last row of a session."""
     first: Array
+    """The first one."""
     n: Array
     born: Array
     planes: list[Planes]
@@ -87,12 +90,30 @@ class SlicePartials(NamedTuple):
         last, first, n, born = (each[places] for each in self[:4])
         return SlicePartials(last, first, n, born, planes, keys, self.sample)
 
+    @classmethod
+    def joined(cls, parts: Sequence[SlicePartials]) -> SlicePartials:
+        """Several, one behind the other, as if the rows of the first had come first."""
+        whole, *others = parts
+        for part in others:
+            before, sizes = int(whole.n.sum()), (len(whole.n), len(part.n))
+            planes = [
+                concat_planes(a, b, *sizes) for a, b in zip(whole.planes, part.planes, strict=True)
+            ]
+            pairs = zip(whole.keys, part.keys, strict=True)
+            keys = [pa.concat_arrays([a, b.cast(a.type)]) for a, b in pairs]
+            shifted = part._replace(born=part.born + before)
+            last, first, n, born = (
+                np.concatenate(pair) for pair in zip(whole[:4], shifted[:4], strict=True)
+            )
+            whole = cls(last, first, n, born, planes, keys, whole.sample)
+        return whole
+
 
 @dataclass(slots=True)
 class Pending:
     """What a batch changes, once those who are told have been told."""
 
-    groups: SliceGroups
+    groups: Any
     rows: int
     late: int
     watermark: Any
@@ -106,8 +127,12 @@ class EventTimeEngine:
     way = "partials by slice and key"
     lanes: ClassVar[type[Lane]] = Hopping
     """The windows that it has arrays for."""
+    sends = False
+    """Whether another engine gets what is folded here, and says which rows are late."""
 
-    def __init__(self, window: EventTimeWindow[Any, Any], schema: pa.Schema) -> None:
+    def __init__(
+        self, window: EventTimeWindow[Any, Any], schema: pa.Schema, empty: bool = False
+    ) -> None:
         self.window, self.schema = window, schema
         self.inside = window.inside
         self.layout: Layout = self.inside.layout
@@ -118,7 +143,7 @@ class EventTimeEngine:
         self.attributes: list[Any] = []
         self._read_functions()
         self.lane = self.inside.lane()
-        self.open: Any = self._loaded()
+        self.open: Any = self._loaded(empty)
         self.pending: Pending | None = None
         self._before: Any = None  # the slack before the last batch
 
@@ -171,12 +196,13 @@ class EventTimeEngine:
 
     # -- from and to the event engine -------------------------------------------------------------
 
-    def _loaded(self) -> SliceGroups:
-        """The contents of the lane, as arrays."""
+    def _loaded(self, empty: bool) -> SliceGroups:
+        """The contents of the lane, as arrays; or none, if it starts empty."""
         entries = [
             (last, first, key, content)
             for (last, first), keys in sorted(self.lane.slices.items())
             for key, content in keys.items()
+            if not empty
         ]
         keys = [key for _, _, key, _ in entries]
         ids = np.zeros(len(entries), np.int64)
@@ -256,8 +282,8 @@ class EventTimeEngine:
 
     def _followed(self, batch: pa.RecordBatch, ts: Array) -> Firings:
         """The same where rows do not move the watermark: no window closes."""
-        last, closed = self.layout.starts.indexes(ts), self.lane.closed
-        late = np.zeros(len(ts), bool) if closed is None else last <= closed
+        last = self.layout.starts.indexes(ts)
+        late = self._late_slices(last)
         behind = int(late.sum())
         if behind and not self.inside.drops_quietly:
             raise Decline("late rows that are looked at one by one")
@@ -268,6 +294,11 @@ class EventTimeEngine:
         whole = self._together(groups)
         self.pending = Pending(whole, len(ts) - behind, behind, current, sample)
         return self._firings(groups.at(NONE), NONE)
+
+    def _late_slices(self, last: Array) -> Array:
+        """Which slices are closed, by their last windows."""
+        closed = self.lane.closed
+        return np.zeros(len(last), bool) if closed is None else last <= closed
 
     def reach(self, watermark: Any) -> Firings:
         """The firings of the windows that end up to a watermark."""
@@ -282,19 +313,51 @@ class EventTimeEngine:
 
     def absorb(self, partials: SlicePartials) -> Firings:
         """Take rows that were folded elsewhere, where rows do not move the watermark."""
-        last, first, n, born, planes, keys, sample = partials
-        ids = np.zeros(len(last), np.int64)
-        if self.keys is not None:
-            ids = self.keys.encode(keys).astype(np.int64)
-        groups = SliceGroups(last, first, ids, n, self.inside.next_number + born, planes)
-        closed = self.lane.closed
-        late = np.zeros(len(last), bool) if closed is None else last <= closed
-        behind, whole = int(n[late].sum()), int(n.sum())
-        order = np.lexsort((ids, first, last))
-        new = groups.at(order[~late[order]])
+        groups = SliceGroups(partials.last, partials.first, *self._numbered(partials))
+        late = self._late_slices(groups.last)
+        behind, whole = int(groups.n[late].sum()), int(groups.n.sum())
+        order = np.lexsort((groups.ids, groups.first, groups.last))
+        new = self._united(groups.at(order[~late[order]]))
         current = self.lane.progress.current
-        self.pending = Pending(self._together(new), whole - behind, behind, current, sample)
+        taken = Pending(self._together(new), whole - behind, behind, current, partials.sample)
+        self.pending = taken
         return self._firings(groups.at(NONE), NONE)
+
+    def _numbered(self, partials: SlicePartials) -> tuple[Array, Array, Array, list[Planes]]:
+        """The numbers of keys, the sizes, the numbers of first arrivals, and the states."""
+        ids: Array = np.zeros(len(partials.n), np.int64)
+        if self.keys is not None:
+            ids = self.keys.encode(partials.keys).astype(np.int64)
+        return ids, partials.n, self.inside.next_number + partials.born, partials.planes
+
+    def _united(self, groups: SliceGroups) -> SliceGroups:
+        """Groups in order, those of one slice and key put together."""
+        last, first, ids = groups.last, groups.first, groups.ids
+        new = (last[1:] != last[:-1]) | (first[1:] != first[:-1]) | (ids[1:] != ids[:-1])
+        starts = np.append(0, np.flatnonzero(new) + 1)[: len(groups)]
+        if len(starts) == len(groups):
+            return groups
+        ends = np.append(starts[1:], len(groups))
+        planes = [
+            kernel.combine(each, starts, ends) if each else each
+            for kernel, each in zip(self.kernels, groups.planes, strict=True)
+        ]
+        n, born = np.add.reduceat(groups.n, starts), np.minimum.reduceat(groups.born, starts)
+        return SliceGroups(last[starts], first[starts], ids[starts], n, born, planes)
+
+    def contents(self, partials: SlicePartials) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """Key, last and first window, and content of rows that were folded, the last ones first.
+
+        So a part of a session comes after those that keep it open.
+        """
+        partials = partials.at(np.argsort(-partials.last, kind="stable"))
+        ids, n, born, planes = self._numbered(partials)
+        saved = [kernel.save(each, n) for kernel, each in zip(self.kernels, planes, strict=True)]
+        columns = (born.tolist(), n.tolist(), partials.last.tolist(), partials.first.tolist())
+        rows = zip(self._python_keys(ids), *columns, strict=True)
+        for i, (key, first_number, size, last, first) in enumerate(rows):
+            state = [first_number, size, [each[i] for each in saved]]
+            yield one_key(key), last, first, self.layout.store.load(state)
 
     def closes(self) -> Any:
         """Where the first window with rows ends; None: there are none."""
@@ -585,7 +648,7 @@ class EventTimeRowsEngine(EventTimeEngine):
     def _read_functions(self) -> None:
         self.kernels, self.attributes = [], []
 
-    def _loaded(self) -> Any:
+    def _loaded(self, empty: bool) -> Any:
         if self.lane.slices:
             raise Decline("rows that came one by one are open")
         none = np.empty(0, np.int64)
@@ -629,7 +692,7 @@ class EventTimeRowsEngine(EventTimeEngine):
             np.concatenate((old.numbers, numbers)),
         )
         (sample,) = batch.column(self.inside.axis.attribute).slice(0, 1).to_pylist()
-        self.pending = Pending(whole, len(ts) - late, late, watermark, sample)  # type: ignore[arg-type]
+        self.pending = Pending(whole, len(ts) - late, late, watermark, sample)
         return self._fired(self.layout.ends.index(watermark))
 
     def _fired(self, to: int) -> Firings:

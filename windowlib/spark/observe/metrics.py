@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from windowlib.spark.bucket.bucket import COUNTS, GAUGES
+from windowlib.spark.plan.spark_windows import BY_SPARK
 from windowlib.spark.versions import observed_values
 
 PREFIX = "windowlib "
@@ -141,6 +142,8 @@ class Sums:
         self._current = list(ours)
         for name, row in ours.items():
             values = observed_values(row, (*COUNTS, *GAUGES))
+            if name.endswith(BY_SPARK):
+                values = {**values, **_sparks_own(progress)}
             sums = self._sums.setdefault(name, dict.fromkeys((*COUNTS, *GAUGES), 0))
             self._batches[name] = self._batches.get(name, 0) + 1
             for metric in sums:
@@ -161,6 +164,14 @@ class Sums:
             **{name: sum(sums[name] for sums in self._sums.values()) for name in COUNTS},
             **{name: sum(self._sums[each][name] for each in self._current) for name in GAUGES},
         )
+
+
+def _sparks_own(progress: Any) -> dict[str, int]:
+    """What Spark itself counts of windows that it has."""
+    dropped = [
+        _part(each, "numRowsDroppedByWatermark") for each in _part(progress, "stateOperators")
+    ]
+    return {"rows_in": int(_part(progress, "numInputRows")), "late": sum(dropped)}
 
 
 def _part(progress: Any, name: str) -> Any:

@@ -10,6 +10,7 @@ from windowlib.spark.plan import validation
 from windowlib.spark.plan.folding import kept_rows
 from windowlib.spark.plan.input_merge import time_order
 from windowlib.spark.plan.query_plan import QueryPlan
+from windowlib.spark.plan.spark_windows import kept_from_spark
 from windowlib.spark.plan.types import PORT
 from windowlib.spark.plan.watermark import event_column, event_window, own_reason
 from windowlib.spec.specification import Spec
@@ -38,6 +39,9 @@ def _topics(plan: QueryPlan) -> Iterator[tuple[str, str]]:
     if plan.key:
         keys = "; ".join(", ".join(columns) for columns in plan.key)
         yield "key", f"{keys}: rows with equal values meet"
+    if plan.options.by_spark:
+        yield from _by_spark(plan)
+        return
     yield "buckets", _buckets(plan)
     yield "state", _state(plan)
     for number, name in enumerate(inputs):
@@ -49,7 +53,26 @@ def _topics(plan: QueryPlan) -> Iterator[tuple[str, str]]:
     if plan.watermark is not None:
         kept = kept_rows(plan.bucket_spec())
         yield "shuffle", f"rows: {kept}" if kept else "partials of each key and slice, not rows"
+        if not kept_from_spark(plan):
+            yield "by Spark", "attach(op, by_spark=True) would leave the windows to Spark: faster"
     yield "clock", _clock(plan)
+    yield "output", _output(plan)
+
+
+def _by_spark(plan: QueryPlan) -> Iterator[tuple[str, str]]:
+    """What there is to say of windows that Spark has."""
+    if reason := kept_from_spark(plan):
+        yield "by Spark", f"refused: {reason}"
+        return
+    yield "by Spark", "the windows, as groupBy(window, key) has them; Python gets closed ones alone"
+    if plan.watermark is not None:
+        yield "state", "Spark's own, one row for each key and window"
+        yield "watermark", f"Spark's, of {plan.watermark.column}: {plan.watermark.text}"
+        yield (
+            "late rows",
+            "dropped, and counted once for each key and window of a micro-batch; without by_spark= "
+            "each row is",
+        )
     yield "output", _output(plan)
 
 
@@ -76,7 +99,7 @@ def _buckets(plan: QueryPlan) -> str:
             f'"symbol" (partition_by= in a join), or attach(op, key="symbol")'
         )
     who = f"attach(buckets={wanted})" if wanted else "spark.sql.shuffle.partitions"
-    fixed = "; it must stay so for the life of a checkpoint" if plan.streaming else ""
+    fixed = "; a checkpoint keeps its own" if plan.streaming else ""
     return f"{number}, as {who} says{fixed}"
 
 

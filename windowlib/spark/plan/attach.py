@@ -1,4 +1,4 @@
-"""`attach`: from an operator and some options to what can be called on DataFrames."""
+"""`attach`: an operator with options, to be called on DataFrames; `register_view`: for SQL."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from windowlib.durations import Duration
-from windowlib.errors import SchemaError
+from windowlib.errors import HostError, SchemaError
 from windowlib.event_time.slack import Slack
 from windowlib.event_time.watermark import Watermark, watermark_of
 from windowlib.runtime.operator import Operator
@@ -18,6 +18,7 @@ from windowlib.spark.bucket.bucket import PARTITIONS
 from windowlib.spark.plan import validation
 from windowlib.spark.plan.attached import Attached
 from windowlib.spark.plan.query_plan import TIMEZONE, AttachOptions
+from windowlib.spark.plan.types import unquoted
 from windowlib.spec.specification import Order
 
 DEFAULTS = {TIMEZONE: "UTC", PARTITIONS: "200"}
@@ -36,6 +37,7 @@ def attach(
     watermark: Watermark | Slack | Duration | None = None,
     clock: Callable[[], float] | None = None,
     numbered: bool = False,
+    by_spark: bool = False,
 ) -> Attached:
     """An operator with what there is to say about its place on Spark.
 
@@ -46,7 +48,7 @@ def attach(
         key: the columns whose values decide which rows go to the same bucket; what the operator
             itself says unless given. Each bucket then has windows of its own.
         buckets: into how many parts the keys are split; as many as Spark has shuffle partitions
-            unless given. It must stay as it is for the life of a checkpoint.
+            unless given. It stays so for the life of a checkpoint; `rescale_state` moves its state.
         port: the one output that is wanted, of an operator with several. Otherwise all of them
             come, with a column `_port` that tells them apart.
         order_by: the columns that order the rows of a micro-batch, in all inputs; what the windows
@@ -62,6 +64,10 @@ def attach(
         clock: a function that gives the time in seconds, instead of Spark's clock; for tests.
         numbered: for farms that give windows away: whether rows get a column `_window`, which
             counts the windows of their key from 0, because tasks end in any order.
+        by_spark: let Spark's own aggregation have the windows: tumbling ones of event time with
+            counts, sums, means, minima and maxima, which come out the same. No row goes to Python.
+            Late rows of a stream are dropped by Spark, which counts them once for each key and
+            window of a micro-batch. What cannot be left to it is refused.
     """
     from windowlib.farms.farm import Farm
 
@@ -80,7 +86,14 @@ def attach(
         watermark=None if watermark is None else watermark_of(watermark, "attach(watermark=...)"),
         on_arrival=times is None,
         clock=clock,
+        by_spark=by_spark,
     )
+    if by_spark and isinstance(operator, Farm):
+        msg = (
+            f"attach({operator.name}, by_spark=True): a farm has workers for its windows. Attach "
+            f"its operator, or leave by_spark= out."
+        )
+        raise HostError(msg)
     if numbered or isinstance(operator, Farm):
         from windowlib.spark.farms.farm_plan import AttachedFarm
 
@@ -118,4 +131,44 @@ class FutureStream:
 
     def select(self, names: Sequence[str]) -> FutureStream:
         """Some of the columns, by their names in backticks."""
-        return FutureStream(StructType([self.schema[name.strip("`")] for name in names]))
+        return FutureStream(StructType([self.schema[unquoted(name)] for name in names]))
+
+
+def register_view(
+    spark: SparkSession, name: str, operator: Operator | Attached, *sources: DataFrame | str
+) -> DataFrame:
+    """Let SQL select from what an operator makes of tables, views or DataFrames.
+
+    The view is a stream if the sources are, so that a query over it is written with `writeStream`.
+    It replaces a temporary view of the same name.
+
+    Args:
+        spark: the session in which the view is known.
+        name: of the view.
+        operator: any operator, or `attach(operator, ...)` with options.
+        sources: a DataFrame, or the name of a table or view, for each input.
+
+    >>> from windowlib import Count, Tumbling
+    >>> from windowlib.operators import Aggregate, agg
+    >>> from windowlib.spark import session
+    >>> spark = session("local[2]")
+    >>> spark.range(6).createOrReplaceTempView("numbers")
+    >>> pairs = Aggregate(Tumbling(Count(2), order_by="id"), total=agg.sum("id"))
+    >>> view = register_view(spark, "pairs", pairs, "numbers")
+    >>> [row.total for row in spark.sql("SELECT total FROM pairs WHERE total > 1").collect()]
+    [5, 9]
+    """
+    if not isinstance(name, str) or not name:
+        raise HostError(f"register_view(name={name!r}): not a name. Use text, such as 'vwap'.")
+    for source in sources:
+        if not isinstance(source, str) and not hasattr(source, "isStreaming"):
+            msg = (
+                f"register_view({name!r}): the source {source!r} is neither a DataFrame nor the "
+                f"name of a table. Pass one of them for each input."
+            )
+            raise HostError(msg)
+    frames = [spark.table(each) if isinstance(each, str) else each for each in sources]
+    attached = operator if isinstance(operator, Attached) else attach(operator)
+    made = attached(*frames)
+    made.createOrReplaceTempView(name)
+    return made

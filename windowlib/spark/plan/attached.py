@@ -9,6 +9,7 @@ from windowlib.spark.deployment import check_server, is_connect, ship
 from windowlib.spark.observe.plan_text import explain_plan
 from windowlib.spark.plan import validation
 from windowlib.spark.plan.query_plan import AttachOptions, QueryPlan, plan_query
+from windowlib.spark.plan.spark_windows import aggregated_frame
 from windowlib.spark.plan.static import static_frame
 from windowlib.spark.plan.streaming import streamed_frame
 from windowlib.spark.versions import check_protobuf
@@ -28,6 +29,7 @@ class Attached:
         plan = plan_query(self.operator, self.options, frames)
         validation.warn_clock(self.operator, self.options.clock_said, plan.streaming)
         validation.warn_order(self.operator, self.options.order_by, frames, plan.takes_by_time)
+        validation.warn_cuts(self.operator, self.options.order_by, frames, plan.takes_by_time)
         prepare_session(plan)
         return frame_of(plan)
 
@@ -48,4 +50,6 @@ def prepare_session(plan: QueryPlan) -> None:
 
 def frame_of(plan: QueryPlan) -> DataFrame:
     """The DataFrame of a plan's output."""
+    if plan.options.by_spark:
+        return aggregated_frame(plan)
     return streamed_frame(plan) if plan.streaming else static_frame(plan)

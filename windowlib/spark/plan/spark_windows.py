@@ -1,0 +1,391 @@
+"""Windows of event time that Spark aggregates itself, where it gives exactly the same rows.
+
+`attach(op, by_spark=True)` leaves counts, sums, means and extremes of tumbling windows to Spark's
+own aggregation: no row goes to Python, only the windows that have closed, which the operator then
+makes its rows of.
+
+Spark adds floats one after the other and loses what cancels; windows here do not. So a float is
+taken apart into whole numbers of 32 bits, which add up exactly in any order, and a rest below
+2 ** -64. That rest, and floats of 2 ** 62 and more, are added as Spark adds them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as fn
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from windowlib.columnar.engines.event_time import EventTimeEngine, SlicePartials
+from windowlib.columnar.kernels.kernel import Kernel
+from windowlib.columnar.kernels.picks import MaxKernel, MinKernel
+from windowlib.columnar.kernels.sums import (
+    CountKernel,
+    CountValuesKernel,
+    MeanKernel,
+    SumKernel,
+)
+from windowlib.errors import HostError
+from windowlib.spark.bucket.bucket import Bucket, BucketSpec
+from windowlib.spark.bucket.processor import METRICS
+from windowlib.spark.plan.folding import folding, kept_rows
+from windowlib.spark.plan.query_plan import QueryPlan
+from windowlib.spark.plan.shuffle import Unpack
+from windowlib.spark.plan.watermark import DELAY, event_column, event_window
+from windowlib.spec.specification import Session, Tumbling
+from windowlib.window.consumer import Decline
+from windowlib.window.event_time import EventTimeWindow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+STAMP, WINDOW, START, SIZE = "_stamp", "_window", "_start", "_size"
+BY_SPARK = ", by Spark"
+"""How the metrics of windows that Spark has end."""
+LIMBS = 4
+LIMB = 32
+UNIT = 64
+"""Floats are taken apart into whole numbers of 2 ** -UNIT, in limbs of LIMB bits, and a rest."""
+MOST = 2.0**62
+"""What does not fit the limbs."""
+WHOLE = (ByteType, ShortType, IntegerType, LongType)
+FLOATS = (FloatType, DoubleType)
+PLAIN = (*WHOLE, StringType, BinaryType, BooleanType, DateType, TimestampType, DecimalType)
+"""Keys that are equal for Spark where they are equal here, and come back as they were."""
+ORDERED = (*WHOLE, *FLOATS, BooleanType, DateType, TimestampType, TimestampNTZType, DecimalType)
+
+
+def kept_from_spark(plan: QueryPlan) -> str:
+    """Why windows cannot be left to Spark's own aggregation; empty if they can."""
+    spec = event_window(plan.operator)
+    if spec is None or not isinstance(spec, Tumbling) or isinstance(spec, Session):
+        return "it has no tumbling windows of event time"
+    if plan.streaming and (plan.watermark is None or plan.holds):
+        return "Spark's watermark does not close its windows"
+    if spec.late not in (None, "drop"):
+        return f"late={spec.late!r} looks at each late row"
+    options = plan.options
+    for name in ("key", "buckets", "port", "schema"):
+        if getattr(options, name) is not None:
+            return f"{name}= is about buckets"
+    column, schema = event_column(spec), plan.frames[0].schema
+    if column is None or not isinstance(schema[column].dataType, TimestampType):
+        return f"{column} is no column of timestamps with a zone"
+    if reason := kept_rows(replace(plan.bucket_spec(), follows=1)):
+        return reason
+    for name in (plan.key or [()])[0]:
+        if not isinstance(schema[name].dataType, PLAIN):
+            return (
+                f"Spark may see other equal keys in {name}, {schema[name].dataType.simpleString()}"
+            )
+    try:
+        functions_on(folding(plan.operator, plan.inputs[0]), schema)
+    except Decline as reason:
+        return str(reason)
+    return ""
+
+
+def aggregated_frame(plan: QueryPlan) -> DataFrame:
+    """The DataFrame of a plan whose windows are left to Spark."""
+    if reason := kept_from_spark(plan):
+        msg = (
+            f"attach({plan.operator.name}, by_spark=True): {reason}. Leave by_spark= out, and "
+            f"Python has the windows."
+        )
+        raise HostError(msg)
+    engine = folding(plan.operator, plan.inputs[0])
+    keys = [fn.col(f"`{name}`") for name in (plan.key or [()])[0]]
+    frame = _stamped(plan, str(engine.inside.axis.attribute))
+    functions = functions_on(engine, plan.frames[0].schema)
+    sums = {name: column.alias(name) for each in functions for name, column in each.sums()}
+    grid = engine.layout.starts
+    window = fn.window(
+        STAMP, f"{grid.step} microseconds", startTime=f"{grid.origin % grid.step} microseconds"
+    )
+    known = [name for name in sums if name.endswith("_n")]
+    if not known or any(type(each) is Columns for each in functions):
+        sums[SIZE] = fn.count(fn.lit(1)).alias(SIZE)
+    grouped = frame.groupBy(window.alias(WINDOW), *keys).agg(*sums.values())
+    if SIZE not in sums:  # as many rows as values, and one if all of them are null
+        grouped = grouped.withColumn(SIZE, fn.greatest(fn.lit(1).cast("long"), *known))
+    made = grouped.withColumn(START, fn.unix_micros(fn.col(f"{WINDOW}.start"))).drop(WINDOW)
+    if plan.streaming:
+        made = made.observe(f"{plan.name}{BY_SPARK}", *_metrics())
+    finish = Finish(replace(plan.bucket_spec(), follows=1), functions, plan.unpack())
+    return made.mapInArrow(finish, plan.output.struct)
+
+
+def _metrics() -> list[Any]:
+    """The counts of windows that have closed, in the order of those of buckets."""
+    rows, windows = fn.sum(SIZE), fn.count(fn.lit(1))
+    known = {"rows_out": windows, "fired": windows, "evicted": rows}
+    return [known.get(name, fn.sum(fn.lit(0))).alias(name) for name in METRICS]
+
+
+def _stamped(plan: QueryPlan, column: str) -> DataFrame:
+    """The rows with a column of timestamps that has the watermark, and nothing that gets lost."""
+    (frame,) = plan.frames
+    name, metadata = plan.operator.name, None
+    if plan.watermark is not None:
+        delay = frame.schema[column].metadata.get(DELAY)
+        if delay is None:
+            delay = plan.watermark.delay
+            frame = frame.withWatermark(column, f"{delay} milliseconds")
+        metadata = {DELAY: delay}
+    stamp = fn.col(f"`{column}`")
+    null = (
+        f"{name}: null in {column!r} has no place in time. Leave such rows out, as with "
+        f"df.where(df.{column}.isNotNull())."
+    )
+    found = fn.coalesce(stamp, _refused(null))
+    if plan.streaming:  # Spark's watermark starts in 1970, and what is before it is late
+        early = (
+            f"{name}: {column!r} is before 1970, where Spark's watermark starts. Leave by_spark= "
+            f"out of attach, and Python has the windows."
+        )
+        found = fn.when(stamp < fn.timestamp_seconds(fn.lit(0)), _refused(early)).otherwise(found)
+    return frame.withColumn(
+        STAMP, found.alias(STAMP, **({"metadata": metadata} if metadata else {}))
+    )
+
+
+def _refused(message: str) -> Any:
+    return fn.raise_error(fn.lit(message)).cast("timestamp")
+
+
+# -- functions ------------------------------------------------------------------------------------
+
+
+class Columns:
+    """What Spark computes for one function, and the state of the function that it makes.
+
+    Args:
+        number: that of the column; functions of one column share what Spark computes.
+        name: the column that the function is of.
+    """
+
+    counts = True
+    """Whether its state is a number of rows, which is saved as it is."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self.number, self.name = number, name
+
+    @property
+    def column(self) -> Any:
+        """The column that it is of."""
+        return fn.col(f"`{self.name}`")
+
+    def called(self, part: str) -> str:
+        """The name of a column of its own."""
+        return f"_{self.number}_{part}"
+
+    def sums(self) -> Iterator[tuple[str, Any]]:
+        """What is aggregated."""
+        return iter(())
+
+    def saved(self, rows: Mapping[str, list[Any]]) -> list[Any]:
+        """The state of the function for each window, as its fold saves it."""
+        return [[] for _ in rows[SIZE]]
+
+
+class Counts(Columns):
+    """How many values are not null."""
+
+    def sums(self) -> Iterator[tuple[str, Any]]:
+        """The number of values."""
+        yield self.called("n"), fn.count(self.column)
+
+    def saved(self, rows: Mapping[str, list[Any]]) -> list[Any]:
+        """That number."""
+        return [[count] for count in rows[self.called("n")]]
+
+
+class Extremes(Columns):
+    """The largest value; Spark and windows agree on NaN and nulls."""
+
+    counts = False
+    part = "most"
+    function: Callable[[Any], Any] = staticmethod(fn.max)
+
+    def sums(self) -> Iterator[tuple[str, Any]]:
+        """The value."""
+        yield self.called(self.part), type(self).function(self.column)
+
+    def saved(self, rows: Mapping[str, list[Any]]) -> list[Any]:
+        """That value."""
+        return [[best] for best in rows[self.called(self.part)]]
+
+
+class Smallest(Extremes):
+    """The smallest value."""
+
+    part = "least"
+    function = staticmethod(fn.min)
+
+
+class Totals(Columns):
+    """Whole numbers in two halves, so that no sum leaves 64 bits."""
+
+    counts = False
+
+    def sums(self) -> Iterator[tuple[str, Any]]:
+        """The number of values, and the sums of both halves."""
+        yield self.called("n"), fn.count(self.column)
+        number = self.column.cast("long")
+        yield self.called("0"), fn.sum(fn.shiftright(number, LIMB))
+        yield self.called("1"), fn.sum(number.bitwiseAND(fn.lit((1 << LIMB) - 1)))
+
+    def saved(self, rows: Mapping[str, list[Any]]) -> list[Any]:
+        """Total, nulls and compensation."""
+        parts = (rows[self.called(part)] for part in ("n", "0", "1"))
+        return [
+            [(high << LIMB) + low, size - n, 0] if n else [None, size, None]
+            for size, n, high, low in zip(rows[SIZE], *parts, strict=True)
+        ]
+
+
+class FloatTotals(Columns):
+    """Floats in limbs, which add up exactly, and the rest of them by itself."""
+
+    counts = False
+
+    @property
+    def limbs(self) -> list[str]:
+        """The names of the limbs, the largest first."""
+        return [self.called(str(limb)) for limb in range(LIMBS)]
+
+    def sums(self) -> Iterator[tuple[str, Any]]:
+        """The number of values, the sums of limbs, and that of what is left."""
+        yield self.called("n"), fn.count(self.column)
+        x = self.column.cast("double")
+        fits = fn.abs(x) < MOST  # which no NaN does
+        left = fn.when(fits, x).otherwise(0.0)
+        for limb, name in enumerate(self.limbs):
+            unit = 2.0 ** ((LIMBS - limb - 1) * LIMB - UNIT)
+            # The nearest whole number of units, so that what is left has no more digits.
+            whole = fn.floor(left * (1 / unit) + 0.5)
+            yield name, fn.sum(whole)
+            left = left - whole.cast("double") * unit
+        yield self.called("left"), fn.sum(fn.when(fits, left).otherwise(x))
+
+    def saved(self, rows: Mapping[str, list[Any]]) -> list[Any]:
+        """Total, nulls and compensation."""
+        limbs = zip(*(rows[name] for name in self.limbs), strict=True)
+        parts = (rows[SIZE], rows[self.called("n")], rows[self.called("left")], limbs)
+        return [
+            _total(each, left, size - n) if n else [None, size, None]
+            for size, n, left, each in zip(*parts, strict=True)
+        ]
+
+
+def _total(limbs: Sequence[int], left: float, nulls: int) -> list[Any]:
+    """The sum of limbs and of what is left: total, nulls and compensation."""
+    units = 0
+    for limb in limbs:
+        units = (units << LIMB) + limb
+    high = units / (1 << UNIT)  # rounded once
+    low = (units - int(math.ldexp(high, UNIT))) / (1 << UNIT)
+    total = high + left
+    if not math.isfinite(total):
+        return [total, nulls, 0.0]
+    larger, smaller = (high, left) if abs(high) >= abs(left) else (left, high)
+    return [total, nulls, low + ((larger - total) + smaller)]
+
+
+def columns_of(kernel: Kernel, name: Any, schema: Any) -> Columns:
+    """What Spark computes for a function; `Decline` says why it cannot."""
+    kind = type(kernel)
+    if kind is CountKernel:
+        return Columns(0, "")
+    if not isinstance(name, str) or name not in schema.names:
+        raise Decline("a function of something else than a column")
+    number, of = schema.names.index(name), schema[name].dataType
+    if kind is CountValuesKernel:
+        return Counts(number, name)
+    if kind in (MaxKernel, MinKernel) and isinstance(of, ORDERED):
+        return (Extremes if kind is MaxKernel else Smallest)(number, name)
+    if kind in (SumKernel, MeanKernel) and isinstance(of, (*WHOLE, *FLOATS)):
+        return (Totals if isinstance(of, WHOLE) else FloatTotals)(number, name)
+    raise Decline(f"{kernel.fold.name} of {of.simpleString()} is not the same in Spark")
+
+
+def functions_on(engine: EventTimeEngine, schema: Any) -> list[Columns]:
+    """What Spark computes for each function of a window; `Decline` if it cannot do it."""
+    pairs = zip(engine.kernels, engine.attributes, strict=True)
+    return [columns_of(kernel, name, schema) for kernel, name in pairs]
+
+
+class Finish:
+    """Makes the rows of an operator of windows that Spark has aggregated.
+
+    Args:
+        spec: the operator, and its columns.
+        functions: what Spark has computed.
+        unpack: what sends rows to Spark.
+    """
+
+    def __init__(self, spec: BucketSpec, functions: Sequence[Columns], unpack: Unpack) -> None:
+        self.spec, self.functions, self.unpack = spec, functions, unpack
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of closed windows."""
+        for batch in batches:
+            if batch.num_rows:
+                bucket = Bucket(self.spec, 0)
+                (window,) = bucket.running.windows
+                assert isinstance(window, EventTimeWindow)
+                self._fill(window, batch)
+                for _, made in bucket.finished():
+                    yield from self.unpack.rows(None, pa.Table.from_batches([made]))
+
+    def _fill(self, window: EventTimeWindow[Any, Any], batch: pa.RecordBatch) -> None:
+        """Let a window have what Spark has computed."""
+        (schema,) = self.spec.inputs
+        engine = folding(self.spec.operator, schema)
+        grid, starts = engine.layout.starts, batch.column(START).to_numpy()
+        at, n = (starts - grid.origin) // grid.step, batch.column(SIZE).to_numpy()
+        kind = schema.field(engine.inside.axis.attribute).type
+        sample = pa.array(starts[:1], kind)[0].as_py()
+        keys = [] if engine.keys is None else [batch.column(name) for name in engine.keys.names]
+        saved = self._saved(engine.kernels, batch.to_pydict())
+        try:
+            planes = [x.load(each, n) for x, each in zip(engine.kernels, saved, strict=True)]
+        except Decline:  # a sum of whole numbers has more than 64 bits
+            numbers, load = at.tolist(), window.inside.layout.store.load
+            ids = [None] * len(n)
+            if engine.keys is not None:
+                ids = engine.keys.values(engine.keys.encode(keys))
+            states = enumerate(zip(n.tolist(), *saved, strict=True))
+            made = (load([i, size, each]) for i, (size, *each) in states)
+            contents = zip(ids, numbers, numbers, made, strict=True)
+            window.inside.absorb(contents, sample)
+        else:
+            born = np.arange(len(n))
+            window.absorb([SlicePartials(at, at, n, born, planes, keys, sample)], schema)
+
+    def _saved(self, kernels: Sequence[Kernel], rows: Mapping[str, list[Any]]) -> list[list[Any]]:
+        """The states of all functions for each window, as their folds save them."""
+        found = []
+        for kernel, function in zip(kernels, self.functions, strict=True):
+            states = function.saved(rows)
+            found.append(states if function.counts else list(map(kernel.fold.as_saved, states)))
+        return found
