@@ -20,6 +20,7 @@ from windowlib import (
     Sliding,
     SlidingWindow,
     Summarizer,
+    Time,
     Tumbling,
     TumblingWindow,
     Window,
@@ -31,6 +32,7 @@ Row = tuple[int, float, float]
 ROWS, KEYS = 200_000, 1_000
 
 W1 = Tumbling(Count(100), by=KEY)
+HOUR = Sliding(Time("1h"), every=Time("1min"))
 W2 = Sliding(Count(100), every=Count(10), by=KEY)
 DELTAS = Sliding(Delta(1, 200.0), every=Delta(1, 20.0), by=KEY)  # about 20 tuples, every 2
 
@@ -78,6 +80,13 @@ class Read(WindowEvents[Row, int]):
         self.latest = window.summary(key).value()
 
 
+class ReadTuples(Read):
+    """The same with a handler that may look at tuples, so that these are kept."""
+
+    def on_initial_full(self, window: Any, key: int) -> None:
+        pass
+
+
 class Mean(Summarizer[Row]):
     """A summarizer as a user writes it."""
 
@@ -122,6 +131,33 @@ def by_hand(data: list[Row]) -> Callable[[], None]:
     return drive(insert, data)
 
 
+def ticking(events: WindowEvents[Row, Any], tuples: int = 50_000) -> Callable[[], Window[Row, Any]]:
+    """An hour every minute, with ten tuples a second: mean and maximum."""
+    data = [(0, i / 10, i * 0.5) for i in range(tuples)]
+    both = {"mean": summarizers.mean(2), "max": summarizers.max(2)}
+    window: SlidingWindow[Row, Any] = SlidingWindow(HOUR, events=events, summarizer=both)
+
+    def timed() -> Window[Row, Any]:
+        for t in data:
+            window.advance(t[1])
+            window.insert(t)
+        return window
+
+    return timed
+
+
+def hour_bytes(events: WindowEvents[Row, Any]) -> int:
+    """Memory of that window at the end."""
+    fill = ticking(events)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    window = fill()
+    used = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert len(window) > 30_000
+    return used
+
+
 def candidates(data: list[Row]) -> dict[str, Setup]:
     mean, both = summarizers.mean(2), {"mean": summarizers.mean(2), "max": summarizers.max(2)}
     return {
@@ -132,6 +168,8 @@ def candidates(data: list[Row]) -> dict[str, Setup]:
         "G4": lambda: live(SlidingWindow(DELTAS, events=Watch()), data),
         "by hand": lambda: by_hand(data),
         "silent": lambda: live(TumblingWindow(W1), data),
+        "slices": lambda: ticking(Read()),
+        "tuples": lambda: ticking(ReadTuples()),
     }
 
 
@@ -153,6 +191,7 @@ def partition_bytes(summarizer: Any, partitions: int = 20, tuples: int = 1_000_0
 
 def run() -> list[Measure]:
     times = alternate(candidates(rows()))
+    hour = hour_bytes(Read()) / hour_bytes(ReadTuples())
     kilobytes = max(partition_bytes(s) for s in (summarizers.mean(2), Mean)) / 1000
 
     def at_most(target: float, name: str, candidate: str, to: str = "floor") -> Measure:
@@ -164,5 +203,7 @@ def run() -> list[Measure]:
         at_most(2.1, "G3 sliding 100/10, mean + max / floor", "G3"),
         at_most(5.5, "G4 sliding delta/delta, 3 handlers / floor", "G4"),
         at_most(1.3, "no handlers registered / the same by hand", "silent", "by hand"),
+        at_most(1.0, "1 h every minute: slices / kept tuples, time", "slices", "tuples"),
+        Measure("1 h every minute: slices / kept tuples, memory", hour, 0.03, False),
         Measure("G17 kB per partition of 1 M tuples", kilobytes, 1.0, higher_is_better=False),
     ]

@@ -1,5 +1,6 @@
 """Settings of all tests, and a server that sends to a socket."""
 
+import os
 import socket
 import threading
 
@@ -7,6 +8,9 @@ import pytest
 from hypothesis import settings
 
 from tests.helpers.examples import QUICK
+
+# A JVM of the tests lives for minutes, in which the better compiler costs more than it saves.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 settings.load_profile(QUICK)  # unless --hypothesis-profile=thorough says otherwise
 

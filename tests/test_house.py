@@ -139,8 +139,8 @@ def needs_more(path):
 
 
 def on_spark(path):
-    """Whether a module is of the Spark host."""
-    return SPARK in path.parents
+    """Whether a module is of the Spark host, or is loaded for a command that asks for it."""
+    return SPARK in path.parents or path == TOOLS / "commands" / "run_spark.py"
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["the library", "its arrays"])

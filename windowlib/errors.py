@@ -94,6 +94,10 @@ class OrderWarning(WindowlibWarning):
     """Rows of one batch whose order nothing says."""
 
 
+class CutWarning(OrderWarning):
+    """Rows of two streams that meet as Spark happens to cut them into micro-batches."""
+
+
 class ClockWarning(WindowlibWarning):
     """A clock that never stops, where nothing says that it was meant."""
 

@@ -6,11 +6,14 @@ nothing else does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from windowlib import advance, punct, trace
+from windowlib.tools.svg import FONT, INK, LANES, LINE, tag
 
 FOLDER = Path(__file__).parent
 ROWS = [{"ts": ts} for ts in (1, 2, 4, 7, 8, 12, 13, 19, 20, 22, 24, 29)]
@@ -50,7 +53,30 @@ def pictures() -> dict[str, str]:
         found[name] = trace(spec, stream(spec), times="ts", start=0).to_svg()
     spec, rows = partitioned()
     found["partitions"] = trace(spec, rows, by="symbol").to_svg()
+    found["soak"] = chart(json.loads((FOLDER / "soak.json").read_text(encoding="utf-8")))
     return {f"{name}.svg": f"{svg}\n" for name, svg in found.items()}
+
+
+def chart(series: Mapping[str, Sequence[float]]) -> str:
+    """Series of MiB over time, one under the other, each from 0 on."""
+    width, height, pitch = 640, 44, 76
+    parts = []
+    for row, (name, values) in enumerate(series.items()):
+        top, most = 20 + row * pitch, max(values)
+        step, scale = width / max(len(values) - 1, 1), height / (most or 1)
+        points = " ".join(
+            f"{20 + at * step:.1f},{top + 12 + height - value * scale:.1f}"
+            for at, value in enumerate(values)
+        )
+        base = top + 12 + height
+        parts += [
+            tag("text", f"{escape(name)}: at most {most:.4g} MiB", x=20, y=top + 4, fill=INK),
+            tag("line", x1=20, y1=base, x2=20 + width, y2=base, stroke=LINE),
+            tag("polyline", points=points, fill="none", stroke=LANES[0], stroke_width=1.5),
+        ]
+    size = {"width": width + 40, "height": 20 + pitch * len(series)}
+    style = {"font_family": FONT, "font_size": 12, "xmlns": "http://www.w3.org/2000/svg"}
+    return tag("svg", "".join(parts), **size, **style)
 
 
 def main() -> None:

@@ -343,6 +343,15 @@ class Aggregate(Partitioned):
         }
         self._latest.restore(state["latest"])
 
+    def regroup(
+        self, states: Sequence[Mapping[str, Any]], mine: Callable[[int, Any], bool]
+    ) -> Any:  # fmt: skip
+        """The last rows and the latest values of some keys."""
+        return {
+            name: [entry for each in states for entry in each["state"][name] if mine(0, entry[0])]
+            for name in ("last", "latest")
+        }
+
     # -- partial results --------------------------------------------------------------------------
 
     def parts_of(self, windows: Sequence[Any], keys: Sequence[Any]) -> list[PartialResult]:

@@ -53,6 +53,17 @@ Where = Callable[[Any, Any], Any]
 HANDLERS = ("after_insert", "after_evict", "on_partitions_evicted")
 
 
+def matching_model(ports: Sequence[str], aside: Sequence[str] = ()) -> OperatorModel:
+    """The model of a join of two inputs, with outputs for rows that are put aside."""
+    modes: list[OutputMode] = ["free" for _ in aside]
+    return OperatorModel(
+        ports_in=ports,
+        ports_out=["matches", *aside],
+        windows=[Pattern("sliding", (Count | Delta | Time, Count(1)))],
+        punctuation_out=["generating", *modes],
+    )
+
+
 class Join(Operator):
     """Matches each tuple of one input with the recent tuples of the other.
 
@@ -115,6 +126,7 @@ class Join(Operator):
     """
 
     ports: ClassVar[tuple[str, str]] = ("left", "right")
+    model = matching_model(ports)
 
     def __init__(
         self,
@@ -147,7 +159,8 @@ class Join(Operator):
         self._apart = unmatched == "port"
         self._asked: tuple[Any, ...] = ()
         self._answer: Any = None
-        self.model = self._model()
+        if aside := self._unmatched_outputs():
+            self.model = matching_model(self.ports, aside)
         specs = [
             side_of(kind, port, window, partition_by)
             for port, window in zip(("left", "right"), (left, right), strict=True)
@@ -155,16 +168,10 @@ class Join(Operator):
         check_sides(kind, *specs)
         super().__init__(*specs, name=name)
 
-    def _model(self) -> OperatorModel:
+    def _unmatched_outputs(self) -> list[str]:
+        """The outputs of rows without a match, if they have any."""
         sides = zip(self.ports, self._outer, strict=True)
-        apart = [f"unmatched_{port}" for port, outer in sides if outer and self._apart]
-        modes: list[OutputMode] = ["free" for _ in apart]
-        return OperatorModel(
-            ports_in=self.ports,
-            ports_out=["matches", *apart],
-            windows=[Pattern("sliding", (Count | Delta | Time, Count(1)))],
-            punctuation_out=["generating", *modes],
-        )
+        return [f"unmatched_{port}" for port, outer in sides if outer and self._apart]
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The columns of the window, of the key, and of the band."""
@@ -434,6 +441,24 @@ class Join(Operator):
         for side, numbers in zip(self._sides, state["residents"], strict=True):
             side.readmit(numbers, hide=self._once and side is self._sides[0])
 
+    def regroup(
+        self, states: Sequence[Mapping[str, Any]], mine: Callable[[int, Any], bool]
+    ) -> Any:  # fmt: skip
+        """The residents of some keys; those of one key stay in their order."""
+        own = [state["state"] for state in states]
+        known = {
+            name: [each[name] for each in own if each[name]] for name in ("columns", "samples")
+        }
+        return {
+            "number": max(each["number"] for each in own),
+            "residents": [
+                [each for state in states for each in _residents_of(state, port, mine)]
+                for port in (0, 1)
+            ],
+            "leaving": [],  # they have left when a batch is over
+            **{name: found[0] if found else own[0][name] for name, found in known.items()},
+        }
+
     # -- in words ---------------------------------------------------------------------------------
 
     def notes(self) -> Iterator[tuple[str, str]]:
@@ -558,3 +583,14 @@ class Side:
             held.clear()
         for resident in sorted(back, key=attrgetter("number")):
             self.enter(resident)
+
+
+def _residents_of(
+    state: Mapping[str, Any], port: int, mine: Callable[[int, Any], bool]
+) -> Iterator[Any]:  # fmt: skip
+    """The residents of some keys: those of a partition stand together, in its order."""
+    numbers = iter(state["state"]["residents"][port])
+    for part in state["windows"][port]["parts"]:
+        found = list(islice(numbers, len(part["data"])))
+        if mine(port, part["key"]):
+            yield from found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from windowlib.errors import ModelError
-from windowlib.operators.join.join import Join, Where
+from windowlib.operators.join.join import Join, Where, matching_model
 from windowlib.operators.join.join_checks import (
     SUFFIXES,
     Columns,
@@ -51,6 +51,7 @@ class Lookup(Join):
     """
 
     ports: ClassVar[tuple[str, str]] = ("stream", "reference")
+    model = matching_model(ports)
 
     def __init__(
         self,

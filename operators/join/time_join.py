@@ -67,6 +67,7 @@ class TimeJoin(Operator):
     """The base of joins that wait until both inputs are complete."""
 
     ports: ClassVar[tuple[str, str]] = ("left", "right")
+    model = OperatorModel(ports_in=ports, ports_out=["matches"])
     waits = True
 
     def __init__(

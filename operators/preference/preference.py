@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from windowlib.errors import ModelError
@@ -16,6 +16,7 @@ from windowlib.operators.preference.preference_partials import (
     one_behind_the_other,
 )
 from windowlib.operators.preference.preference_rules import PreferredPlaces, Rule
+from windowlib.operators.sort.ordering import first_known
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import FunctionKind, Operator
 from windowlib.spec.policies import Attribute
@@ -78,6 +79,12 @@ class ComparisonOperator(Partitioned, PassThrough):
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
         self.dimensions.restore(state)
+
+    def regroup(
+        self, states: Sequence[Mapping[str, Any]], mine: Callable[[int, Any], bool]
+    ) -> Any:  # fmt: skip
+        """The values that all others have to compare with, whatever their keys."""
+        return first_known([state["state"] for state in states])
 
 
 class Preference(ComparisonOperator):

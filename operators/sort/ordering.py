@@ -281,3 +281,12 @@ class Order:
     def forget(self) -> None:
         """Start afresh: the next values say what others have to compare with."""
         self.restore([[]] * len(self.columns))
+
+
+def first_known(states: Sequence[Sequence[list[Any]]]) -> list[list[Any]]:
+    """For each column the first value that snapshots know.
+
+    >>> first_known([[[], [1.5]], [["a"], [2.5]]])
+    [['a'], [1.5]]
+    """
+    return [next((known for known in each if known), []) for each in zip(*states, strict=True)]

@@ -11,7 +11,7 @@ from windowlib.errors import ModelError
 from windowlib.operators.arguments import window_of
 from windowlib.operators.arrow_output import send_firings
 from windowlib.operators.kinds import Partitioned, PassThrough, each_partition
-from windowlib.operators.sort.ordering import Nulls, Order, SortKey, sort_keys
+from windowlib.operators.sort.ordering import Nulls, Order, SortKey, first_known, sort_keys
 from windowlib.operators.store_windows import Part, PartitionStore, StoreWindow
 from windowlib.runtime.model import OperatorModel
 from windowlib.spec.policies import Attribute, Count, Delta, Policy, Time
@@ -139,6 +139,12 @@ class Sort(Partitioned, PassThrough):
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
         self.order.restore(state)
+
+    def regroup(
+        self, states: Sequence[Mapping[str, Any]], mine: Callable[[int, Any], bool]
+    ) -> Any:  # fmt: skip
+        """The values that all others have to compare with, whatever their keys."""
+        return first_known([state["state"] for state in states])
 
     # -- at work ----------------------------------------------------------------------------------
 

@@ -176,6 +176,7 @@ def test_without_peers_the_rest_is_measured_and_what_is_missing_said(monkeypatch
         assert f"left out: {wanted.name}\n" in said
 
 
+@pytest.mark.long
 def test_every_target_of_the_columnar_engine_is_measured_against_results_that_agree():
     for name in COLUMNAR_PEERS:
         pytest.importorskip(name)

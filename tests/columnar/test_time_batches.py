@@ -57,7 +57,7 @@ def _eager(monkeypatch):
 
 # -- anything -----------------------------------------------------------------------------------
 
-periods = st.sampled_from([0.5, 1, 2, 5]).map(lambda s: Time(timedelta(seconds=s)))
+periods = st.sampled_from([0.5, 1, 1.5, 2, 5]).map(lambda s: Time(timedelta(seconds=s)))
 counts = st.integers(1, 5).map(Count)
 deltas = st.integers(0, 6).map(lambda d: Delta("a", d))
 ages = st.sampled_from([0, 1, 3, 8, 60]).map(lambda s: PartitionAge(timedelta(seconds=s)))

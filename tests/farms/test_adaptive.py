@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.farms.farm_cases import (
-    CASES,
     Spread,
     by_key,
+    drawn_cases,
     made,
     operator_of,
     sent,
     stream,
+    total_order,
 )
-from tests.farms.test_same_rows import total_order
 from tests.helpers.examples import examples
 from windowlib import Count, Operator, OperatorModel, Sliding, Time, Tumbling, replay
 from windowlib.farms import KeyFarm, WindowFarm, adaptive, farm
@@ -89,7 +89,7 @@ def moving(chosen: Any, every: int) -> Any:
     return chosen, opened
 
 
-@given(st.sampled_from(CASES), st.integers(0, 10**6), st.integers(1, 9), st.integers(0, 80))
+@given(drawn_cases, st.integers(0, 10**6), st.integers(1, 9), st.integers(0, 80))
 @settings(max_examples=examples(60))
 def test_whenever_it_moves_the_rows_are_those_of_the_operator(case, seed, every, size):
     window, by, operator, kind = case

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from windowlib import Count, Operator, OperatorModel, Tumbling
-from windowlib.farms import WindowFarm
+from windowlib.farms import WindowFarm, live
 from windowlib.farms.adaptive import AdaptiveFarm
 from windowlib.farms.figures import FarmFigures
-from windowlib.farms.live import live
 from windowlib.farms.virtual import VirtualPool
 
 

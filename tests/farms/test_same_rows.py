@@ -9,32 +9,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.farms.farm_cases import (
-    CASES,
     FARMS,
     OPERATORS,
     WINDOWS,
     by_key,
+    cases,
+    drawn_cases,
     made,
     operator_of,
     sent,
     slowly,
     stream,
+    total_order,
 )
 from tests.helpers.examples import examples
 from windowlib import Event, Tumbling, advance, restart
 from windowlib.operators import Aggregate, agg
 
-NAMES = [" / ".join([window, "by k" if by else "one", op, kind]) for window, by, op, kind in CASES]
-
-
-END = ("sort", "at end")  # which send rows when the input is over
-
-
-def total_order(window, operator, kind):
-    """Whether all rows come in one order: with keys on workers, only what rows themselves send."""
-    later = any(word in window for word in ("time", "either", "punct", "event"))
-    later = later or operator in END
-    return kind != "key" or not later
+NAMES = [
+    " / ".join([window, "by k" if by else "one", op, kind]) for window, by, op, kind in cases()
+]
 
 
 def check(case, seed, *, size=60, **more):
@@ -53,12 +47,12 @@ def check(case, seed, *, size=60, **more):
         assert by_key(expected) == by_key(found)
 
 
-@pytest.mark.parametrize("case", CASES[::5], ids=NAMES[::5])
+@pytest.mark.parametrize("case", cases()[::5], ids=NAMES[::5])
 def test_a_farm_sends_what_the_operator_sends(case):
     check(case, seed=NAMES.index(" / ".join([case[0], "by k" if case[1] else "one", *case[2:]])))
 
 
-@given(st.sampled_from(CASES), st.integers(0, 10**6), st.data())
+@given(drawn_cases, st.integers(0, 10**6), st.data())
 @settings(max_examples=examples(150))
 def test_whatever_the_workers_the_batches_and_the_scheduling(case, seed, data):
     scheduling = data.draw(st.sampled_from(["on-demand", "round-robin"]))
@@ -66,7 +60,7 @@ def test_whatever_the_workers_the_batches_and_the_scheduling(case, seed, data):
     check(case, seed, size=data.draw(st.integers(0, 80)), scheduling=scheduling, batch=batch)
 
 
-@given(st.sampled_from(CASES), st.integers(0, 10**6))
+@given(drawn_cases, st.integers(0, 10**6))
 @settings(max_examples=examples(150))
 def test_however_little_is_kept(case, seed):
     with pytest.MonkeyPatch.context() as patch:
@@ -75,7 +69,7 @@ def test_however_little_is_kept(case, seed):
         check(case, seed, size=120)
 
 
-@given(st.sampled_from(CASES), st.integers(0, 10**6), st.data())
+@given(drawn_cases, st.integers(0, 10**6), st.data())
 @settings(max_examples=examples(80))
 def test_a_farm_that_is_saved_goes_on_where_it_was(case, seed, data):
     window, by, operator, kind = case
@@ -139,4 +133,4 @@ def test_windows_of_event_time_have_their_bounds_in_large_batches_too(kind):
 
 def test_most_combinations_are_allowed_and_some_are_not():
     every = len(WINDOWS) * 2 * len(OPERATORS) * len(FARMS)
-    assert every / 3 < len(CASES) < every
+    assert every / 3 < len(cases()) < every

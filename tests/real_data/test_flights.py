@@ -85,6 +85,7 @@ def test_the_sky_by_rows_and_in_batches():
     ways.same(skies(flights()), ways.by_batches(SKY, by_schedule(flights()), weather()), "n")
 
 
+@pytest.mark.long
 def test_the_sky_is_that_of_polars():
     frames: list[Any] = [pl.from_arrow(t) for t in (by_schedule(flights()), weather())]
     theirs = frames[0].join_asof(

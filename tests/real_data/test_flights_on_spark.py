@@ -34,7 +34,8 @@ def on_spark(spark, way, operator, *tables, folder, **said):
     )
 
 
-SPARK = pytest.mark.parametrize("way", ["static", "streamed"])
+WAYS = ["static", pytest.param("streamed", marks=pytest.mark.long)]
+SPARK = pytest.mark.parametrize("way", WAYS)
 
 
 @SPARK
@@ -88,7 +89,7 @@ CLOCKED = Aggregate(
 )
 
 
-@pytest.mark.parametrize("way", ["static", pytest.param("streamed", marks=pytest.mark.long)])
+@SPARK
 def test_the_clock_of_departures(spark, way, tmp_path):
     said = {"times": "dep", **({"watermark": "24h"} if way == "streamed" else {})}
     found = on_spark(spark, way, CLOCKED, landed(sample()), folder=tmp_path, **said)

@@ -1,6 +1,7 @@
 """The operators of the examples, and every window that an operator's model takes."""
 # ruff: noqa: SIM300 - asserts read expected first
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from examples.clean_vwap import CleanVwap
 from examples.correlation import Correlation
 from examples.visits import Visits, clicks
 from windowlib import Count, Delta, Sliding, Time, advance, punct, replay, to
-from windowlib.operators import Aggregate, agg
+from windowlib.operators import Aggregate, Join, agg
 from windowlib.samples import trades
 from windowlib.testing import assert_same_everywhere, configurations
 
@@ -53,6 +54,18 @@ MATRIX = configurations(Aggregate)
 def test_the_matrix_has_the_windows_of_the_paper():
     assert 4 + 12 == len([spec for spec in MATRIX if not spec.partitioned])
     assert len(MATRIX) == len({str(spec) for spec in MATRIX})
+
+
+def test_the_matrix_of_each_side_of_a_join_has_the_windows_of_the_paper():
+    """Three evictions on each side, without a key and with one: of these, 9 and 81 are pairs."""
+    sides = [configurations(Join, port) for port in range(2)]
+    assert [15, 15] == [*map(len, sides)]
+    plain = [[spec for spec in side if not spec.partitioned] for side in sides]
+    evicting = [[spec for spec in side if spec.forget is not None] for side in sides]
+    pairs = [*product(*plain), *product(*evicting)]
+    assert 9 + 81 == len(pairs)
+    for left, right in pairs:
+        Join(left=left, right=right, on="k").open()
 
 
 @pytest.mark.parametrize("spec", MATRIX[::7], ids=str)

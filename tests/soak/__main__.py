@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import random
 import resource
 import sys
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from tests.soak import drift, kills
+from tests.soak import drift, faults, kills, tampers
 from tests.spark.simulation import History
 from tests.spark.test_bucket import spec_of
 from windowlib import Count, Event, PartitionCount, Sliding, Time, Tumbling
@@ -31,6 +33,8 @@ from windowlib.spark.plan.shuffle import PackedRows
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.int64(), "n": pa.int64()})
 MIB = 1 << 20
+MEASURED: dict[str, list[float]] = {}
+"""MiB over the time of a scenario, by what they are of."""
 
 
 def memory() -> float:
@@ -105,6 +109,8 @@ def churn(end: float) -> str:
         if number % 10 == 0:
             sizes.append(loop.state / MIB)
             used.append(memory())
+    MEASURED["state of one bucket, churning keys"] = sizes
+    MEASURED["memory of a process, churning keys"] = used
     flat("the state", sizes, 0.1)
     flat("memory", used, 10)
     return f"500 micro-batches, {seen:,} rows, state {sizes[-1]:.2f} MiB, memory {used[-1]:.0f} MiB"
@@ -132,7 +138,8 @@ def hot_key(end: float) -> str:
         first = number * size
         loop.step(batch_of([number] * size, [7] * size, range(first, first + size)))
         used.append(memory())
-    assert loop.rows == 100_000, loop.rows
+    assert loop.rows == 99_991, loop.rows  # the first with the 1000th row, then each 100
+    MEASURED["memory of a process, one hot key"] = used
     flat("memory", used, 20)
     return f"10,000,000 rows, memory {used[-1]:.0f} MiB, state {loop.state / MIB:.2f} MiB"
 
@@ -203,6 +210,21 @@ def killed(end: float) -> str:
     return f"{done} kills of the driver; the same rows"
 
 
+def faulty(master: str, end: float) -> str:
+    """Operators of all kinds whose processes are killed and stopped, until the time is up."""
+    found = faults.run(end, master)
+    where = "two executors" if master == faults.CLUSTER else "local"
+    MEASURED[f"largest Python worker under faults, {where}"] = found.memory
+    MEASURED[f"seven checkpoints under faults, {where}"] = found.state
+    return found.told()
+
+
+def tampered(end: float) -> str:
+    """3,000 tampers of stored buckets: each is refused, or changes nothing."""
+    went = tampers.main(3000, random.randrange(1 << 30), tell=str)
+    return ", ".join(f"{count} {name}" for name, count in went.most_common())
+
+
 SCENARIOS: dict[str, tuple[float, Callable[[float], str]]] = {
     "simulation": (10, simulation),
     "churn": (0, churn),
@@ -212,7 +234,10 @@ SCENARIOS: dict[str, tuple[float, Callable[[float], str]]] = {
     "clock_back": (0, clock_back),
     "daylight_saving": (0, daylight_saving),
     "sums": (0, sums),
-    "killed": (30, killed),
+    "tampers": (0, tampered),
+    "killed": (10, killed),
+    "faults": (15, partial(faulty, faults.LOCAL)),
+    "cluster": (15, partial(faulty, faults.CLUSTER)),
 }
 """By name: how many of 60 minutes it takes (0: as long as it needs), and what it does."""
 
@@ -222,6 +247,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SCENARIOS))
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--record", type=Path, help="a JSON file for memory and state over time")
     given = parser.parse_args(argv)
     if unknown := set(given.names) - set(SCENARIOS):
         parser.error(f"no such scenario: {', '.join(unknown)}. There are {', '.join(SCENARIOS)}")
@@ -236,7 +262,16 @@ def main(argv: list[str] | None = None) -> int:
             wrong += 1
             told = f"WRONG  {type(error).__name__}: {error}"
         print(f"{name:<16}{time.monotonic() - start:7.0f} s  {told}", flush=True)
+    if given.record is not None:
+        before = json.loads(given.record.read_text()) if given.record.exists() else {}
+        given.record.write_text(json.dumps(before | {k: thinned(v) for k, v in MEASURED.items()}))
     return int(wrong > 0)
+
+
+def thinned(values: list[float], most: int = 100) -> list[float]:
+    """The largest values of parts of a series."""
+    step = -(-len(values) // most)
+    return [round(max(values[at : at + step]), 3) for at in range(0, len(values), step)]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import signal
@@ -17,12 +18,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windowlib import Count, Operator, OperatorModel, Sliding, Tumbling
+from windowlib import Count, Event, Operator, OperatorModel, Sliding, Tumbling
 from windowlib.farms import Farm, WindowFarm
-from windowlib.operators import Aggregate, Join, agg
+from windowlib.operators import Aggregate, Dedup, Join, Sort, agg
 
 KEYS = "abcdefg"
-FILES = 6
+FILES = int(os.environ.get("JOB_FILES", "6"))
+"""More of them for programs that run longer."""
 ROWS = 60
 POISON = 2 * (FILES - 1) * ROWS + 20
 """The `ts` of the row at which an operator can be told to fail, in the last file."""
@@ -90,6 +92,27 @@ def farms() -> dict[str, Farm]:
     return {"middles": WindowFarm(Aggregate(slide, mid=agg.median("v")), workers=2)}
 
 
+def others() -> dict[str, Operator]:
+    """Operators of other kinds, which run only if they are named."""
+    recent = Sliding(Count(3))
+    return {
+        "sorts": Sort("v", window=Tumbling(Count(5), by="k", order_by="ts")),
+        "firsts": Dedup("v", within=Count(20), by="k"),
+        "hours": Aggregate(Tumbling(Event("ts", 25), by="k"), n=agg.count(), most=agg.max("v")),
+        "alone": Join(
+            left=recent, right=recent, on="k", partition_by="k", how="left", unmatched="port",
+            where=lambda left, right: abs(left["v"] - right["v"]) < 100,
+        ),
+    }  # fmt: skip
+
+
+HOSTED: dict[str, dict[str, Any]] = {
+    "firsts": {"order_by": "ts"},
+    "alone": {"times": "ts", "watermark": "0s", "port": "unmatched_left"},
+}
+"""What `attach` is told about the others."""
+
+
 def rows(side: int, seed: int = 1) -> list[dict[str, Any]]:
     """The rows of an input, in order; the two inputs never have the same `ts`."""
     rng = random.Random(f"{seed} {side}")
@@ -114,13 +137,15 @@ def write_input(directory: Path, seed: int = 1) -> None:
 def expected(name: str, seed: int = 1) -> dict[str, list[dict[str, Any]]]:
     """What a query writes if nothing happens, by key: the operator without Spark."""
     farm, made = farms().get(name), list[Any]()
-    operator = operators()[name] if farm is None else farm.operator
-    running = operator.open()
-    running.connect(0, made.append)
+    operator = (operators() | others())[name] if farm is None else farm.operator
+    running, options = operator.open(), HOSTED.get(name, {})
+    running.connect(options.get("port", 0), made.append)
     sides = range(len(operator.model.inputs))
     both = [(row["ts"], side, row) for side in sides for row in rows(side, seed)]
-    for _, side, row in sorted(both, key=lambda each: each[:2]):
-        running.insert(row, side)
+    end = min(rows(side, seed)[-1]["ts"] for side in sides) if "times" in options else math.inf
+    for ts, side, row in sorted(both, key=lambda each: each[:2]):
+        if ts < end:  # others still wait for the watermark of both
+            running.insert(row, side)
     found = by_key(made)
     for mine in found.values() if farm is not None else ():
         for number, row in enumerate(mine):
@@ -194,14 +219,14 @@ def main() -> None:
     known = operators(args.fail)
     wanted = list(known) if args.only is None else args.only.split(",")
     for name in wanted:
-        operator = known.get(name) or farms()[name]
+        operator = known.get(name) or others().get(name) or farms()[name]
         inputs = [
             spark.readStream.schema(SCHEMA)
             .option("maxFilesPerTrigger", 1)
             .parquet(str(args.directory / f"in{side}"))
             for side in range(len(operator.model.inputs))
         ]
-        attached = attach(operator, numbered=name not in known)
+        attached = attach(operator, numbered=name in farms(), **HOSTED.get(name, {}))
         writer = attached(*inputs).writeStream.foreachBatch(Sink(args.directory, name, args.die))
         checkpoint = str(args.directory / "checkpoints" / name)
         writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)

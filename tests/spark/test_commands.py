@@ -107,5 +107,12 @@ def test_the_state_of_a_checkpoint_is_shown_and_verified(spark, tmp_path, capfd)
     another = ["--operator", "Sort('price', window=Sliding(Count(20)))"]
     assert 1 == main(["state", "verify", str(tmp_path / "chk"), *another])
     assert "the checkpoint was written with operator=Aggregate" in capfd.readouterr().err
+    chk, new = str(tmp_path / "chk"), str(tmp_path / "new")
+    assert 0 == main(["state", "migrate", chk, new])
+    assert "in the present format already; nothing was written" in capfd.readouterr().out
+    assert 2 == main(["state", "rescale", chk, new])
+    assert "nothing changes. Say --buckets or --partitions." in capfd.readouterr().err
+    assert 1 == main(["state", "rescale", chk, chk, "--partitions", "3"])
+    assert "the second exists already" in capfd.readouterr().err
     assert 1 == main(["state", "verify", str(tmp_path / "none")])
     assert "no checkpoint with a committed batch" in capfd.readouterr().err

@@ -19,7 +19,7 @@ from windowlib import Count, Sliding, WindowlibError
 from windowlib.errors import HostError, SchemaError, StateError, StateVersionError
 from windowlib.operators import Aggregate, agg
 from windowlib.spark import session, versions
-from windowlib.spark.bucket.bucket import check_fingerprint, check_nonce
+from windowlib.spark.bucket.bucket import Bucket, check_fingerprint, check_nonce
 from windowlib.spark.bucket.processor import Processor
 from windowlib.spark.bucket.state_store import FORMAT, StateHead, StateStore, head_of
 from windowlib.spark.plan import input_merge, types
@@ -58,7 +58,7 @@ def head(**changes):
 
 
 class SomeSpec:
-    fingerprint: dict[str, str] = {}  # noqa: RUF012
+    identity: dict[str, str] = {}  # noqa: RUF012
 
 
 def other_buckets():
@@ -80,6 +80,10 @@ def changed_head():
 
 def mixed_up():
     check_nonce("3f2a", "77d0")
+
+
+def no_bucket():
+    Bucket.restored(SomeSpec(), "", dump_state(7), [])  # type: ignore[arg-type]
 
 
 def changed_bytes():
@@ -116,6 +120,7 @@ HERE = [
     (lost_page, StateVersionError),
     (changed_head, StateError),
     (mixed_up, StateError),
+    (no_bucket, StateError),
     (changed_bytes, StateError),
     (not_plain, StateError),
     (too_narrow, SchemaError),

@@ -31,7 +31,7 @@ from windowlib.operators import Aggregate, agg
 from windowlib.spark.bucket.bucket import Bucket, MicroBatch
 from windowlib.spark.bucket.processor import Processor
 from windowlib.spark.plan.folding import Fold, kept_rows
-from windowlib.spark.plan.shuffle import HELLO, Pack, PackedRows
+from windowlib.spark.plan.shuffle import HELLO, BucketNumbers, Pack, PackedRows
 from windowlib.spark.plan.watermark import DELAY
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int64()})
@@ -104,7 +104,7 @@ class Host:
             given = pa.RecordBatch.from_arrays(
                 [buckets, *batch.columns], ["_bucket", *batch.schema.names]
             )
-            fold = Fold(self.spec.operator, Pack(0, (0,), "run"))
+            fold = Fold(self.spec.operator, Pack(0, BucketNumbers(1), "run"))
             for chunks in fold([given]):
                 found += [
                     PackedRows(chunk["side"], chunk["place"], chunk["data"])

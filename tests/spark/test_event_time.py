@@ -137,6 +137,7 @@ def test_boundaries_are_those_of_spark_on_random_streams(spark):
     assert len(found["session"]) > 500
 
 
+@pytest.mark.long
 def test_streams_of_uneven_files_with_a_restart_are_as_in_replay(spark, tmp_path):
     given = rows(3, 160)
     cuts = [0, 3, 90, 91, 160]
@@ -174,6 +175,7 @@ def test_watermarks_of_the_dataframe_are_honoured(spark, tmp_path):
         hourly(source.withColumn("other", fn.col("ts")).withWatermark("other", "10 minutes"))
 
 
+@pytest.mark.long
 def test_the_end_of_a_window_that_is_just_reached_closes_it(spark, tmp_path):
     """With timestamps that have no zone, dates and whole numbers; late rows have their output."""
     hours = [datetime(2024, 1, 1, hour) for hour in (0, 1, 2, 1)]

@@ -378,6 +378,7 @@ def streamed(spark, tmp_path_factory):
     return query
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", STREAMED)
 def test_a_streamed_farm_gives_what_its_operator_gives(streamed, name):
     case = UNTIMED[name]
@@ -387,6 +388,7 @@ def test_a_streamed_farm_gives_what_its_operator_gives(streamed, name):
     same(case, want, by_name(streamed.rows)[name])
 
 
+@pytest.mark.long
 def test_a_stream_of_event_time_gives_what_the_operator_gives_on_spark(spark, tmp_path):
     lists, sums = Aggregate(HOPS, WHOLE | BOUNDS), Aggregate(HOPS, SUMS | BOUNDS)
     farms = {

@@ -33,6 +33,7 @@ from windowlib.spark.plan.input_merge import merged_inputs
 from windowlib.spark.plan.shuffle import (
     HELLO,
     REGISTER,
+    BucketNumbers,
     Pack,
     PackedRows,
     Unpack,
@@ -49,24 +50,27 @@ ROOT = Path(__file__).parents[2]
 # -- packing --
 
 
-def bucketed(buckets, values):
-    return pa.record_batch({shuffle.BUCKET: pa.array(buckets, pa.int32()), "x": values})
+THREE = BucketNumbers(2, 3)
+
+
+def bucketed(hashes, values):
+    return pa.record_batch({shuffle.BUCKET: pa.array(hashes, pa.int64()), "x": values})
 
 
 def chunks(pack, batches):
     return [row for out in pack(iter(batches)) for row in out.to_pylist()]
 
 
-@given(st.lists(st.lists(st.sampled_from([3, 8, 11]), max_size=20), max_size=4))
+@given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20), max_size=4))
 def test_packing_keeps_every_row_in_its_bucket_in_order(parts):
     number, batches, want = 0, [], dict[int, list[int]]()
     for part in parts:
         values = list(range(number, number + len(part)))
         number += len(part)
         batches.append(bucketed(part, pa.array(values, pa.int64())))
-        for bucket, value in zip(part, values, strict=True):
-            want.setdefault(bucket, []).append(value)
-    pack = Pack(1, [3, 8, 11], "packing")
+        for hashed, value in zip(part, values, strict=True):
+            want.setdefault(THREE.here()[hashed % 3], []).append(value)
+    pack = Pack(1, THREE, "packing")
     found = [c for c in chunks(pack, batches) if c["side"] != HELLO]
     assert {1} >= {chunk["side"] for chunk in found}
     places = [chunk["place"] for chunk in found]
@@ -80,11 +84,11 @@ def test_packing_keeps_every_row_in_its_bucket_in_order(parts):
 
 
 def test_a_process_greets_every_bucket_once_a_query():
-    first = chunks(Pack(0, [3, 8], "greeting"), [])
-    greeted = [(REGISTER, HELLO), (3, HELLO), (8, HELLO)]
+    first = chunks(Pack(0, THREE, "greeting"), [])
+    greeted = [(bucket, HELLO) for bucket in (REGISTER, *THREE.here())]
     assert greeted == [(c["_bucket"], c["side"]) for c in first]
-    assert [] == chunks(Pack(0, [3, 8], "greeting"), [])
-    assert 3 == len(chunks(Pack(0, [3, 8], "another query"), []))
+    assert [] == chunks(Pack(0, THREE, "greeting"), [])
+    assert 4 == len(chunks(Pack(0, THREE, "another query"), []))
 
 
 def test_many_small_batches_are_packed_together(monkeypatch):
@@ -251,7 +255,7 @@ def written(handle, bucket, lo, hi):
     head = found.read()
     saved, logged = (0, 0) if head is None else (head.saved, head.logged)
     result = bucket.step(MicroBatch("run", some(lo, hi), None, saved, logged, False))
-    found.write(head, SPEC, result, "run", "home", 0)
+    found.write(head, SPEC.about, result, "run", "home", 0)
     return result
 
 
@@ -603,6 +607,30 @@ def test_another_user_is_not_served(other):
         check=False,
     )
     assert ("b''\n", "") == (told.stdout, told.stderr)
+
+
+SQUATTER = """
+import os, socket, sys
+os.setuid(65534)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("\\0" + sys.argv[1])
+listener.listen()
+print("there", flush=True)
+caller, _ = listener.accept()
+print(caller.recv(1 << 20))
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
+def test_another_user_at_the_address_of_a_worker_gets_no_rows(cache):
+    name = f"windowlib-squatter-{os.getpid()}"
+    command = [sys.executable, "-c", SQUATTER, name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as squatter:
+        assert squatter.stdout is not None
+        assert "there\n" == squatter.stdout.readline()
+        nonce, snapshot = left_alone()
+        reloaded(head_at(f"{socket.gethostname()} {name}", nonce), snapshot)
+        assert "b''\n" == squatter.stdout.read()
 
 
 def test_a_worker_of_another_user_is_not_asked(cache, monkeypatch):

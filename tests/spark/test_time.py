@@ -14,6 +14,8 @@ from windowlib import Count, Operator, OperatorModel, PartitionAge, Sliding, Tim
 from windowlib.farms import Farm, PaneFarm
 from windowlib.operators import Aggregate, Delay, agg
 
+pytestmark = pytest.mark.long  # a live query of many operators
+
 SUMS = {"n": agg.count(), "s": agg.sum("x")}
 PATIENCE = 240
 """Seconds after which a query that has not said what it should is given up."""

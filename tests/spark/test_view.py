@@ -151,7 +151,9 @@ def test_explain_wants_columns_for_each_input():
 def test_explain_of_dataframes(spark, tmp_path):
     folder = written(tmp_path, rows_of(range(3)))
     still, moving = spark.read.parquet(folder), stream_of(spark, folder)
-    assert "2, as spark.sql.shuffle.partitions says; it must stay" in MEANS.explain(moving)
+    assert "2, as spark.sql.shuffle.partitions says; a checkpoint keeps its own" in MEANS.explain(
+        moving
+    )
     assert "2, as spark.sql.shuffle.partitions says" == spark_lines(MEANS.explain(still))["buckets"]
     assert spark_lines(MEANS.explain(still))["state"].startswith("none")
     attached = attach(MEANS, buckets=5, clock=float)

@@ -22,16 +22,19 @@ from windowlib.columnar.arrays.stamps import HUGE, Stamps, read, stretches
 from windowlib.columnar.engines.engine import Engine
 from windowlib.columnar.engines.event_sessions import event_time_engine
 from windowlib.columnar.engines.event_time import EventTimeEngine, SlicePartials
+from windowlib.columnar.engines.sliding import AgingEngine
 from windowlib.columnar.firings import FIRING, Firings
 from windowlib.columnar.planner import engine_for, handlers_of
 from windowlib.columnar.primitives import NONE, Places
 from windowlib.errors import AccessError, StateVersionError
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import Tumbling
+from windowlib.summaries.time_slices import TimeSlices
 from windowlib.window import snapshot
 from windowlib.window.arrow import Times, rows_of
 from windowlib.window.consumer import Consumer, Decline, FiringFailed
 from windowlib.window.failure import raise_first
+from windowlib.window.sliding import SlidingWindow
 
 if TYPE_CHECKING:
     from windowlib.window.container import Window
@@ -648,6 +651,23 @@ class WindowHandOver(HandOver):
         """The arrays and what batches look like; None: the state is elsewhere."""
         self._check_idle()
         return None if self.engine is None else {"schema": self.engine.schema, **self.engine.dump()}
+
+    def former_parts(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The partitions of a snapshot whose arrays have rows where slices are kept now, if so."""
+        dump, window = state["arrays"], self.window
+        if dump["form"] != AgingEngine.form or not isinstance(window.state.slices, TimeSlices):
+            return None
+        assert isinstance(window, SlidingWindow)
+        need(isinstance(dump["schema"], pa.Schema), "no schema")
+        engine = AgingEngine(window, dump["schema"])
+        engine.load_dump(dump)
+        lru = [part["key"] for part in engine.common(engine.used_order())]
+        return {
+            "left": engine.left,
+            "parts": engine.parts(engine.stored()),
+            "asleep": engine.parts(engine.asleep()),
+            "lru": None if window.state.eviction is None else lru,
+        }
 
     def loaded(self, state: Mapping[str, Any]) -> Engine:
         """A new engine with the arrays of a window's snapshot; nothing changes yet."""

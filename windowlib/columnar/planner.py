@@ -13,8 +13,10 @@ from windowlib.columnar.engines.engine import Engine
 from windowlib.columnar.engines.event_sessions import event_time_engine
 from windowlib.columnar.engines.sliced import SlicedEngine
 from windowlib.columnar.engines.sliding import AgingEngine, SlidingEngine
+from windowlib.columnar.engines.time_sliced import TimeSlicedEngine
 from windowlib.columnar.engines.tumbling import TumblingEngine, TumblingRowsEngine
 from windowlib.columnar.firings import FIRING, Firings, handler_consumer
+from windowlib.summaries.time_slices import TimeSlices
 from windowlib.window.consumer import Decline
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.sliding import SlidingWindow
@@ -33,6 +35,8 @@ def engine_for(window: Window[Any, Any], schema: pa.Schema) -> Engine:
         kept: Engine = (window.state.consumer.engine or TumblingRowsEngine)(window, schema)
         return kept
     assert isinstance(window, SlidingWindow)
+    if isinstance(window.state.slices, TimeSlices):
+        return TimeSlicedEngine(window, schema)
     if window.state.slices is not None:
         return SlicedEngine(window, schema)
     ages = window.spec.evict.tick is not None

@@ -12,6 +12,7 @@ process), `worker` and `evaluator` (the operator's function), and the collector 
 
 from windowlib.farms.choice import Choice, choose
 from windowlib.farms.farm import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm
+from windowlib.farms.figures import live
 from windowlib.farms.models import model_of
 from windowlib.farms.round_robin import RoundRobin, key_shift
 from windowlib.farms.window_function import kind_of
@@ -28,5 +29,6 @@ __all__ = [
     "farm",
     "key_shift",
     "kind_of",
+    "live",
     "model_of",
 ]

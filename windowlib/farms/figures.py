@@ -2,15 +2,17 @@
 
 A meter notes when results are asked for and when they come out; the time is that of the pool, so
 figures of a simulation are in virtual time. `FarmFigures` is what it says at one moment, as a line
-for a terminal and as a table for a notebook.
+for a terminal and as a table for a notebook; `live` shows them while the farm works.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
+from typing import Any, TextIO
 
 LATENCIES = 512
 """The last results whose latencies are remembered."""
@@ -119,3 +121,46 @@ class FarmMeter:
         known = sorted(self._latencies)
         latency = (known[len(known) // 2], known[99 * len(known) // 100]) if known else None
         return FarmFigures(place, busy, rate=rate, latency=latency, **held)
+
+
+def live(running: Any, every: float = 1.0, out: TextIO | None = None) -> None:
+    """Show the figures of a running farm while it works.
+
+    There are no threads: the figures change in the calls that put rows in or wait for results.
+
+    Args:
+        running: what `open` of a farm gave.
+        every: seconds between two looks.
+        out: where to write; the cell of a notebook, or else standard error.
+
+    >>> from windowlib import Count, Tumbling
+    >>> from windowlib.farms import WindowFarm, live
+    >>> from windowlib.operators import Aggregate, agg
+    >>> with WindowFarm(Aggregate(Tumbling(Count(2)), s=agg.sum("x")), workers=2).open() as running:
+    ...     live(running, every=0.5)
+    ...     running.insert_many([{"x": 1}, {"x": 2}])
+    """
+    cell = _cell() if out is None else None
+    running.observe(Line(out or sys.stderr) if cell is None else cell, every)
+
+
+class Line:
+    """Figures on a terminal: each line takes the place of the one before."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out, self._over = out, out.isatty()
+
+    def __call__(self, figures: FarmFigures) -> None:
+        """Write them."""
+        self._out.write(f"\r\x1b[K{figures}" if self._over else f"{figures}\n")
+        self._out.flush()
+
+
+def _cell() -> Any:
+    """What shows figures in the cell of a notebook; None if there is no notebook."""
+    shell, shows = sys.modules.get("IPython"), sys.modules.get("IPython.display")
+    if shell is None or shows is None:
+        return None
+    if "IPKernelApp" not in getattr(shell.get_ipython(), "config", {}):
+        return None
+    return shows.display(FarmFigures("caller"), display_id=True).update

@@ -27,8 +27,9 @@ from windowlib.farms.evaluator import Item
 from windowlib.farms.pool import dumped
 from windowlib.farms.running_farm import FailedResult, RunningFarm
 from windowlib.farms.scheduler import Task
-from windowlib.farms.transfer import key_sizes, returnable, split_states
+from windowlib.farms.transfer import key_sizes, returnable
 from windowlib.farms.worker import WorkerException, WorkerSetup
+from windowlib.runtime.regrouping import regrouped
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
@@ -350,7 +351,8 @@ class RunningKeyFarm(RunningFarm):
     def _spread(self, state: Mapping[str, Any]) -> None:
         """Give the keys of an operator to the workers."""
         owners = self._placement.assign(key_sizes(state))
-        states = split_states([state], owners.__getitem__, self.workers)
+        operator = self.farm.operator
+        states = regrouped(operator, [state], lambda _, key: owners[key], self.workers)
         self._load({"keys": self._placement.dump(), "workers": states})
 
     def released(self) -> dict[str, Any]:
@@ -363,7 +365,7 @@ class RunningKeyFarm(RunningFarm):
             self.pump(block=True)
         raise_first([each.error for each in found if isinstance(each, FailedResult)])
         states = [pickle.loads(each) for each in found]
-        (state,) = split_states(states, lambda _: 0, 1)
+        (state,) = regrouped(self.farm.operator, states, lambda *_: 0, 1)
         return {**state, "now": self._now, "ended": sorted(self._ended)}
 
     def _redistribute(self, saved: Sequence[Mapping[str, Any] | None]) -> None:
@@ -378,7 +380,7 @@ class RunningKeyFarm(RunningFarm):
             if each is not None:
                 alone.restore(each)
             states.append(alone.snapshot())
-        (state,) = split_states(states, lambda _: 0, 1)
+        (state,) = regrouped(self.farm.operator, states, lambda *_: 0, 1)
         self._spread(state)
 
     def _load(self, state: Any) -> None:

@@ -116,10 +116,15 @@ class RunningFarm(Running):
             self._waiting_port = port
         now = self._now
         for row in rows:
-            self._waiting.append(row)
-            self._arrived.append(now)
-            if len(self._waiting) >= self.farm.chunk:
-                self._flush()
+            try:
+                self._waiting.append(row)
+                self._arrived.append(now)
+                if len(self._waiting) >= self.farm.chunk:
+                    self._flush()
+            except BaseException as error:
+                if not isinstance(error, Exception):
+                    self._break("taking a row")
+                raise
         self._raise()
 
     @cached_property
@@ -128,13 +133,14 @@ class RunningFarm(Running):
 
     def _take_batch(self, batch: Any, port: int, times: str | None, order: Any) -> None:
         """Give away the rows of a batch that has been checked, a chunk at a time."""
-        self._sync()
-        if batch.num_rows and order is not None:
-            batch = in_order(batch, order)
-        for part in chunks_of(batch):
-            for at in range(0, part.num_rows, self.farm.chunk):
-                self._take(part.slice(at, self.farm.chunk), port, times)
-        self._raise()
+        with self._whole("taking a batch"):
+            self._sync()
+            if batch.num_rows and order is not None:
+                batch = in_order(batch, order)
+            for part in chunks_of(batch):
+                for at in range(0, part.num_rows, self.farm.chunk):
+                    self._take(part.slice(at, self.farm.chunk), port, times)
+            self._raise()
 
     def _take(self, batch: Any, port: int, times: str | None) -> None:
         """Take rows that arrive now, or when a column says."""
@@ -202,48 +208,53 @@ class RunningFarm(Running):
         """Take a window punctuation."""
         if port not in self._taking:
             self._refuse("punctuate()", port)
-        self._sync()
-        self._punctuate(port)
-        self._raise()
+        with self._whole("taking a punctuation"):
+            self._sync()
+            self._punctuate(port)
+            self._raise()
 
     def advance_micros(self, now: int) -> None:
         """Move the clock, in microseconds; rows that wait go on waiting if nothing happens."""
         self._check_time(now)
-        self._now = now
-        tick = self._ticks()
-        if not self._waiting or (tick is not None and tick <= now):
-            self._sync()
-        self._raise()
+        with self._whole("advancing its clock"):
+            self._now = now
+            tick = self._ticks()
+            if not self._waiting or (tick is not None and tick <= now):
+                self._sync()
+            self._raise()
 
     def finish(self, port: int | None = None) -> None:
         """The input of a port ends, or of all; when the last has, all comes out and workers end."""
-        self._sync()
-        ended = self._end(port)
-        if not ended or self._taking:
-            return
-        failures: list[Exception] = []
-        with kept(failures):
-            self._finish()
-            self.drain()
-        for final in self._finals:
+        with self._whole("ending its input"):
+            self._sync()
+            ended = self._end(port)
+            if not ended or self._taking:
+                return
+            failures: list[Exception] = []
             with kept(failures):
-                final()
-        self.close()
-        raise_first(failures)
+                self._finish()
+                self.drain()
+            for final in self._finals:
+                with kept(failures):
+                    final()
+            self.close()
+            raise_first(failures)
 
     def drain(self) -> None:
         """Wait until everything that was put in has come out."""
-        self._sync()
-        self._end_batch()
-        while len(self.collector) or len(self.scheduler):
-            self.pump(block=True)
-        self._raise()
+        with self._whole("sending on what has come out"):
+            self._sync()
+            self._end_batch()
+            while len(self.collector) or len(self.scheduler):
+                self.pump(block=True)
+            self._raise()
 
     def poll(self) -> None:
         """Give away the rows that wait, and send on what is ready, without waiting for more."""
-        self._sync()
-        self.pump(block=False)
-        self._raise()
+        with self._whole("sending on what has come out"):
+            self._sync()
+            self.pump(block=False)
+            self._raise()
 
     def _raise(self) -> None:
         failures, self._failures = self._failures, []
@@ -390,13 +401,14 @@ class RunningFarm(Running):
     def use(self, pool: Any, workers: int) -> None:
         """Go on with other workers, or another number of them."""
         self.drain()
-        if pool is self.pool:
-            pool.resize(workers)
-        else:
-            self.pool.close()
-        self.pool, self.workers = pool, workers
-        self._meter.resized(workers, pool.now)
-        self.scheduler = scheduler(self.farm.scheduling, workers)
+        with self._whole("changing its workers"):
+            if pool is self.pool:
+                pool.resize(workers)
+            else:
+                self.pool.close()
+            self.pool, self.workers = pool, workers
+            self._meter.resized(workers, pool.now)
+            self.scheduler = scheduler(self.farm.scheduling, workers)
 
     # -- state ------------------------------------------------------------------------------------
 

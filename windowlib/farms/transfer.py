@@ -8,8 +8,7 @@ becomes a snapshot of the other when tuples and numbers change places.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +17,8 @@ from windowlib.attributes import one_key
 from windowlib.columnar.primitives import Array
 from windowlib.farms.emitter import AT, INDEX, StoredExtent
 from windowlib.runtime.operator import Operator
-from windowlib.runtime.own_state import keys_of, split
-
-PARTITIONS = ("parts", "asleep")
-"""Where the state of a window has its partitions: those that hold tuples, and those that did."""
+from windowlib.runtime.own_state import keys_of
+from windowlib.runtime.regrouping import PARTITIONS
 
 
 def movable(state: Mapping[str, Any]) -> bool:
@@ -112,36 +109,6 @@ def tuple_window(
     return found
 
 
-def split_states(
-    states: Sequence[Mapping[str, Any]], owner: Any, workers: int
-) -> list[dict[str, Any]]:
-    """The snapshots of operators with keys, for another number of workers.
-
-    Args:
-        states: one or more snapshots of the same operator, each for other keys.
-        owner: the worker of a key.
-        workers: how many there are from now on.
-    """
-    first = states[0]
-    found = [
-        {**first, "windows": [dict(each) for each in first["windows"]]} for _ in range(workers)
-    ]
-    for worker, state in enumerate(found):
-        state |= split(states, partial(_owns, owner, worker))
-        for number, window in enumerate(state["windows"]):
-            own = [each["windows"][number] for each in states]
-            window["now"] = max(each["now"] for each in own)
-            if "event_time" in window:
-                window["event_time"] = _lanes(own, owner, worker)
-                continue
-            for place in PARTITIONS:
-                parts = _partitions(own, place)
-                window[place] = [p for p in parts if owner(one_key(p["key"])) == worker]
-            window["lru"] = _used(own, owner, worker)
-            window["left"] = sum(each["left"] for each in own) if not worker else 0
-    return found
-
-
 def key_sizes(state: Mapping[str, Any]) -> Counter[Any]:
     """The keys that an operator holds, and about how much of each."""
     sizes: Counter[Any] = Counter()
@@ -152,33 +119,3 @@ def key_sizes(state: Mapping[str, Any]) -> Counter[Any]:
             sizes[one_key(part["key"])] += 1 + len(part["data"])
     sizes.update(keys_of(state))
     return sizes
-
-
-def _lanes(windows: Sequence[Mapping[str, Any]], owner: Any, worker: int) -> dict[str, Any]:
-    """The keys of one worker in windows of event time that have a watermark for each key."""
-    states = [window["event_time"] for window in windows]
-    return {
-        "lanes": [
-            lane for state in states for lane in state["lanes"] if owner(one_key(lane[0])) == worker
-        ],
-        "next": max(state["next"] for state in states),
-        "taken": 0 if worker else sum(state["taken"] for state in states),
-        "late": 0 if worker else sum(state["late"] for state in states),
-        "axis": next((s["axis"] for s in states if s["axis"][2] is not None), states[0]["axis"]),
-    }
-
-
-def _owns(owner: Any, worker: int, key: Any) -> bool:
-    return bool(owner(key) == worker)
-
-
-def _partitions(windows: Sequence[Mapping[str, Any]], place: str) -> Iterator[Mapping[str, Any]]:
-    for window in windows:
-        yield from window[place]
-
-
-def _used(windows: Sequence[Mapping[str, Any]], owner: Any, worker: int) -> list[Any] | None:
-    """The keys of one worker, least recently used first; None where no window cares."""
-    if any(window["lru"] is None for window in windows):
-        return None
-    return [key for window in windows for key in window["lru"] if owner(one_key(key)) == worker]

@@ -68,19 +68,22 @@ def order_at(graph: Graph, port: int, *, natural: bool = False) -> Any:
         natural: whether operators on event time are asked, too; what a window says goes first.
     """
     found: list[Any] = []
-    hints: list[Any] = []
+    hints: list[tuple[Any, list[Stream]]] = []
     for node in graph.names:
         operator = graph.operators[node]
         for number, streams in enumerate(graph.feeds[node]):
             if any(_comes_as_is(graph, stream, port) for stream in streams):
                 found.append(operator.order_of(number))
-                hint = operator.natural_order(number)
-                blamed = any(_in_the_way(graph, stream, hint) for stream in streams)
-                hints.append(... if said(hint) is not None and blamed else hint)
+                hints.append((operator.natural_order(number), streams))
     orders = [order for order in found if said(order) is not None]
     if orders or not natural:
         return orders[0] if orders else (... if ... in found else None)
-    wanted = {order for order in hints if order is not None}
+
+    def blamed(hint: Any, streams: list[Stream]) -> bool:
+        return any(_in_the_way(graph, stream, hint) for stream in streams)
+
+    asked = (... if said(hint) is not None and blamed(hint, s) else hint for hint, s in hints)
+    wanted = {order for order in asked if order is not None}
     return wanted.pop() if len(wanted) == 1 else (... if wanted else None)
 
 

@@ -621,6 +621,32 @@ class Operator(WindowEvents[Any, Any]):
         """`merge_parts` for one or more, in order; override it where many at once are cheaper."""
         return reduce(self.merge_parts, parts)
 
+    @property
+    def regroups(self) -> bool:
+        """Whether what it keeps beside its windows can be told apart by key."""
+        kinds = type(self).__mro__
+        last = next(kind for kind in kinds if {"snapshot", "regroup"} & set(vars(kind)))
+        return "regroup" in vars(last)
+
+    def regroup(
+        self, states: Sequence[Mapping[str, Any]], mine: Callable[[int, Any], bool]
+    ) -> Any:  # fmt: skip
+        """What running operators keep together of some keys, for hosts that move keys.
+
+        An operator with a `snapshot` overrides it, or its keys stay together for ever. What is not
+        of a key goes to all.
+
+        Args:
+            states: snapshots of running operators for different keys; what `snapshot` gave each is
+                under "state", and those of its windows are under "windows".
+            mine: whether a key is wanted, of the window at an input.
+        """
+        return None
+
+    def snapshot(self) -> Any:
+        """What it keeps beside its windows and declared state, as plain data."""
+        return None
+
     def save_part(self, part: Any) -> Any:
         """The result of a part as plain data, for hosts that send it as bytes.
 

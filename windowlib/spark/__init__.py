@@ -5,11 +5,11 @@ from windowlib.spark.farms.salting import Salting
 from windowlib.spark.observe.inspect import inspect_state
 from windowlib.spark.observe.metrics import Listener, Totals
 from windowlib.spark.observe.progress import progress
-from windowlib.spark.plan.attach import attach
+from windowlib.spark.plan.attach import attach, register_view
 from windowlib.spark.plan.attached import Attached
 from windowlib.spark.plan.routing import split
+from windowlib.spark.rescale import migrate_state, rescale_state
 from windowlib.spark.session import session
-from windowlib.spark.sql_view import register_view
 
 __all__ = [
     "Attached",
@@ -18,8 +18,10 @@ __all__ = [
     "Totals",
     "attach",
     "inspect_state",
+    "migrate_state",
     "progress",
     "register_view",
+    "rescale_state",
     "session",
     "split",
 ]

@@ -50,7 +50,6 @@ from pyspark.sql.types import DataType, StructType  # noqa: E402
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from windowlib.spark.bucket.processor import Processor
 
 PROTOBUF, OLD_PROTOBUF = "protobuf>=6.33.5,<8", "protobuf>=5.28.3,<7"
 _TAKES_ZONE = "timezone" in inspect.signature(to_arrow_schema).parameters
@@ -92,7 +91,9 @@ def spark_type(kind: pa.DataType) -> DataType:
     return from_arrow_type(kind, prefer_timestamp_ntz=True)
 
 
-def transform_with_state(grouped: Any, processor: Processor, output: str, mode: str) -> DataFrame:
+def transform_with_state(
+    grouped: Any, processor: StatefulProcessor, output: str, mode: str
+) -> DataFrame:
     """The rows that a processor makes of the chunks of each bucket.
 
     Args:
@@ -119,7 +120,7 @@ def transform_with_state(grouped: Any, processor: Processor, output: str, mode: 
 class PandasProcessor(StatefulProcessor):
     """A processor for Spark 4.0, which hands rows over as pandas frames."""
 
-    def __init__(self, processor: Processor, columns: list[str]) -> None:
+    def __init__(self, processor: StatefulProcessor, columns: list[str]) -> None:
         self.processor, self.columns = processor, columns
 
     def init(self, handle: Any) -> None:

@@ -76,12 +76,12 @@ class Slices:
         """Tuples that entered the subwindow."""
         return s.taken + s.n
 
-    def size(self, s: Subwindow) -> int:
-        """Tuples that the subwindow would hold."""
+    def size(self, s: Subwindow, now: int) -> int:
+        """Tuples that the subwindow would hold, at any time."""
         return min(self.window, self.arrived(s))
 
-    def save(self, s: Subwindow) -> Any:
-        """Closed slices, and the state of the open one, as plain data."""
+    def save(self, s: Subwindow, now: int) -> Any:
+        """Closed slices, and the state of the open one, as plain data, at any time."""
         closed = [self._save(row) for row in (*s.older[len(s.older) - len(s.front) :], *s.recent)]
         return [closed, len(s.front), self.plan.load(s).snapshot(), self.plan.odd]
 
@@ -112,13 +112,14 @@ class Slices:
         row = self.plan.decode(saved)
         return tuple(row if self.plan.odd else [row[i] for i in self._hot])
 
-    def refuse(self, key: Any) -> NoReturn:
-        """The summary was asked for at another time."""
-        msg = (
-            f"summary({key!r}): this window keeps slices, which make up a window only while "
-            f"a trigger runs. Read it in on_trigger."
-        )
-        raise AccessError(msg)
+
+def refuse_summary(key: Any) -> NoReturn:
+    """The summary was asked for between two triggers."""
+    msg = (
+        f"summary({key!r}): this window keeps slices, which make up a window only while "
+        f"a trigger runs. Read it in on_trigger."
+    )
+    raise AccessError(msg)
 
 
 # -------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from windowlib.spec.policies import Count
 from windowlib.spec.specification import Sliding
 from windowlib.tools.commands.meter import colours
 from windowlib.tools.commands.output_files import table_lines
+from windowlib.tools.commands.usage import failures, quiet
 from windowlib.tools.tracing import trace
 
 QUESTION = "VWAP per symbol over the last 100 trades, after every 10 trades."
@@ -147,8 +148,6 @@ def on_spark(vwap: Any) -> list[dict[str, Any]]:
     """The rows that a streaming query gives, which is shown while it runs."""
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from windowlib.tools.commands.run_spark import failures, quiet
 
     with quiet(), failures(), tempfile.TemporaryDirectory(prefix="windowlib-") as folder:
         table = pa.Table.from_pylist(trades(TRADES))

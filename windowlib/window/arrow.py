@@ -95,6 +95,9 @@ class WindowHandover(Handover, Protocol):
     ) -> bool:
         """Let every partition fire; false: the event engine has the state."""
 
+    def former_parts(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The partitions of a snapshot whose arrays are in a form of earlier releases, if so."""
+
     def loaded(self, state: Mapping[str, Any]) -> Any:
         """A new engine with the arrays of a window's snapshot; nothing changes yet."""
 

@@ -45,6 +45,7 @@ from windowlib.summaries.summarizers import (
     SummarizerArgument,
     check_summarizer,
 )
+from windowlib.summaries.time_slices import TimeSlices
 from windowlib.window import snapshot
 from windowlib.window.arrow import (
     Handover,
@@ -62,6 +63,7 @@ from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
 from windowlib.window.failure import (
+    Guard,
     add_note,
     broken_state,
     collected,
@@ -70,7 +72,6 @@ from windowlib.window.failure import (
     raise_first,
     untouched,
 )
-from windowlib.window.guard import Guard
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
 
@@ -104,7 +105,7 @@ class Window(Generic[T, K]):
     _interrupts = 0  # how often one came while a tuple changed the window
     _batches: Handover | None = None
     _plan: Plan | None = None  # ready-made summaries that live in slots
-    _slices: Slices | None = None
+    _slices: Slices | TimeSlices | None = None
     _opens_early = False  # whether a summarizer is opened together with its partition
     _on: Mapping[str, Callable[..., Any]]
 
@@ -434,6 +435,14 @@ class Window(Generic[T, K]):
     def _keeps(self) -> str:
         """What a subwindow consists of, in words that are the same in every process."""
         raise NotImplementedError
+
+    def _why_tuples(self) -> str:
+        """Why summaries do not stand for the tuples of a sliding window, if they might."""
+        return ""
+
+    def _folded(self, part: Mapping[str, Any], tick: int | None) -> Mapping[str, Any]:
+        """A partition of a snapshot in the form of this window, if that had another one before."""
+        return part
 
     def _summary_text(self) -> str:
         made = self._factory
@@ -887,7 +896,7 @@ class WindowState:
         return self._window._plan
 
     @property
-    def slices(self) -> Slices | None:
+    def slices(self) -> Slices | TimeSlices | None:
         """How summaries of slices stand for the tuples of a sliding window, if they do."""
         return self._window._slices
 
@@ -900,6 +909,22 @@ class WindowState:
     def storage(self) -> str:
         """What a subwindow consists of, in words that are the same in every process."""
         return self._window._keeps()
+
+    @property
+    def why_tuples(self) -> str:
+        """Why summaries do not stand for the tuples of a sliding window, if they might."""
+        return self._window._why_tuples()
+
+    @property
+    def former_storage(self) -> str | None:
+        """What a subwindow consisted of in earlier releases, if `folded` can read that."""
+        slices = self._window._slices
+        known = isinstance(slices, TimeSlices)
+        return f"tuples, read by {self._window._summary_text()}" if known else None
+
+    def folded(self, part: Mapping[str, Any], tick: int | None) -> Mapping[str, Any]:
+        """A partition of a snapshot, with slices in place of tuples if that is what is kept."""
+        return self._window._folded(part, tick)
 
     def capacity(self) -> int | None:
         """How many tuples a subwindow drops the oldest at by itself, without an event."""

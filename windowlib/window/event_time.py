@@ -697,6 +697,37 @@ class EventTimeWindow(Window[T, K]):
             self.events.restore(state["events"])
         self._start, self._now, self._tick = state["start"], state["now"], state["tick"]
 
+    def regrouped(
+        self, states: Sequence[Mapping[str, Any]], mine: Callable[[Any], bool], first: bool
+    ) -> dict[str, Any]:  # fmt: skip
+        """What snapshots of its event time have together of some keys.
+
+        Where all keys have one watermark, it is as far as the furthest: those who wait behind it
+        have been told of it.
+
+        Args:
+            states: "event_time" of snapshots for different keys.
+            mine: whether a key is wanted.
+            first: whether the counts of all rows go here.
+        """
+        lanes = [lane for state in states for lane in state["lanes"]]
+        if any(key is not None for key, _, _ in lanes) or self._each_key:
+            lanes = [lane for lane in lanes if mine(lane[0])]
+        elif lanes:
+            kind = type(self._layout.lane(self._layout))
+            marks = [progress for _, progress, _ in lanes if progress[0] is not None]
+            progress = max(marks, key=lambda each: each[0], default=lanes[0][1])
+            lanes = [[None, progress, kind.regrouped([saved for *_, saved in lanes], mine)]]
+        known = [state for state in states if state["axis"][2] is not None]
+        return {
+            **states[0],
+            "lanes": lanes,
+            "next": max(state["next"] for state in states),
+            "taken": sum(state["taken"] for state in states) if first else 0,
+            "late": sum(state["late"] for state in states) if first else 0,
+            "axis": (known or states)[0]["axis"],
+        }
+
     def _mended(self) -> None:
         super()._mended()
         self._failures, self._firing = [], None

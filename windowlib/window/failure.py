@@ -1,19 +1,21 @@
 """When a handler raises: its exception keeps its type and gains a note that says where it was.
 
 Nothing is recorded while things go well. The failing handler is found afterwards, in the
-traceback, by the code objects of the handlers that the window calls.
+traceback, by the code objects of the handlers that the window calls. In the same way `Guard` finds
+that a handler changes the window that calls it, and refuses it.
 """
 
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windowlib.durations import instant_text
-from windowlib.errors import BrokenStateError, WindowlibError
+from windowlib.errors import AccessError, BrokenStateError, WindowlibError
 from windowlib.spec.order import Step, steps
 from windowlib.spec.policies import PartitionAge
 from windowlib.summaries.summarizers import Ready, Summarizer
@@ -179,3 +181,43 @@ def entered(window: Window[Any, Any], event: str) -> bool:
     if step is None:  # partition events: of the age check, or of the insertion
         return event in PARTITION_EVENTS and not isinstance(window.spec.forget, PartitionAge)
     return step in order and order.index(step) > order.index(Step.INSERT)
+
+
+class Guard:
+    """Whether a window may be calling a handler.
+
+    A slot that is set around calls, and looked at when a tuple comes: both cost nanoseconds, and a
+    window without handlers does neither. It is a hint: whether a handler is really at work, the
+    stack tells, so that an interrupt which leaves it set does no harm.
+    """
+
+    __slots__ = ("_window", "held")
+
+    def __init__(self, window: Window[Any, Any]) -> None:
+        self._window = window
+        self.held = False
+
+    def check(self, call: str) -> None:
+        """Refuse a call by a handler."""
+        if self.held:
+            self.refuse(call)
+
+    def refuse(self, call: str) -> None:
+        """Refuse a call if a handler makes it."""
+        if not self._in_handler():
+            self.held = False
+            return
+        msg = (
+            f"{call}: called by a handler of this window, which is at work. Handlers may read the "
+            f"window, not change it: keep the tuple, and insert it after the call; or emit it to "
+            f"an operator behind this one."
+        )
+        raise AccessError(msg)
+
+    def _in_handler(self) -> bool:
+        codes = {code_of(handler) for handler in self._window.state.handlers.values()}
+        codes.add(code_of(self._window.events.on_late))
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code not in codes:
+            frame = frame.f_back
+        return frame.f_code in codes

@@ -139,6 +139,11 @@ class Lane:
         """Take back what `save` gave."""
         raise NotImplementedError
 
+    @staticmethod
+    def regrouped(saved: Sequence[Any], mine: Callable[[Any], bool]) -> list[Any]:
+        """What several have saved together of some keys."""
+        raise NotImplementedError
+
 
 Slice = tuple[int, int]
 """The last and the first window that the rows of a slice are in."""
@@ -366,6 +371,18 @@ class Hopping(Lane):
         self._changed = {(k, one_key(key)): None for k, key in changed}
         self._look_ahead()
 
+    @staticmethod
+    def regrouped(saved: Sequence[Any], mine: Callable[[Any], bool]) -> list[Any]:
+        """What several have saved together of some keys; all have closed what one has closed."""
+        slices: dict[tuple[Any, Any], list[Any]] = {}
+        for last, first, keys in (piece for each in saved for piece in each[0]):
+            if own := [entry for entry in keys if mine(entry[0])]:
+                slices.setdefault((last, first), []).extend(own)
+        marks = [max((e[at] for e in saved if e[at] is not None), default=None) for at in (1, 2)]
+        counts = [entry for each in saved for entry in each[3] if mine(entry[1])]
+        changed = [entry for each in saved for entry in each[4] if mine(entry[1])]
+        return [[[*ends, keys] for ends, keys in sorted(slices.items())], *marks, counts, changed]
+
 
 class Landmarks(Hopping):
     """Windows that all start at one point, and end at point after point."""
@@ -428,6 +445,12 @@ class Landmarks(Hopping):
         super().load(base)
         load = self.layout.store.load
         self.whole = {one_key(key): load(content) for key, content in whole}
+
+    @staticmethod
+    def regrouped(saved: Sequence[Any], mine: Callable[[Any], bool]) -> list[Any]:
+        """What several have saved together of some keys."""
+        whole = [entry for each in saved for entry in each[1] if mine(entry[0])]
+        return [Hopping.regrouped([each[0] for each in saved], mine), whole]
 
 
 class Burst:
@@ -656,6 +679,11 @@ class Sessions(Lane):
                 burst.changed, burst.closed = changed, closed
                 known.append(burst)
                 self._watch(one_key(key), burst)
+
+    @staticmethod
+    def regrouped(saved: Sequence[Any], mine: Callable[[Any], bool]) -> list[Any]:
+        """What several have saved together of some keys."""
+        return [entry for each in saved for entry in each if mine(entry[0])]
 
 
 class IdleKeys:

@@ -18,8 +18,9 @@ from windowlib.spec.policies import (
 from windowlib.spec.specification import By, Sliding, Spec
 from windowlib.spec.spl import combine
 from windowlib.summaries.folds import SHORT
-from windowlib.summaries.slices import Slices
+from windowlib.summaries.slices import Slices, refuse_summary
 from windowlib.summaries.summarizers import Plan, SummarizerArgument, made
+from windowlib.summaries.time_slices import TimeSlices
 from windowlib.window.consumer import Consumer
 from windowlib.window.container import Engine, Window
 from windowlib.window.events import (
@@ -47,7 +48,8 @@ class SlidingWindow(Window[T, K]):
             `every`, as in `Sliding`), `by`, `forget`.
         events: your handlers.
         summarizer: ready-made summarizers, or a `Summarizer` class. With count eviction and count
-            trigger, ready-made ones are kept as slices instead of the tuples (see `explain`).
+            trigger, or time eviction, time trigger and `on_trigger`, ready-made ones are kept as
+            slices instead of the tuples (see `explain`).
         start: where the window's clock starts.
         engine: "generated" (the default), or "reference", the slow and readable definition.
         consumer: who is told of the firings of whole batches; operators pass it, users need not.
@@ -109,23 +111,44 @@ class SlidingWindow(Window[T, K]):
         watched = any(name in handlers for name in EVICT_EVENTS)
         self._evicts_unseen = self._engine == "generated" and not watched
 
-    def _sliced(self) -> Slices | None:
+    def _sliced(self) -> Slices | TimeSlices | None:
         """Slices stand for the tuples where the difference cannot be seen."""
-        most, every, plan, forget = self._most, self._every, self._factory, self.spec.forget
-        if self._engine == "reference" or not isinstance(plan, Plan) or not plan.sliceable:
+        plan = self._factory
+        if not isinstance(plan, Plan) or self._why_tuples():
             return None
-        if not most or not every:
-            return None
+        if self._most is not None and self._every is not None:
+            return Slices(plan, self._most, self._every)
+        assert self._period is not None
+        assert self._beat is not None
+        return TimeSlices(plan, self._period, self._beat)
+
+    def _why_tuples(self) -> str:
+        plan, forget = self._factory, self.spec.forget
+        if not isinstance(plan, Plan):
+            return ""
+        if self._engine == "reference":
+            return "the reference engine keeps tuples"
+        if self.spec.keeps_nothing or self.spec.never_fires:
+            return "a count of 0"
+        counts = self._most is not None and self._every is not None
+        times = self._period is not None and self._beat is not None
+        if not counts and not times:
+            return f"a window of {self.spec.evict} at {self.spec.every} may begin at any tuple"
+        if not plan.sliceable or (times and not all(fold.stackable for fold in plan.folds)):
+            return "a function whose results do not merge, or are large"
         # Slices are a whole window only while a trigger runs, and no event may ask earlier.
-        watched = (*INSERT_EVENTS, *EVICT_EVENTS, *PARTITION_EVENTS)
-        early_full = "on_initial_full" in self._on and most % every
-        if any(name in self._on for name in watched) or early_full:
-            return None
+        early = "on_initial_full" in self._on and (times or self._most % self._every)  # type: ignore[operator]
+        names = (*INSERT_EVENTS, *EVICT_EVENTS, *PARTITION_EVENTS)
+        watched = [name for name in names if name in self._on]
+        if early or watched:
+            return f"{', '.join([*watched, *['on_initial_full'] * bool(early)])} may read them"
+        if times and "on_trigger" not in self._on:
+            return "without on_trigger, a summary is read at any time"
         # An insert that evicts its own partition would leave a trigger count without tuples.
         keeps_own = isinstance(forget, PartitionCount) and forget.select == "lru" and forget.size
         if not (forget is None or isinstance(forget, PartitionAge) or keeps_own):
-            return None
-        return Slices(plan, most, every)
+            return f"{forget} counts them"
+        return ""
 
     # -- time -----------------------------------------------------------------------------------
 
@@ -148,6 +171,11 @@ class SlidingWindow(Window[T, K]):
 
     def _forget(self, before: int) -> None:
         """Evict, without an event, the tuples that came before a point in time."""
+        if isinstance(self._slices, TimeSlices):
+            if self._slices.idle_before(before):
+                for s in self._slices.emptied(before):
+                    self._rest(s)
+            return
         arrivals, emptied, pe = self._arrivals, [], self._pe
         while arrivals:
             s = arrivals[0]
@@ -175,6 +203,9 @@ class SlidingWindow(Window[T, K]):
         """When the oldest tuple is too old: its age must exceed the period, by a microsecond."""
         if self._ahead:
             return self._host().due()
+        if isinstance(self._slices, TimeSlices):
+            newest = self._slices.oldest()
+            return None if newest is None else newest + self._slices.period + 1
         while self._arrivals and not self._arrivals[0].stamps:  # its partition was evicted
             self._arrivals.popleft()
         if not self._arrivals:
@@ -201,6 +232,9 @@ class SlidingWindow(Window[T, K]):
 
     def _expire(self, failures: list[Exception]) -> None:
         """Evict the tuples that came at the oldest instant, partition by partition."""
+        if isinstance(self._slices, TimeSlices):
+            self._forget(self._now - self._slices.period)
+            return
         stamp = self._arrivals[0].stamps[0]
         leaving: dict[Subwindow, int] = {}
         while self._arrivals:
@@ -247,6 +281,8 @@ class SlidingWindow(Window[T, K]):
         if self._pe is not None:
             self._pe.forget(s)
         del self._subs[s.key]
+        if isinstance(self._slices, TimeSlices):
+            self._slices.clear(s)
         self._asleep[s.key] = s
         self._left += s.taken  # the next incarnation counts its own
         s.taken, s.returning = 0, True
@@ -298,7 +334,7 @@ class SlidingWindow(Window[T, K]):
         return s
 
     def _size(self, s: Subwindow) -> int:
-        return len(s.data) if self._slices is None else self._slices.size(s)
+        return len(s.data) if self._slices is None else self._slices.size(s, self._now)
 
     def _arrived(self, s: Subwindow) -> int:
         return s.taken if self._slices is None else self._slices.arrived(s)
@@ -320,9 +356,9 @@ class SlidingWindow(Window[T, K]):
         """A summary of the tuples of a partition; `.value()` reads it."""
         s = self._subs.get(key) or self._find(key)
         if self._slices is not None:
-            if s is not None and s.count and not s.n:  # a trigger is running
-                return s
-            return self._slices.plan() if s is None else self._slices.refuse(key)
+            if s is None:
+                return self._slices.plan()
+            return s if self._triggering(self._slices, s) else refuse_summary(key)
         if self._factory is None:
             return super().summary(key)
         if isinstance(self._factory, Plan) and self._engine == "generated":
@@ -332,6 +368,17 @@ class SlidingWindow(Window[T, K]):
         for tuple_ in s.data if s is not None else ():
             summary.insert(tuple_)
         return summary
+
+    def _triggering(self, slices: Slices | TimeSlices, s: Subwindow) -> bool:
+        """Whether the slices of a subwindow are a window, as they are while a trigger runs."""
+        if isinstance(slices, Slices):
+            return bool(s.count) and not s.n
+        assert self._tick is not None
+        assert self._beat is not None
+        if self._now + self._beat != self._tick:
+            return False
+        slices.settle(s, self._now)
+        return not s.n
 
     def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
         """A function from a key to `use(key, size, summary)`, None if empty or never full.
@@ -361,9 +408,24 @@ class SlidingWindow(Window[T, K]):
             s.summary.sync(s)
             return use(key, size, s.summary.value())
 
+        if isinstance(slices, TimeSlices):
+            return self._tick_reader(slices, use)
         limit = self._most or 0
         partial = partial or self._period is not None  # such windows count as full from the start
         return kept if slices is None else closed
+
+    def _tick_reader(self, slices: TimeSlices, use: Callable[..., U]) -> Callable[[Any], U | None]:
+        """The same for slices of time, which make up a window at ticks."""
+        subs = self._subs
+
+        def at_tick(key: Any) -> U | None:
+            s = subs.get(key)
+            if s is None:
+                return None
+            slices.settle(s, self._now)
+            return use(key, slices.held(s), slices.value(s))
+
+        return at_tick
 
     def _up_to_date(self, plan: Plan, s: Subwindow | None) -> Any:
         if s is None or not s.data:
@@ -379,11 +441,28 @@ class SlidingWindow(Window[T, K]):
         return s.full
 
     def _save_summary(self, s: Subwindow) -> Any:
-        return None if self._slices is None else self._slices.save(s)
+        return None if self._slices is None else self._slices.save(s, self._now)
 
     def _load_summary(self, s: Subwindow, state: Any) -> None:
         if self._slices is not None:
             self._slices.load(s, state)
+
+    def _folded(self, part: Mapping[str, Any], tick: int | None) -> Mapping[str, Any]:
+        if not isinstance(self._slices, TimeSlices) or tick is None:
+            return part
+        return self._slices.folded(part, tick)
+
+    def _filled(self) -> None:
+        if isinstance(self._slices, TimeSlices):
+            self._slices.fill(self._subs.values())
+
+    def _rebase(self, start: int) -> None:
+        by = start - self._start
+        super()._rebase(start)
+        if isinstance(self._slices, TimeSlices):
+            for s in self._subs.values():
+                self._slices.shift(s, by)
+            self._filled()
 
     def _keeps(self) -> str:
         if self._slices is not None:
@@ -403,10 +482,12 @@ class SlidingWindow(Window[T, K]):
                 assert newest == s.newest
                 assert s.rough or older == sorted(older)
                 assert not any(self._delta.exceeds(newest, value) for value in older)
-            if self._period is not None:
+            if isinstance(self._slices, TimeSlices):
+                self._slices.check(s, self._now)
+            elif self._period is not None:
                 assert s.data
                 assert len(s.stamps) == len(s.data)
                 assert self._now - s.stamps[0] <= self._period, "age invariant"
-        if self._period is not None:
+        if self._period is not None and self._slices is None:
             entries = sum(1 for s in self._arrivals if s.stamps)
             assert entries == sum(len(s.stamps) for s in self._subs.values())

@@ -57,11 +57,21 @@ def head(state: WindowState) -> dict[str, Any]:
 def put(state: WindowState, saved: Mapping[str, Any]) -> None:
     """Replace a window's state; nothing changes if the snapshot does not fit."""
     saved = checked(state, saved)
+    if "arrays" in saved and (parts := _former_parts(state, saved)) is not None:
+        saved = {name: value for name, value in saved.items() if name != "arrays"} | parts
     if "arrays" in saved:
         _put_arrays(state, saved)
     else:
         state.settle()
         _put_parts(state, saved)
+
+
+def _former_parts(state: WindowState, saved: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The partitions that arrays of earlier releases hold, None if they are as they are now."""
+    try:
+        return state.handover().former_parts(saved)
+    except DAMAGE as error:
+        raise damaged(error) from error
 
 
 def _put_arrays(state: WindowState, saved: Mapping[str, Any]) -> None:
@@ -94,7 +104,7 @@ def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
     """Replace a window's state by partitions."""
     try:
         check_parts(state, saved)
-        parts = [restored(state, part) for part in saved["parts"]]
+        parts = [restored(state, state.folded(each, saved["tick"])) for each in saved["parts"]]
         asleep = [restored(state, part) for part in saved["asleep"]]
         clock, left = (saved["start"], saved["now"], saved["tick"]), saved["left"]
         named = {s.key: s for s in parts}
@@ -106,8 +116,8 @@ def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
         raise damaged(error) from error
     before = _contents(state)
     try:
-        _fill(state, clock, parts, asleep, left, lru)
         try:
+            _fill(state, clock, parts, asleep, left, lru)
             state.check()
         except (AssertionError, *DAMAGE) as error:
             raise damaged(error) from error
@@ -221,6 +231,8 @@ def checked(state: WindowState, saved: Mapping[str, Any]) -> Mapping[str, Any]:
     was, now = saved["spec"], _description(state)
     if not isinstance(was, Mapping):
         raise StateVersionError("restore(state): this is not a snapshot of a window.")
+    if was.get("keeps") == state.former_storage is not None:
+        was = {**was, "keeps": now["keeps"]}
     if (name := first_change(was, now)) is not None:
         msg = (
             f"restore(state): the snapshot was written with {name}={was.get(name)}; this "
@@ -253,12 +265,13 @@ def reader(what: str, found: Any, readers: Mapping[int, T]) -> T:
 
 def dumped(state: WindowState, s: Subwindow) -> dict[str, Any]:
     """A subwindow as plain data."""
+    summary = state.save_summary(s)  # which may close a slice
     part: dict[str, Any] = {"key": s.key, "taken": s.taken, "count": s.count, "stamp": s.stamp}
     part["ref"] = [] if s.ref is UNSET else [s.ref]
     part["newest"] = [] if s.newest is UNSET else [s.newest]
     part["full"], part["rough"], part["returning"] = state.was_full(s), s.rough, s.returning
     part["data"], part["stamps"] = list(s.data), list(s.stamps)
-    part["n"], part["summary"] = s.n, state.save_summary(s)
+    part["n"], part["summary"] = s.n, summary
     return part
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, overload
 
 T = TypeVar("T")
@@ -107,6 +108,18 @@ def subwindow_class(
     >>> subwindow_class(("data",)).fields
     ('data',)
     """
+    return _made(fields, start, value) if start or value is not None else _plain(fields)
+
+
+@lru_cache(maxsize=128)
+def _plain(fields: tuple[str, ...]) -> type[Subwindow]:
+    """One class for all windows that have tuples and remember the same; made once."""
+    return _made(fields, (), None)
+
+
+def _made(
+    fields: tuple[str, ...], start: tuple[Any, ...], value: Callable[[Subwindow], Any] | None
+) -> type[Subwindow]:
     places = {place(i): value for i, value in enumerate(start)}
     starts = {name: FIELDS[name] for name in fields} | places
     # Assignments in a row, written out: a partition may come and go with every few tuples.

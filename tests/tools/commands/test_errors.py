@@ -16,8 +16,8 @@ from tests.window.test_errors import lines_of
 from windowlib.tools import command_line
 from windowlib.tools.commands.input_files import LONGEST, Input, SocketRows
 from windowlib.tools.commands.output_files import JsonLines
-from windowlib.tools.commands.run_spark import LiveQuery, failures, said
-from windowlib.tools.commands.usage import UsageError
+from windowlib.tools.commands.run_spark import LiveQuery
+from windowlib.tools.commands.usage import UsageError, failures, said
 
 SOURCES = sorted(Path(windowlib.tools.commands.__file__).parent.rglob("*.py"))
 SUM = "Aggregate(Tumbling(Count(2)), s=agg.sum('qty'))"

@@ -292,6 +292,25 @@ class Engine:
         """The partitions that are not in storage, but remember something."""
         return NONE
 
+    # Windows that time evicts from: their ledgers have `newest`, when the last tuple of a partition
+    # came, and `sleeps` and `returning`, for those that time has emptied.
+
+    def put_to_sleep(self, before: int) -> Places:
+        """Let partitions without a tuple from a point in time on leave storage; which these are."""
+        ledger = self.ledger
+        ids: Places = np.flatnonzero(ledger.alive & (ledger.newest < before))
+        if len(ids):
+            self.left += int(ledger.taken[ids].sum())
+            ledger.taken[ids], ledger.alive[ids] = 0, False
+            ledger.sleeps[ids] = ledger.returning[ids] = True
+        return ids
+
+    def sleepers(self) -> Places:
+        """Those asleep in the order in which they emptied, by storage at one instant."""
+        ids = np.flatnonzero(self.ledger.sleeps)
+        found: Places = ids[np.lexsort((self.ledger.born[ids], self.ledger.newest[ids]))]
+        return found
+
     def parts(self, ids: Places) -> list[dict[str, Any]]:
         """What the event engine needs to go on with these partitions."""
         raise NotImplementedError

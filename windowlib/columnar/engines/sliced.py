@@ -32,6 +32,7 @@ from windowlib.columnar.inputs import Inputs, LayoutColumns
 from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
 from windowlib.columnar.kernels.kernel import PartialStore, Planes, Values, concat_planes, planes_at
 from windowlib.columnar.primitives import NONE, Places, ranges
+from windowlib.summaries.slices import Slices
 from windowlib.window.consumer import Decline
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class SlicedEngine(Engine):
         # n: tuples in the open slice; closed: slices carried; second: after the cut of a period
         super().__init__(window, schema, n=0, closed=0, second=False)
         slices = window.state.slices
-        assert slices is not None
+        assert isinstance(slices, Slices)
         self.every, self.tail, self.kept = slices.every, slices.tail, slices.kept
         self.window_size = slices.window
         self.functions: list[AlgebraicFunction] = []

@@ -426,13 +426,7 @@ class AgingEngine(SlidingEngine):
     def advance(self, now: int) -> None:
         """Partitions without rows leave storage."""
         super().advance(now)
-        ledger = self.ledger
-        ids = np.flatnonzero(ledger.alive & (now - ledger.newest > self.period))
-        if len(ids):
-            self.left += int(ledger.taken[ids].sum())
-            ledger.taken[ids], ledger.alive[ids] = 0, False
-            ledger.sleeps[ids] = ledger.returning[ids] = True
-            self.store.drop(ids)
+        self.store.drop(self.put_to_sleep(now - self.period))
 
     def due(self) -> int | None:
         """When the oldest row is too old."""
@@ -480,8 +474,7 @@ class AgingEngine(SlidingEngine):
 
     def asleep(self) -> Places:
         """In the order in which they fell asleep: the first to empty, by storage at one instant."""
-        ids = np.flatnonzero(self.ledger.sleeps)
-        return ids[np.lexsort((self.ledger.born[ids], self.ledger.newest[ids]))]
+        return self.sleepers()
 
     def remembered(self) -> Places:
         """Those that hold rows, and those that sleep."""

@@ -20,7 +20,14 @@ from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
 from windowlib.spark.bucket.held_rows import SPAN, HeldRows
 from windowlib.spark.plan.input_merge import merged_inputs
-from windowlib.spark.plan.shuffle import ENDED, FOLDED, HELLO, SPANS, PackedRows
+from windowlib.spark.plan.shuffle import (
+    ENDED,
+    FOLDED,
+    HELLO,
+    SPANS,
+    BucketNumbers,
+    PackedRows,
+)
 from windowlib.spark.plan.types import fitted
 from windowlib.window.arrow import Made
 from windowlib.window.event_time import EventTimeWindow
@@ -60,11 +67,21 @@ class BucketSpec:
     """Whether Spark's watermark is the clock, and rows wait until it has passed them."""
     description: Mapping[str, Any] = field(default_factory=dict)
     """What the query is, in words and plain data, for those who read its state."""
+    numbers: BucketNumbers | None = None
+    """How its buckets are numbered; None for one that is only read."""
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """The fingerprint, and what decides the numbers of the buckets in the task at hand."""
+        if self.numbers is None:
+            return dict(self.fingerprint)
+        buckets, partitions = len(self.numbers.here()), self.numbers.partitions
+        return {**self.fingerprint, "buckets": str(buckets), PARTITIONS: str(partitions)}
 
     @cached_property
     def about(self) -> str:
         """What is written beside the state: the fingerprint, and what the query is."""
-        return json.dumps({"fingerprint": dict(self.fingerprint), **self.description})
+        return json.dumps({"fingerprint": self.identity, **self.description})
 
     def now(self, processing_time: int) -> int | None:
         """The time of a micro-batch in microseconds; None if it is irrelevant."""
@@ -81,8 +98,9 @@ class BucketSpec:
     def timer(self, due: int, watermark: int) -> int:
         """The timer for a window that a watermark may close; both in milliseconds.
 
-        Spark tells of timers that are less than its watermark. One that is due already is of a
-        session, which closes only when the watermark is past its end.
+        Spark tells of timers that its watermark has passed, some versions of those that it has
+        reached. One that is due already is of a session, which closes only when the watermark is
+        past its end.
         """
         return max(-(-due // self.follows) - 1, watermark, 1)
 
@@ -323,8 +341,8 @@ class Bucket:
         cls, spec: BucketSpec, nonce: str, snapshot: bytes, log: Sequence[bytes]
     ) -> Bucket:
         """A bucket as it was: its last snapshot, and what came in after that once more."""
-        at, state, held = load_state(snapshot)
-        entries = [load_state(entry) for entry in log]
+        at, state, held = _read(snapshot, 3)
+        entries = [_read(entry, 5) for entry in log]
         for before, after, *_ in entries:
             check_nonce(before, at)
             at = after
@@ -332,13 +350,30 @@ class Bucket:
         bucket = cls(spec, 0)  # what there is belongs together
         bucket.nonce = nonce
         if bucket.held is not None:
-            bucket.held.restore(held)
+            try:
+                bucket.held.restore(held)
+            except (TypeError, ValueError, KeyError, pa.ArrowException) as error:
+                raise StateError(NO_BUCKET) from error
         bucket.running.restore(state)
         for _, _, now, orders, chunks in entries:
             bucket._take([PackedRows(*chunk) for chunk in chunks], now, orders)
         for made in bucket.made:
             made.clear()  # Spark has these rows already
         return bucket
+
+
+NO_BUCKET = (
+    "the state in the checkpoint is none that a bucket has written. Restore the checkpoint from a "
+    "copy, or use a new one."
+)
+
+
+def _read(data: bytes, parts: int) -> Sequence[Any]:
+    """A snapshot or an entry, which has so many parts."""
+    found = load_state(data)
+    if not isinstance(found, tuple) or len(found) != parts:
+        raise StateError(NO_BUCKET)
+    return found
 
 
 def check_nonce(wanted: str, found: str) -> None:
@@ -369,8 +404,8 @@ def check_fingerprint(was: Mapping[str, str], now: Mapping[str, str]) -> None:
     if (name := first_change(was, now)) is not None:
         old = was.get(name)
         fix = {
-            "buckets": f"say attach(op, buckets={old}): state does not move between buckets",
-            PARTITIONS: f'set spark.conf.set("{PARTITIONS}", {old}) before it starts',
+            "buckets": f"say attach(op, buckets={old}), or move its state: windowlib state rescale",
+            PARTITIONS: "move its state: windowlib state rescale",
         }.get(name, "build the query as it was")
         msg = (
             f"the checkpoint was written with {name}={old}; this query says "

@@ -68,7 +68,9 @@ class Processor(StatefulProcessor):
             return iter(())
         bucket = Bucket(self.spec, 0)
         result = MicroBatchResult(bucket.nonce, (), {}, None, bucket.snapshot(), None)
-        self.store.write(None, self.spec, result, run_of(self.spec.nonce), STATE_CACHE.address, 0)
+        self.store.write(
+            None, self.spec.about, result, run_of(self.spec.nonce), STATE_CACHE.address, 0
+        )
         return iter(())
 
     def _serve(
@@ -90,7 +92,7 @@ class Processor(StatefulProcessor):
         result, home = run_micro_batch(spec, head, batch, self.store.load)
         due = None if result.due is None else self._wake(result.due, timers)
         timer = self._timer(0 if head is None else head.timer, due, expired)
-        self.store.write(head, spec, result, run, home, timer)
+        self.store.write(head, spec.about, result, run, home, timer)
         yield Row(port=None, data=None, **result.counts)
         for port, data in result.rows:
             yield Row(port=port, data=data, **NO_COUNTS)
@@ -106,6 +108,8 @@ class Processor(StatefulProcessor):
     def _timer(self, before: int, due: int | None, expired: int | None) -> int:
         """Wake up when something is due next; the timer that is set, 0 for none."""
         timer = due or 0 if self.spec.timed or self.spec.follows else 0
+        if expired is not None and 0 < timer <= expired:
+            timer = expired + 1  # Spark deletes the one that it tells of: it would never be told
         if timer != before:
             if before and before != expired:  # Spark itself deletes the one that is being told
                 self.handle.deleteTimer(before)

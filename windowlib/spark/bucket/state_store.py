@@ -77,7 +77,7 @@ class StateHead:
         """Refuse state that this query cannot go on with."""
         self.check_whole()
         if self.about != spec.about:
-            check_fingerprint(json.loads(self.about)["fingerprint"], spec.fingerprint)
+            check_fingerprint(json.loads(self.about)["fingerprint"], spec.identity)
 
 
 def check_format(found: int) -> None:
@@ -155,13 +155,13 @@ class StateStore:
     def write(
         self,
         before: StateHead | None,
-        spec: BucketSpec,
+        about: str,
         result: MicroBatchResult,
         run: str,
         home: str,
         timer: int,
-    ) -> None:
-        """Write what a micro-batch made of the bucket, and who has it now."""
+    ) -> StateHead:
+        """Write what a micro-batch made of the bucket, and who has it now; the new head."""
         version = 0 if before is None else before.version + 1
         saved, logged = (before.saved, before.logged) if before is not None else (0, 0)
         pages, entries, data = 0, 0, None
@@ -176,10 +176,18 @@ class StateStore:
                 self._pages.updateValue(first_key(entries, entry=True), (result.entry,))
                 entries, logged = entries + 1, logged + len(result.entry)
         head = StateHead(
-            FORMAT, version, result.nonce, run, home, spec.about, timer, saved, logged, pages,
+            FORMAT, version, result.nonce, run, home, about, timer, saved, logged, pages,
             entries, data,
         )  # fmt: skip
-        self._head.update(as_tuple(head.sealed()))
+        head = head.sealed()
+        self._head.update(as_tuple(head))
+        return head
+
+    def put(self, head: StateHead, pages: Mapping[int, bytes]) -> None:
+        """Write a head with all its pages and entries, for a bucket that has nothing yet."""
+        for number, data in pages.items():
+            self._pages.updateValue((number,), (data,))
+        self._head.update(as_tuple(head))
 
     def _replace(self, before: StateHead | None, snapshot: bytes) -> tuple[int, bytes | None]:
         """Put a snapshot in the place of an older one and its log."""

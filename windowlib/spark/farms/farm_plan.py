@@ -56,10 +56,10 @@ from windowlib.spark.plan.query_plan import (
     numbered,
     over_partials,
     plan_query,
-    shuffle_partitions,
     with_output,
 )
 from windowlib.spark.plan.static import bounds
+from windowlib.spark.plan.types import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -166,8 +166,7 @@ class KeyFarmPlan(FarmPlan):
         """Several buckets for each worker unless given, so that none waits for long."""
         if options.buckets is not None or not frames:
             return options
-        partitions = shuffle_partitions(frames[0].sparkSession)
-        return replace(options, buckets=max(TASKS * farm.workers, partitions))
+        return replace(options, least_buckets=TASKS * farm.workers)
 
     def frame(self) -> DataFrame:
         """The plan of the operator."""
@@ -316,7 +315,7 @@ class PaneFarmPlan(FarmPlan):
         order = self._order
         if not order:
             return frame
-        columns = [fn.col(f"`{name}`") for name in order]
+        columns = [fn.col(quoted(name)) for name in order]
         struct = StructType([*frame.schema.fields, StructField(PLACE, LongType(), True)])
         placed = frame.mapInArrow(with_places, struct)
         ranged = placed.repartitionByRange(self.tasks, *columns)

@@ -24,6 +24,7 @@ from windowlib.control import Adaptive, WorkerStats
 from windowlib.control.pid import counted
 from windowlib.errors import FarmError
 from windowlib.spark.deployment import ship
+from windowlib.spark.plan.types import quoted
 
 LARGEST = 10_000
 """Of so many groups of a batch, the largest ones, the driver is told how large they are."""
@@ -132,7 +133,7 @@ class Salting:
 
 
 def _of(frame: str, name: str) -> Column:
-    return f.col(f"{frame}.`{name}`")
+    return f.col(f"{frame}.{quoted(name)}")
 
 
 def _seconds(text: Any) -> float:

@@ -32,6 +32,7 @@ from windowlib.runtime.operator import Operator
 from windowlib.spark.farms.window_stages import numbered_row, window_of
 from windowlib.spark.plan.shuffle import gathered
 from windowlib.spark.plan.static import END, START
+from windowlib.spark.plan.types import quoted
 from windowlib.window.arrow import Times, in_order
 
 if TYPE_CHECKING:
@@ -293,9 +294,9 @@ class NativeSlices:
         """A row for each key and slice of rows that have the times of the first and the last."""
         clock = rows.schema[self.times].dataType
         start = _micros(fn.col(START), clock)
-        at = _micros(_there(fn.col(f"`{self.times}`"), self.times), clock)
+        at = _micros(_there(fn.col(quoted(self.times)), self.times), clock)
         begin = (start + self._begin(at - start)).alias(AT)
-        made = rows.groupBy(*(fn.col(f"`{name}`") for name in self.names), begin).agg(
+        made = rows.groupBy(*(fn.col(quoted(name)) for name in self.names), begin).agg(
             *(_function(*read).alias(name) for name, read in self.functions.items()),
             fn.first(START).alias(START),
             fn.first(END).alias(END),
@@ -338,7 +339,7 @@ def native_slices(
 
 
 def _function(name: str, column: str | None) -> Column:
-    found: Column = getattr(fn, name)(fn.lit(1) if column is None else fn.col(f"`{column}`"))
+    found: Column = getattr(fn, name)(fn.lit(1) if column is None else fn.col(quoted(column)))
     return found
 
 

@@ -84,98 +84,128 @@ def inspect_state(
 
         spark = session()
     ship(spark)
-    batch = _batch(spark, checkpoint, batch_id)
+    tables = StateTables(spark, checkpoint, "inspect_state", batch_id)
     found: DataFrame | None = None
     given = (operator,) if isinstance(operator, Operator) else tuple(operator or ())
-    numbers = _ours(spark, checkpoint)
-    for number in numbers:
-        heads, pages = (_state(spark, checkpoint, number, batch, name) for name in (HEAD, PAGES))
-        described = _described(heads, checkpoint, given, len(numbers) == 1)
-        parts = _together(heads, pages)
-        rows = parts.mapInArrow(StateReader(number, described, limit), SUBWINDOW_DDL)
+    for number in tables.ours:
+        described = tables.operator(number, given)
+        rows = tables.parts(number).mapInArrow(StateReader(number, described, limit), SUBWINDOW_DDL)
         found = rows if found is None else found.union(rows)
-    if found is None:
-        msg = (
-            f"inspect_state({checkpoint!r}): no operator of windowlib has state in it. Pass the "
-            f"checkpointLocation of a query with one."
-        )
-        raise HostError(msg)
+    assert found is not None  # a checkpoint without any is refused
     return found
 
 
-def _batch(spark: SparkSession, checkpoint: str, wanted: int | None) -> int:
-    """A batch that was committed, so that all that is read belongs together."""
-    try:
-        log = spark.read.format("binaryFile").load(f"{checkpoint.rstrip('/')}/commits")
-        paths = [row.path for row in log.select("path").collect()]
-    except AnalysisException:
-        paths = []
-    names = [path.rsplit("/", 1)[-1] for path in paths]
-    batches = sorted(int(name) for name in names if name.isdigit())
-    if not batches:
-        msg = (
-            f"inspect_state({checkpoint!r}): there is no checkpoint with a committed batch. Pass "
-            f"the checkpointLocation of a query that has run."
-        )
-        raise HostError(msg)
-    if wanted is not None and wanted not in batches:
-        msg = (
-            f"inspect_state(batch_id={wanted}): no such batch was committed, or it is no longer "
-            f"kept. Batches: {batches[0]} to {batches[-1]}."
-        )
-        raise HostError(msg)
-    return batches[-1] if wanted is None else wanted
-
-
-def _ours(spark: SparkSession, checkpoint: str) -> list[int]:
-    """The numbers of our operators among those of a query that have state."""
-    metadata = spark.read.format("state-metadata").load(checkpoint)
-    rows = metadata.select("operatorId", "operatorProperties").distinct().collect()
-    found = []
-    for row in rows:
-        variables = json.loads(row.operatorProperties or "{}").get("stateVariables", [])
-        if {HEAD, PAGES} <= {each["stateName"] for each in variables}:
-            found.append(int(row.operatorId))
-    return sorted(found)
-
-
-def _state(
-    spark: SparkSession, checkpoint: str, operator: int, batch: int, variable: str
-) -> DataFrame:
-    reader = spark.read.format("statestore").option("operatorId", operator)
-    reader = reader.option("batchId", batch).option("stateVarName", variable)
-    return reader.load(checkpoint)
-
-
-def _described(
-    heads: DataFrame, checkpoint: str, given: Sequence[Operator], alone: bool
-) -> Operator | None:
-    """The operator of the state: the one that was passed, or as the checkpoint describes it.
+class StateTables:
+    """The state of a query after a batch, as DataFrames.
 
     Args:
-        heads: the heads of its buckets.
-        checkpoint: for messages.
-        given: operators that were passed.
-        alone: whether no other operator of the query has state here.
+        spark: the session.
+        checkpoint: the checkpointLocation.
+        reader: the function that reads it, for messages.
+        batch_id: after which batch; the last that was committed if it is None.
     """
-    found = heads.select("value.*").first()
-    if found is None:  # no bucket has anything yet
-        return None
-    head = head_of(found.asDict())
-    about = json.loads(head.about)
-    for each in given:
-        was, now = _compared(about["fingerprint"], each)
-        if was == now:
-            return each
-    if given and alone:
-        check_fingerprint(*_compared(about["fingerprint"], given[0]))
-    try:
-        described: Operator = extension("operator_from")(about["text"])
-    except HostError as error:
-        raise HostError(f"inspect_state({checkpoint!r}): {error}") from error
-    if "farm" not in about["fingerprint"]:  # the fingerprint of a farm is that of its operator
-        check_fingerprint(*_compared(about["fingerprint"], described))
-    return described
+
+    def __init__(
+        self, spark: SparkSession, checkpoint: str, reader: str, batch_id: int | None = None
+    ) -> None:
+        self.spark, self.checkpoint = spark, checkpoint
+        self.shown = f"{reader}({checkpoint!r})"
+        self.batch = self._batch(reader, batch_id)
+        self._rows = self._metadata()
+        if not self.ours:
+            msg = (
+                f"{self.shown}: no operator of windowlib has state in it. Pass the "
+                f"checkpointLocation of a query with one."
+            )
+            raise HostError(msg)
+
+    def _batch(self, reader: str, wanted: int | None) -> int:
+        """A batch that was committed, so that all that is read belongs together."""
+        try:
+            folder = f"{self.checkpoint.rstrip('/')}/commits"
+            log = self.spark.read.format("binaryFile").load(folder)
+            paths = [row.path for row in log.select("path").collect()]
+        except AnalysisException:
+            paths = []
+        names = [path.rsplit("/", 1)[-1] for path in paths]
+        batches = sorted(int(name) for name in names if name.isdigit())
+        if not batches:
+            msg = (
+                f"{self.shown}: there is no checkpoint with a committed batch. Pass the "
+                f"checkpointLocation of a query that has run."
+            )
+            raise HostError(msg)
+        if wanted is not None and wanted not in batches:
+            msg = (
+                f"{reader}(batch_id={wanted}): no such batch was committed, or it is no longer "
+                f"kept. Batches: {batches[0]} to {batches[-1]}."
+            )
+            raise HostError(msg)
+        return batches[-1] if wanted is None else wanted
+
+    def _metadata(self) -> dict[int, tuple[str, dict[str, Any]]]:
+        metadata = self.spark.read.format("state-metadata").load(self.checkpoint)
+        rows = metadata.select("operatorId", "operatorName", "operatorProperties").distinct()
+        return {
+            int(row.operatorId): (row.operatorName, json.loads(row.operatorProperties or "{}"))
+            for row in rows.collect()
+        }
+
+    @property
+    def operators(self) -> list[tuple[int, str]]:
+        """The numbers and the names of all operators of the query that have state."""
+        return [(number, name) for number, (name, _) in sorted(self._rows.items())]
+
+    @property
+    def ours(self) -> list[int]:
+        """The numbers of our operators among them."""
+        found = []
+        for number, (_, properties) in self._rows.items():
+            variables = properties.get("stateVariables", [])
+            if {HEAD, PAGES} <= {each["stateName"] for each in variables}:
+                found.append(number)
+        return sorted(found)
+
+    def mode(self, number: int) -> str:
+        """The clock of an operator, as Spark calls it."""
+        return str(self._rows[number][1]["timeMode"])
+
+    def heads(self, number: int) -> DataFrame:
+        """The heads of an operator's buckets."""
+        return self._variable(number, HEAD)
+
+    def _variable(self, number: int, name: str) -> DataFrame:
+        reader = self.spark.read.format("statestore").option("operatorId", number)
+        reader = reader.option("batchId", self.batch).option("stateVarName", name)
+        return reader.load(self.checkpoint)
+
+    def parts(self, number: int) -> DataFrame:
+        """The parts of an operator's buckets in a row, what identifies a bucket first."""
+        return _together(self.heads(number), self._variable(number, PAGES))
+
+    def operator(self, number: int, given: Sequence[Operator]) -> Operator | None:
+        """The operator of the state: the one that was passed, or as the checkpoint describes it.
+
+        None if there is no state yet.
+        """
+        found = self.heads(number).select("value.*").first()
+        if found is None:  # no bucket has anything yet
+            return None
+        head = head_of(found.asDict())
+        about = json.loads(head.about)
+        for each in given:
+            was, now = _compared(about["fingerprint"], each)
+            if was == now:
+                return each
+        if given and len(self.ours) == 1:
+            check_fingerprint(*_compared(about["fingerprint"], given[0]))
+        try:
+            described: Operator = extension("operator_from")(about["text"])
+        except HostError as error:
+            raise HostError(f"{self.shown}: {error}") from error
+        if "farm" not in about["fingerprint"]:  # the fingerprint of a farm is that of its operator
+            check_fingerprint(*_compared(about["fingerprint"], described))
+        return described
 
 
 def _compared(fingerprint: dict[str, str], operator: Operator) -> tuple[dict[str, Any], ...]:
@@ -204,6 +234,25 @@ def _together(heads: DataFrame, pages: DataFrame) -> DataFrame:
     return first.union(others).repartition("bucket").sortWithinPartitions("bucket", "part")
 
 
+def stored_buckets(
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[tuple[int, dict[str, Any], dict[int, bytes]]]:
+    """The buckets of one task: the number, the values of the head, and the pages of each."""
+    head: dict[str, Any] | None = None
+    bucket, pages = 0, dict[int, bytes]()
+    for batch in batches:
+        for at in range(batch.num_rows):
+            (part,) = batch.slice(at, 1).to_pylist()  # a page may be large: one at a time
+            if part["head"] is None:
+                pages[part["number"]] = part["data"]
+                continue
+            if head is not None:
+                yield bucket, head, pages
+            bucket, head, pages = part["bucket"], part["head"], {}
+    if head is not None:
+        yield bucket, head, pages
+
+
 class StateReader:
     """Restores the buckets of one task, one after the other, and lists what is in them."""
 
@@ -212,18 +261,7 @@ class StateReader:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Subwindows, as rows."""
-        head: dict[str, Any] | None = None
-        bucket, pages = 0, dict[int, bytes]()
-        for batch in batches:
-            for at in range(batch.num_rows):
-                (part,) = batch.slice(at, 1).to_pylist()  # a page may be large: one at a time
-                if part["head"] is None:
-                    pages[part["number"]] = part["data"]
-                    continue
-                if head is not None:
-                    yield from self._batches(bucket, head, pages)
-                bucket, head, pages = part["bucket"], part["head"], {}
-        if head is not None:
+        for bucket, head, pages in stored_buckets(batches):
             yield from self._batches(bucket, head, pages)
 
     def _batches(

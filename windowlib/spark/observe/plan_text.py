@@ -99,7 +99,7 @@ def _buckets(plan: QueryPlan) -> str:
             f'"symbol" (partition_by= in a join), or attach(op, key="symbol")'
         )
     who = f"attach(buckets={wanted})" if wanted else "spark.sql.shuffle.partitions"
-    fixed = "; it must stay so for the life of a checkpoint" if plan.streaming else ""
+    fixed = "; a checkpoint keeps its own" if plan.streaming else ""
     return f"{number}, as {who} says{fixed}"
 
 

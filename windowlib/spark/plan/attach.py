@@ -1,4 +1,4 @@
-"""`attach`: from an operator and some options to what can be called on DataFrames."""
+"""`attach`: an operator with options, to be called on DataFrames; `register_view`: for SQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from windowlib.durations import Duration
@@ -18,6 +18,7 @@ from windowlib.spark.bucket.bucket import PARTITIONS
 from windowlib.spark.plan import validation
 from windowlib.spark.plan.attached import Attached
 from windowlib.spark.plan.query_plan import TIMEZONE, AttachOptions
+from windowlib.spark.plan.types import unquoted
 from windowlib.spec.specification import Order
 
 DEFAULTS = {TIMEZONE: "UTC", PARTITIONS: "200"}
@@ -47,7 +48,7 @@ def attach(
         key: the columns whose values decide which rows go to the same bucket; what the operator
             itself says unless given. Each bucket then has windows of its own.
         buckets: into how many parts the keys are split; as many as Spark has shuffle partitions
-            unless given. It must stay as it is for the life of a checkpoint.
+            unless given. It stays so for the life of a checkpoint; `rescale_state` moves its state.
         port: the one output that is wanted, of an operator with several. Otherwise all of them
             come, with a column `_port` that tells them apart.
         order_by: the columns that order the rows of a micro-batch, in all inputs; what the windows
@@ -130,4 +131,44 @@ class FutureStream:
 
     def select(self, names: Sequence[str]) -> FutureStream:
         """Some of the columns, by their names in backticks."""
-        return FutureStream(StructType([self.schema[name.strip("`")] for name in names]))
+        return FutureStream(StructType([self.schema[unquoted(name)] for name in names]))
+
+
+def register_view(
+    spark: SparkSession, name: str, operator: Operator | Attached, *sources: DataFrame | str
+) -> DataFrame:
+    """Let SQL select from what an operator makes of tables, views or DataFrames.
+
+    The view is a stream if the sources are, so that a query over it is written with `writeStream`.
+    It replaces a temporary view of the same name.
+
+    Args:
+        spark: the session in which the view is known.
+        name: of the view.
+        operator: any operator, or `attach(operator, ...)` with options.
+        sources: a DataFrame, or the name of a table or view, for each input.
+
+    >>> from windowlib import Count, Tumbling
+    >>> from windowlib.operators import Aggregate, agg
+    >>> from windowlib.spark import session
+    >>> spark = session("local[2]")
+    >>> spark.range(6).createOrReplaceTempView("numbers")
+    >>> pairs = Aggregate(Tumbling(Count(2), order_by="id"), total=agg.sum("id"))
+    >>> view = register_view(spark, "pairs", pairs, "numbers")
+    >>> [row.total for row in spark.sql("SELECT total FROM pairs WHERE total > 1").collect()]
+    [5, 9]
+    """
+    if not isinstance(name, str) or not name:
+        raise HostError(f"register_view(name={name!r}): not a name. Use text, such as 'vwap'.")
+    for source in sources:
+        if not isinstance(source, str) and not hasattr(source, "isStreaming"):
+            msg = (
+                f"register_view({name!r}): the source {source!r} is neither a DataFrame nor the "
+                f"name of a table. Pass one of them for each input."
+            )
+            raise HostError(msg)
+    frames = [spark.table(each) if isinstance(each, str) else each for each in sources]
+    attached = operator if isinstance(operator, Attached) else attach(operator)
+    made = attached(*frames)
+    made.createOrReplaceTempView(name)
+    return made

@@ -51,7 +51,7 @@ def folding(operator: Operator, schema: pa.Schema) -> EventTimeEngine:
 
 
 class Fold:
-    """Folds the rows of a task, which carry their bucket in the first column.
+    """Folds the rows of a task, which carry the hash of their key in the first column.
 
     Args:
         operator: one with a window of event time.
@@ -65,8 +65,8 @@ class Fold:
         """Chunks of partials, and of rows where there are some that cannot be folded."""
         yield from self.pack.greetings()
         engine: EventTimeEngine | None = None
-        buckets: list[np.ndarray] = []
-        for part in gathered(batches):
+        places: list[np.ndarray] = []
+        for part in gathered(self.pack.named(batches)):
             rows = part.select(range(1, part.num_columns))
             engine = engine or folding(self.operator, rows.schema)
             try:
@@ -75,16 +75,16 @@ class Fold:
                 yield self.pack.chunks(part)
                 continue
             engine.commit()
-            buckets.append(part.column(0).to_numpy())
-        if engine is not None and buckets:
-            yield self.pack.rows(list(self._chunks(engine, np.concatenate(buckets))))
+            places.append(self.pack.places(part))
+        if engine is not None and places:
+            yield self.pack.rows(list(self._chunks(engine, np.concatenate(places))))
 
     def _chunks(
-        self, engine: EventTimeEngine, buckets: np.ndarray
+        self, engine: EventTimeEngine, places: np.ndarray
     ) -> Iterator[tuple[int, int, bytes]]:
         """The partials for each bucket; that of a key is where its first row was for."""
         partials = engine.partials()
-        owners = buckets[partials.born]
-        for bucket in np.unique(owners).tolist():
-            own = partials.at(np.flatnonzero(owners == bucket))
-            yield bucket, FOLDED, dump_state(tuple(own))
+        owners = places[partials.born]
+        for place in np.unique(owners).tolist():
+            own = partials.at(np.flatnonzero(owners == place))
+            yield self.pack.buckets[place], FOLDED, dump_state(tuple(own))

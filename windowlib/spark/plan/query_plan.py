@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql import functions as fn
+from pyspark.sql.types import DoubleType, LongType, StructField, StructType
 
 import windowlib
 from windowlib.event_time.watermark import Watermark
@@ -22,7 +23,15 @@ from windowlib.runtime.operator import Operator
 from windowlib.spark.bucket.bucket import PARTITIONS, BucketSpec
 from windowlib.spark.plan import types, validation
 from windowlib.spark.plan.input_merge import order_columns
-from windowlib.spark.plan.shuffle import BUCKET, Unpack, bucket_column, common_types, spread
+from windowlib.spark.plan.shuffle import (
+    BUCKET,
+    BucketNumbers,
+    Unpack,
+    bucket_column,
+    common_types,
+    hash_column,
+)
+from windowlib.spark.plan.types import quoted
 from windowlib.spark.plan.watermark import StreamWatermark, clock_watermark, stream_watermark
 from windowlib.spark.versions import arrow_schema
 from windowlib.spec.specification import Order
@@ -41,6 +50,8 @@ class AttachOptions:
 
     key: tuple[str, ...] | None = None
     buckets: int | None = None
+    least_buckets: int = 1
+    """How many there are at least, if nothing says how many."""
     port: int | None = None
     """The index of the one output that is wanted; None: all of them."""
     order_by: Order = ...
@@ -95,8 +106,8 @@ class QueryPlan:
     orders: tuple[Any, ...]
     times: str | None
     """The column with the time of a row, which moves the clock."""
-    buckets: tuple[int, ...]
-    """The numbers of the buckets."""
+    numbers: BucketNumbers
+    """How the buckets are numbered."""
     output: QueryOutput
     fingerprint: Mapping[str, str]
     """What must not change as long as a checkpoint lives."""
@@ -140,22 +151,48 @@ class QueryPlan:
             clock=self.options.clock,
             follows=0 if self.watermark is None else self.watermark.unit,
             holds=self.holds,
-            description=description(self.operator, self.orders),
+            description=description(self.operator, self.orders) | self._hashing(),
+            numbers=self.numbers,
         )
 
+    def _hashed(self) -> list[Any]:
+        """The types in which the columns of the key are hashed."""
+        pairs = zip(self.frames, self.key or (), strict=bool(self.key))
+        return common_types([[frame.schema[n].dataType for n in key] for frame, key in pairs])
+
+    def _hashing(self) -> dict[str, Any]:
+        """What says to which bucket the state of a key belongs."""
+        kinds = [DoubleType() if kind == "double" else kind for kind in self._hashed()]
+        types = StructType([StructField(str(n), kind) for n, kind in enumerate(kinds)])
+        return {"key": self.key or [], "hashed": types.jsonValue()}
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """The numbers of the buckets, unless a checkpoint has others."""
+        return self.numbers.here()
+
     def bucketed(self) -> list[DataFrame]:
-        """The inputs, each row with its bucket in front."""
+        """The inputs, each row with its bucket in front, or in a stream the hash of its key.
+
+        The columns of a stream have numbers for names: PySpark passes not all names to Python.
+        """
         keys = self.key or [()] * len(self.frames)
         pairs = list(zip(self.frames, keys, strict=True))
-        columns = [[f"`{name}`" for name in frame.columns] for frame in self.frames]
-        hashed = common_types([[frame.schema[n].dataType for n in key] for frame, key in pairs])
+        hashed = self._hashed()
         marked = self.watermark
         if marked is not None:
             pairs = [(marked.added(frame), key) for frame, key in pairs]
-        return [
-            frame.select(bucket_column(key, hashed, self.buckets).alias(BUCKET), *own)
-            for (frame, key), own in zip(pairs, columns, strict=True)
-        ]
+        found = []
+        for read, (frame, key) in zip(self.frames, pairs, strict=True):
+            first = hash_column([fn.col(quoted(name)) for name in key], hashed)
+            own = [fn.col(quoted(name)) for name in read.columns]
+            if self.streaming:
+                own = [column.alias(str(number)) for number, column in enumerate(own)]
+            else:
+                first = bucket_column(first, self.buckets)
+            name = types.free_name(BUCKET, read.columns)
+            found.append(frame.select(first.alias(name), *own))
+        return found
 
     def unpack(self) -> Unpack:
         """What turns the outputs of buckets into rows."""
@@ -167,6 +204,7 @@ def plan_query(
 ) -> QueryPlan:
     """The plan of an operator on DataFrames; what does not fit is refused."""
     validation.frames(operator, frames)
+    validation.column_names(operator, frames)
     spark: Any = frames[0].sparkSession
     streaming, timezone = frames[0].isStreaming, str(spark.conf.get(TIMEZONE))
     for number, frame in enumerate(frames):
@@ -187,7 +225,7 @@ def plan_query(
         for port, frame in enumerate(frames)
     )
     partitions = shuffle_partitions(spark)
-    buckets = spread((options.buckets or partitions) if key else 1, partitions)
+    numbers = BucketNumbers(partitions, options.buckets if key else 1, options.least_buckets)
     inputs = tuple(arrow_schema(frame.schema, timezone) for frame in read)
     for number, schema in enumerate(inputs):
         operator.check_types(schema, number)
@@ -203,9 +241,9 @@ def plan_query(
         key=key,
         orders=orders,
         times=options.times,
-        buckets=tuple(buckets),
+        numbers=numbers,
         output=_output_columns(operator, options, inputs, timezone),
-        fingerprint=_fingerprint(operator, read, key, len(buckets), partitions)
+        fingerprint=_fingerprint(operator, read, key)
         | _clocked(watermark, options.times if streaming else None),
         nonce=uuid.uuid4().hex,
         watermark=watermark,
@@ -236,7 +274,7 @@ def _projected(
         return frame
     wanted: set[Any] = {*needed, *columns, *(key[port] if key else ())}
     names = [name for name in frame.columns if name in wanted] or frame.columns[:1]
-    return frame.select([f"`{name}`" for name in names])
+    return frame.select([quoted(name) for name in names])
 
 
 def _output_columns(
@@ -270,16 +308,12 @@ def _fingerprint(
     operator: Operator,
     frames: Sequence[DataFrame],
     key: validation.Keys | None,
-    buckets: int,
-    partitions: int,
 ) -> dict[str, str]:
     found = operator.describe()
     for port, frame in zip(operator.model.inputs, frames, strict=True):
         columns = [f"{field.name} {field.dataType.simpleString()}" for field in frame.schema]
         found[f"columns of {port.name}"] = ", ".join(columns)
     found["key"] = "; ".join(", ".join(columns) for columns in key or ())
-    found["buckets"] = str(buckets)
-    found[PARTITIONS] = str(partitions)  # they decide the numbers of the buckets
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import HostError, ModelError, suggestion
-from windowlib.spark.plan.types import PORT, PORTS
+from windowlib.spark.plan.types import PORT, PORTS, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -126,7 +126,7 @@ class Router:
             batch.count()  # whatever targets read of it, the operator runs in full
             for port, target in self.routes.items():
                 rows = batch.where(batch[PORT] == port) if self.several else batch
-                rows = rows.select([batch[f"`{name}`"] for name in self.columns[port]])
+                rows = rows.select([batch[quoted(name)] for name in self.columns[port]])
                 if callable(target):
                     target(rows, batch_id)
                 else:

@@ -3,14 +3,16 @@
 A chunk is an Arrow stream in one binary value, with the bucket it is for, the input it belongs to,
 and a number that says where it came in its task. Rows of one task so keep their order.
 
-Spark computes the bucket of a row from its key, and sends a bucket to the shuffle partition
-`murmur3(bucket) mod partitions`. With the numbers 0, 1, 2... some partitions would get several
-buckets and others none, so the buckets have other numbers, which spread evenly.
+Spark hashes the key of a row, the hash chooses its bucket, and Spark sends a bucket to the shuffle
+partition `murmur3(bucket) mod partitions`. With the numbers 0, 1, 2... some partitions would get
+several buckets and others none, so the buckets have other numbers, which spread evenly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -48,6 +50,9 @@ OUT_ROWS = 1 << 16
 SEED = 42
 """That of Spark's hash partitioning."""
 LOW = 0xFFFFFFFF
+PINNED = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
+"""Where tasks of a stream find the shuffle partitions of its state: in newer versions of Spark, and
+in older ones."""
 
 _greeted: set[str] = set()
 
@@ -67,26 +72,65 @@ class PackedRows(NamedTuple):
     data: bytes
 
 
+@dataclass(frozen=True)
+class BucketNumbers:
+    """The numbers of a query's buckets, spread over the shuffle partitions of its state.
+
+    A checkpoint keeps the shuffle partitions that it was begun with, whatever the session says
+    later. So the tasks of a stream ask what their own run has.
+    """
+
+    planned: int
+    """The shuffle partitions of the session; those of a stream that begins."""
+    wanted: int | None = None
+    """How many buckets there are; None: as many as shuffle partitions."""
+    least: int = 1
+    """How many there are at least, if nothing says how many."""
+
+    @property
+    def partitions(self) -> int:
+        """The shuffle partitions of the state."""
+        context = TaskContext.get()
+        if context is None:
+            return self.planned
+        said = (context.getLocalProperty(name) for name in PINNED)
+        return next((int(number) for number in said if number is not None), self.planned)
+
+    def here(self) -> tuple[int, ...]:
+        """The numbers of the buckets, for the task at hand."""
+        partitions = self.partitions
+        return spread(self.wanted or max(self.least, partitions), partitions)
+
+
 class Pack:
-    """Packs the rows of one input, which carry their bucket in the first column.
+    """Packs the rows of one input, which carry the hash of their key in the first column.
 
     The first time that it runs in a process it also greets every bucket: so all of them check at
     the start of a query that their state fits it, not only those that get rows.
     """
 
-    def __init__(self, side: int, buckets: Sequence[int], nonce: str) -> None:
-        self.side, self.buckets, self.nonce = side, tuple(buckets), nonce
+    def __init__(
+        self, side: int, numbers: BucketNumbers, nonce: str, names: Sequence[str] | None = None
+    ) -> None:
+        self.side, self.numbers, self.nonce, self.columns = side, numbers, nonce, names
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Chunks of the rows, in their order."""
         yield from self.greetings()
-        for part in gathered(batches):
+        for part in gathered(self.named(batches)):
             yield self.chunks(part)
+
+    def named(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows with the names of their columns, which come without: Spark takes not all of them."""
+        for batch in batches:
+            columns = self.columns
+            yield batch if columns is None else batch.rename_columns([BUCKET, *columns])
 
     def greetings(self) -> Iterator[pa.RecordBatch]:
         """What comes before the rows of a task."""
         context = TaskContext.get()
         self.place = (context.partitionId() if context is not None else 0) << 32
+        self.buckets = self.numbers.here()
         if self._is_first():
             everyone = (REGISTER, *self.buckets)
             yield self.rows([(bucket, HELLO, b"") for bucket in everyone])
@@ -113,19 +157,22 @@ class Pack:
         return pa.RecordBatch.from_arrays(columns, schema=CHUNK)
 
     def _split(self, rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        buckets = rows.column(0).to_numpy()
+        places = self.places(rows)
         rows = rows.select(range(1, rows.num_columns))
-        if len(self.buckets) == 1:
-            yield self.buckets[0], rows
-            return
-        names, numbers = np.unique(buckets, return_inverse=True)
-        if len(names) > 1:  # small numbers are sorted in linear time
-            small = np.min_scalar_type(len(names))
-            rows = rows.take(pa.array(np.argsort(numbers.astype(small), kind="stable")))
-        ends = np.cumsum(np.bincount(numbers, minlength=len(names)))
-        starts = ends - np.diff(ends, prepend=0)
-        for name, lo, hi in zip(names.tolist(), starts.tolist(), ends.tolist(), strict=True):
-            yield name, rows.slice(lo, hi - lo)
+        counts = np.bincount(places, minlength=len(self.buckets))
+        if counts.max() < len(places):  # small numbers are sorted in linear time
+            rows = rows.take(pa.array(np.argsort(places, kind="stable")))
+        ends = np.cumsum(counts)
+        for bucket, size, end in zip(self.buckets, counts.tolist(), ends.tolist(), strict=True):
+            if size:
+                yield bucket, rows.slice(end - size, size)
+
+    def places(self, rows: pa.RecordBatch) -> np.ndarray:
+        """Which of the buckets each row is for."""
+        buckets = len(self.buckets)
+        if buckets == 1:
+            return np.zeros(rows.num_rows, np.uint8)
+        return place_of(rows.column(0).to_numpy(), buckets)
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -164,7 +211,29 @@ class Unpack:
             yield fitted(part, self.schema)
 
 
-def spread(buckets: int, partitions: int) -> list[int]:
+class ToAll:
+    """Sends a chunk to every bucket of a query, whatever bucket it names."""
+
+    def __init__(self, numbers: BucketNumbers) -> None:
+        self.numbers = numbers
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For each chunk, one a bucket."""
+        buckets = self.numbers.here()
+        for batch in batches:
+            for chunk in batch.to_pylist():
+                rows = [{**chunk, BUCKET: bucket} for bucket in buckets]
+                yield pa.RecordBatch.from_pylist(rows, CHUNK)
+
+
+def place_of(hashes: np.ndarray, buckets: int) -> np.ndarray:
+    """Which of so many buckets rows with these hashes are for."""
+    places: np.ndarray = np.mod(hashes, buckets).astype(np.min_scalar_type(buckets))
+    return places
+
+
+@cache
+def spread(buckets: int, partitions: int) -> tuple[int, ...]:
     """Numbers of buckets, the n-th of which goes to the shuffle partition n mod partitions.
 
     >>> [partition_of(bucket, 4) for bucket in spread(6, 4)]
@@ -180,7 +249,7 @@ def spread(buckets: int, partitions: int) -> list[int]:
             missing -= 1
             if not missing:
                 break
-    return [found[n % partitions][n // partitions] for n in range(buckets)]
+    return tuple([found[n % partitions][n // partitions] for n in range(buckets)])
 
 
 def partition_of(bucket: int, partitions: int) -> int:
@@ -211,15 +280,19 @@ def _signed(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-def bucket_column(columns: Sequence[str], kinds: Sequence[DataType], buckets: Sequence[int]) -> Any:
-    """A column with the bucket of each row: equal keys, equal buckets."""
-    if len(buckets) == 1 or not columns:
+def hash_column(columns: Sequence[Any], kinds: Sequence[DataType | str]) -> Any:
+    """A column with the hash of each row's key: equal keys, equal hashes."""
+    if not columns:
+        return fn.lit(0).cast("long")
+    return fn.xxhash64(*[key.cast(kind) for key, kind in zip(columns, kinds, strict=True)])
+
+
+def bucket_column(hashed: Any, buckets: Sequence[int]) -> Any:
+    """A column with the bucket of each row of a static DataFrame, from its hash."""
+    if len(buckets) == 1:
         return fn.lit(buckets[0]).cast("int")
-    keys = [fn.col(f"`{name}`").cast(kind) for name, kind in zip(columns, kinds, strict=True)]
-    at = fn.pmod(fn.xxhash64(*keys), fn.lit(len(buckets))) + 1
-    return fn.element_at(fn.array(*[fn.lit(bucket) for bucket in buckets]), at.cast("int")).cast(
-        "int"
-    )
+    at = (fn.pmod(hashed, fn.lit(len(buckets))) + 1).cast("int")
+    return fn.element_at(fn.array(*[fn.lit(bucket) for bucket in buckets]), at).cast("int")
 
 
 def common_types(sides: Sequence[Sequence[DataType]]) -> list[Any]:

@@ -20,6 +20,7 @@ from windowlib.spark.bucket.bucket import Bucket, BucketSpec
 from windowlib.spark.plan.input_merge import order_columns, time_order
 from windowlib.spark.plan.query_plan import QueryPlan
 from windowlib.spark.plan.shuffle import BUCKET, Unpack, gathered
+from windowlib.spark.plan.types import quoted
 from windowlib.window.arrow import Times
 
 if TYPE_CHECKING:
@@ -63,12 +64,13 @@ def _tagged(plan: QueryPlan) -> tuple[DataFrame, list[Any]]:
         if plan.times is not None and not apart:
             own = time_order(plan.times, own)
         keys = [f"_key{at}" for at in range(len(own))]
-        columns = [fn.col(f"`{name}`") for name in frame.columns if name != BUCKET]
+        bucket, *names = frame.columns
+        columns = [fn.col(quoted(name)) for name in names]
         tagged = frame.select(
-            fn.col(BUCKET),
+            fn.col(bucket).alias(BUCKET),
             fn.lit(side).alias(SIDE),
             fn.monotonically_increasing_id().alias(PLACE),
-            *[fn.col(f"`{name}`").alias(key) for name, key in zip(own, keys, strict=True)],
+            *[fn.col(quoted(name)).alias(key) for name, key in zip(own, keys, strict=True)],
             fn.struct(*columns).alias(f"_{side}"),
         )
         found = tagged if found is None else found.unionByName(tagged, allowMissingColumns=True)
@@ -80,7 +82,7 @@ def bounds(frames: Sequence[DataFrame], times: str) -> DataFrame:
     """When the first row of all arrives, and the last."""
     found = None
     for frame in frames:
-        column = frame.select(fn.col(f"`{times}`").alias("at"))
+        column = frame.select(fn.col(quoted(times)).alias("at"))
         found = column if found is None else found.union(column)
     assert found is not None
     return found.agg(fn.min("at").alias(START), fn.max("at").alias(END))

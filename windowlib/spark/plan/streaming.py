@@ -1,6 +1,6 @@
 """Streams: rows are packed by bucket, and each bucket is one call of Python a micro-batch.
 
-Spark picks the columns that the operator reads and computes a bucket from its key; rows are packed
+Spark picks the columns that the operator reads and hashes its key; rows are packed
 into one blob per bucket; after the shuffle the operator of the bucket takes whole columns, and the
 rows that it makes are unpacked.
 """
@@ -18,7 +18,7 @@ from windowlib.spark.bucket.held_rows import SPAN, read_times
 from windowlib.spark.bucket.processor import METRICS, OUTPUT_DDL, Processor
 from windowlib.spark.plan.folding import Fold, kept_rows
 from windowlib.spark.plan.query_plan import QueryPlan
-from windowlib.spark.plan.shuffle import BUCKET, CHUNK, CHUNK_DDL, ENDED, SPANS, Pack
+from windowlib.spark.plan.shuffle import BUCKET, CHUNK, CHUNK_DDL, ENDED, SPANS, Pack, ToAll
 from windowlib.spark.versions import transform_with_state
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def packed(plan: QueryPlan) -> DataFrame:
     """What goes to the buckets: the rows of all inputs, packed, and the end if there is one."""
     chunks = None
     for side, frame in enumerate(plan.bucketed()):
-        spec, pack = plan.bucket_spec(), Pack(side, plan.buckets, plan.nonce)
+        names = plan.frames[side].columns
+        spec, pack = plan.bucket_spec(), Pack(side, plan.numbers, plan.nonce, names)
         work: Any = pack
         if not kept_rows(spec):
             work = Fold(plan.operator, pack)
@@ -51,7 +52,7 @@ def packed(plan: QueryPlan) -> DataFrame:
     if plan.ends is None:
         return chunks
     ends: DataFrame = plan.spark.readStream.schema(CHUNK_DDL).parquet(str(plan.ends))
-    return chunks.union(ends)
+    return chunks.union(ends.mapInArrow(ToAll(plan.numbers), CHUNK_DDL))
 
 
 class PackSpans:
@@ -68,7 +69,7 @@ class PackSpans:
         spans: list[int] = []
 
         def watched() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
+            for batch in self.pack.named(batches):
                 if batch.num_rows:
                     stamps = read_times(batch, self.times)
                     spans.extend((int(stamps.min()), int(stamps.max())))
@@ -84,11 +85,11 @@ def end_stream(plan: QueryPlan) -> None:
     """No more rows come than have been taken: each bucket finishes its windows.
 
     Spark's streams have no end. A source beside the rows of a plan made by `ending_with` says that
-    there is one: a file with a chunk for every bucket.
+    there is one: a file with a chunk, which goes to every bucket.
     """
     assert plan.ends is not None
-    chunk = {"side": ENDED, "place": 0, "data": b""}
-    table = pa.Table.from_pylist([{BUCKET: bucket, **chunk} for bucket in plan.buckets], CHUNK)
+    chunk = {BUCKET: 0, "side": ENDED, "place": 0, "data": b""}
+    table = pa.Table.from_pylist([chunk], CHUNK)
     hidden = plan.ends / ".end"
     pq.write_table(table, hidden)
     hidden.rename(plan.ends / "end.parquet")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -134,3 +134,29 @@ def _cast(array: Any, field: pa.Field) -> Any:
             f'fit ({reason}). Say a wider type: attach(op, schema="{field.name} ...").'
         )
         raise SchemaError(msg) from error
+
+
+def quoted(name: str) -> str:
+    """The name of a column as Spark reads it, whatever is in it.
+
+    >>> quoted("a.b"), quoted("odd `name`")
+    ('`a.b`', '`odd ``name```')
+    """
+    return f"`{name.replace('`', '``')}`"
+
+
+def unquoted(name: str) -> str:
+    """The name that `quoted` got."""
+    return name[1:-1].replace("``", "`")
+
+
+def free_name(wanted: str, columns: Iterable[str]) -> str:
+    """A name that no column has, whatever its case.
+
+    >>> free_name("_bucket", ["x", "_Bucket"])
+    '_bucket_'
+    """
+    taken = {name.lower() for name in columns}
+    while wanted.lower() in taken:
+        wanted += "_"
+    return wanted

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from windowlib.errors import (
     ClockWarning,
+    CutWarning,
     HostError,
     ModelError,
     OperatorError,
@@ -28,6 +29,7 @@ from windowlib.spec.specification import Spec
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+CASE = "spark.sql.caseSensitive"
 Keys = list[tuple[str, ...]]
 
 
@@ -63,6 +65,27 @@ def frames(operator: Operator, given: Sequence[Any]) -> None:
             f"Read both with readStream, or both with read."
         )
         raise HostError(msg)
+
+
+def column_names(operator: Operator, given: Sequence[Any]) -> None:
+    """Refuse columns that Spark cannot tell apart."""
+    for port, frame in zip(operator.model.inputs, given, strict=True):
+        exact = str(frame.sparkSession.conf.get(CASE, "false")).lower() == "true"
+        met: dict[str, str] = {}
+        for name in frame.columns:
+            folded = name if exact else name.lower()
+            if folded not in met:
+                met[folded] = name
+                continue
+            other = met[folded]
+            msg = f"{operator.name}(...): {port.name!r} has two columns {name!r}. Rename one."
+            if other != name:
+                msg = (
+                    f"{operator.name}(...): the columns {other!r} and {name!r} of {port.name!r} "
+                    f"are one to Spark. Rename one, or set "
+                    f'spark.conf.set("{CASE}", True) before.'
+                )
+            raise SchemaError(msg)
 
 
 def store_provider(spark: Any) -> None:
@@ -228,6 +251,30 @@ def warn_order(operator: Operator, given: Any, frames: Sequence[Any], led: bool 
         f'group them differently. Say attach(op, order_by="ts"), or order_by=None to accept it.'
     )
     warnings.warn(msg, OrderWarning, stacklevel=4)
+
+
+def warn_cuts(operator: Operator, given: Any, frames: Sequence[Any], led: bool) -> None:
+    """Warn of streams whose rows meet in an order that no column decides.
+
+    `order_by` orders the rows of a micro-batch, and Spark cuts each stream into micro-batches by
+    itself, after a restart differently than it would have done without.
+
+    Args:
+        operator: the operator.
+        given: what `attach` was told about the order.
+        frames: a DataFrame for each input.
+        led: whether rows are taken by their time.
+    """
+    if led or given is None or operator.waits or len(frames) < 2 or not frames[0].isStreaming:
+        return
+    if not specs(operator):
+        return  # nothing is evicted, so it is irrelevant which input is ahead
+    msg = (
+        f"{operator.name}: rows of its inputs meet as Spark cuts the streams into micro-batches, "
+        f'and a restart may cut them differently. Say attach(op, times="ts", watermark="5s") '
+        f"to take them by their time, or order_by=None to accept it."
+    )
+    warnings.warn(msg, CutWarning, stacklevel=4)
 
 
 PASSING = ("Project", "Filter", "SubqueryAlias", "View")

@@ -34,6 +34,7 @@ from windowlib.event_time.slack import FixedSlack
 from windowlib.event_time.watermark import Watermark
 from windowlib.runtime.graph import Graph
 from windowlib.runtime.operator import Operator
+from windowlib.spark.plan.types import free_name, quoted
 from windowlib.spec.specification import Spec
 
 if TYPE_CHECKING:
@@ -70,10 +71,11 @@ class StreamWatermark:
             return frame
         kind = field.dataType
         if self.seconds and isinstance(kind, NumericType):
-            stamp = fn.timestamp_seconds(fn.col(f"`{self.column}`"))
+            stamp = fn.timestamp_seconds(fn.col(quoted(self.column)))
         else:
             stamp = _timestamp(self.column, kind)
-        return frame.withColumn(COLUMN, stamp).withWatermark(COLUMN, f"{self.delay} milliseconds")
+        name = free_name(COLUMN, frame.columns)
+        return frame.withColumn(name, stamp).withWatermark(name, f"{self.delay} milliseconds")
 
 
 def event_window(operator: Operator) -> Spec | None:
@@ -213,7 +215,7 @@ def _milliseconds(amount: Amount) -> int:
 
 def _timestamp(name: str, kind: DataType) -> Any:
     """A column as timestamps of Spark's, in the same order."""
-    column = fn.col(f"`{name}`")
+    column = fn.col(quoted(name))
     if isinstance(kind, TimestampType):
         return column
     if isinstance(kind, WHOLE):

@@ -31,8 +31,7 @@ from windowlib.tools.commands.output_files import (
     named,
     output_of,
 )
-from windowlib.tools.commands.run_spark import run_on_spark
-from windowlib.tools.commands.usage import UsageError, check_column, one_line, told
+from windowlib.tools.commands.usage import UsageError, check_column, failures, one_line, told
 from windowlib.window.arrow import in_order
 
 EPILOG = """\
@@ -104,6 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _started(operator: Operator, inputs: list[Input], arguments: argparse.Namespace) -> int:
     _check(operator, inputs, arguments)
     if arguments.spark:
+        with failures():
+            from windowlib.tools.commands.run_spark import run_on_spark
+
         return run_on_spark(operator, inputs, arguments)
     if arguments.workers is not None:
         from windowlib.farms import farm

@@ -8,30 +8,31 @@ order lines came. Here the rows are read as without Spark, so that a bad line is
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import re
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, TextIO
+from typing import Any
 
-from windowlib.errors import WindowlibError
+from windowlib.farms import Farm
 from windowlib.runtime.operator import Operator
+from windowlib.spark import attach, session
+from windowlib.spark.plan.attached import frame_of, prepare_session
+from windowlib.spark.plan.query_plan import ending_with, plan_query
+from windowlib.spark.plan.streaming import end_stream
+from windowlib.spark.plan.types import spark_of
+from windowlib.spark.versions import offset_of
 from windowlib.tools.commands.input_files import UNPUNCTUATED, Input, order_columns
 from windowlib.tools.commands.meter import Meter
 from windowlib.tools.commands.output_files import output_of
-from windowlib.tools.commands.usage import UsageError
+from windowlib.tools.commands.usage import UsageError, failures, quiet
 
 LOOK, LIVE_LOOK = 0.2, 0.05
 """Seconds between two looks at what Spark does, with files and with a socket."""
 TRIGGER = "200 milliseconds"
-LONGEST = 400
-RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
 def run_on_spark(operator: Operator, inputs: list[Input], arguments: argparse.Namespace) -> int:
@@ -47,8 +48,6 @@ def run_on_spark(operator: Operator, inputs: list[Input], arguments: argparse.Na
     with quiet() as err, place as folder:
         meter = Meter(err, quiet=arguments.quiet)
         with failures():
-            from windowlib.spark import session
-
             spark = session()
             spark.sparkContext.setLogLevel("OFF")
         run = run_live if live else _run_static
@@ -67,8 +66,6 @@ def _run_static(
 ) -> None:
     order = order_columns(arguments.order_by)
     with failures():
-        from windowlib.spark import attach
-
         placed = attach(
             operator,
             port=arguments.port,
@@ -136,8 +133,6 @@ def _stages(tracker: Any) -> str:
 
 def check_live(operator: Operator, source: Input, arguments: argparse.Namespace) -> None:
     """Refuse what a stream on Spark cannot do."""
-    from windowlib.farms.farm import Farm
-
     if source.rows.schema is None:
         msg = f"{source.name}: Spark asks for the columns before the first row comes."
         raise UsageError(f'{msg} Say them: --schema "symbol string, price double".')
@@ -196,11 +191,6 @@ class LiveQuery:
     def __init__(
         self, spark: Any, operator: Operator, schema: Any, port: str | None, folder: Path
     ) -> None:
-        from windowlib.spark.plan.attach import attach
-        from windowlib.spark.plan.attached import frame_of, prepare_session
-        from windowlib.spark.plan.query_plan import ending_with, plan_query
-        from windowlib.spark.plan.types import spark_of
-
         self.schema, self.folder = schema, folder / "rows"
         self.rows = self.files = 0
         self._made: SimpleQueue[Any] = SimpleQueue()
@@ -237,8 +227,6 @@ class LiveQuery:
 
     def end(self) -> None:
         """No more rows come; wait for all that comes out."""
-        from windowlib.spark.plan.streaming import end_stream
-
         self.settle()
         end_stream(self.plan)
         self.files += 1
@@ -252,8 +240,6 @@ class LiveQuery:
 
     def _taken(self) -> int:
         """How many files are in, of rows and of the end."""
-        from windowlib.spark.versions import offset_of
-
         progress = self.query.lastProgress
         sources = progress["sources"] if progress else []
         ends = [offset_of(source["endOffset"]) for source in sources]
@@ -276,48 +262,3 @@ class LiveQuery:
     def stop(self) -> None:
         """Let go of it, whatever it is at."""
         self.query.stop()
-
-
-# -- what Spark says ------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[TextIO]:
-    """Send what Java and its children write on stderr away; our own stderr is what is yielded."""
-    sys.stderr.flush()
-    try:
-        number = sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):  # not a file, as in a notebook: nothing to send
-        yield sys.stderr
-        return
-    ours = os.dup(number)
-    with open(os.devnull, "wb") as away, os.fdopen(ours, "w", closefd=False) as err:
-        os.dup2(away.fileno(), number)
-        try:
-            yield err
-        finally:
-            err.flush()
-            os.dup2(ours, number)
-    os.close(ours)
-
-
-@contextlib.contextmanager
-def failures() -> Iterator[None]:
-    """Turn what Spark raises into one line."""
-    try:
-        yield
-    except (WindowlibError, UsageError, OSError):
-        raise
-    except Exception as error:
-        raise UsageError(f"Spark: {said(str(error))}") from None
-
-
-def said(text: str) -> str:
-    r"""The line that matters of what Spark says: the last exception, or the first line.
-
-    >>> said("Job aborted\nTraceback:\n  File x\nwindowlib.errors.SchemaError: no such column.\n")
-    'SchemaError: no such column.'
-    """
-    found = RAISED.findall(text)
-    line = ": ".join(found[-1]) if found else text.strip().partition("\n")[0]
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"

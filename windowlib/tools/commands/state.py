@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from windowlib.errors import WindowlibError
 from windowlib.tools.commands.operator_text import operator_of
-from windowlib.tools.commands.usage import FoundError, one_line
+from windowlib.tools.commands.usage import FoundError, UsageError, one_line
 
 LIMIT = 20
 
@@ -20,6 +22,8 @@ def add(commands: Any) -> None:
     for name, act, text in (
         ("inspect", inspect, "the subwindows, a JSON line each"),
         ("verify", verify, "read all of it, and say whether it is whole"),
+        ("rescale", rescale, "write a checkpoint with other buckets or shuffle partitions"),
+        ("migrate", migrate, "write a checkpoint in the present format of state"),
     ):
         action = actions.add_parser(name, help=text)
         action.add_argument("checkpoint", metavar="CHECKPOINT", help="its checkpointLocation")
@@ -30,8 +34,14 @@ def add(commands: Any) -> None:
             default=[],
             help="job.py:name, where an operator has functions or classes of your own",
         )
-        action.add_argument("--batch", type=int, help="after which batch; the last one")
         action.set_defaults(command=act)
+        if name in ("inspect", "verify"):
+            action.add_argument("--batch", type=int, help="after which batch; the last one")
+        else:
+            action.add_argument("new", metavar="NEW", help="where the new checkpoint goes")
+    rescaled = actions.choices["rescale"]
+    rescaled.add_argument("--buckets", type=int, help="how many; as before, or as partitions")
+    rescaled.add_argument("--partitions", type=int, help="shuffle partitions; as before")
     inspected = actions.choices["inspect"]
     inspected.add_argument(
         "--limit", type=int, default=LIMIT, help=f"tuples of a subwindow that are shown; {LIMIT}"
@@ -64,22 +74,61 @@ def verify(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(arguments: argparse.Namespace, limit: int) -> list[Any]:
-    """The subwindows of a checkpoint; what is wrong with it is the answer of the command."""
-    from pyspark.errors import PySparkException
+def rescale(arguments: argparse.Namespace) -> int:
+    """Write a checkpoint with other buckets or shuffle partitions."""
+    from windowlib.spark import rescale_state, session
 
-    from windowlib.spark import inspect_state, session
+    if arguments.buckets is None and arguments.partitions is None:
+        raise UsageError("state rescale: nothing changes. Say --buckets or --partitions.")
+    operators = [operator_of(text) for text in arguments.operator]
+    with _answered():
+        rescale_state(
+            arguments.checkpoint,
+            arguments.new,
+            session(),
+            operators,
+            buckets=arguments.buckets,
+            partitions=arguments.partitions,
+        )
+    print(f"The query goes on from {arguments.new}.")
+    return 0
+
+
+def migrate(arguments: argparse.Namespace) -> int:
+    """Write a checkpoint in the present format."""
+    from windowlib.spark import migrate_state, session
 
     operators = [operator_of(text) for text in arguments.operator]
+    with _answered():
+        done = migrate_state(arguments.checkpoint, arguments.new, session(), operators)
+    go = f"The query goes on from {arguments.new}."
+    print(go if done else "The state is in the present format already; nothing was written.")
+    return 0
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """What is wrong with a checkpoint is the answer of the command."""
+    from pyspark.errors import PySparkException
+
     try:
-        frame = inspect_state(
-            arguments.checkpoint, session(), operators, batch_id=arguments.batch, limit=limit
-        )
-        found: list[Any] = frame.collect()
+        yield
     except WindowlibError as error:
         raise FoundError(one_line(error)) from None
     except PySparkException as error:  # of a worker, with its traceback
         raise FoundError(raised_there(str(error))) from None
+
+
+def _rows(arguments: argparse.Namespace, limit: int) -> list[Any]:
+    """The subwindows of a checkpoint; what is wrong with it is the answer of the command."""
+    from windowlib.spark import inspect_state, session
+
+    operators = [operator_of(text) for text in arguments.operator]
+    with _answered():
+        frame = inspect_state(
+            arguments.checkpoint, session(), operators, batch_id=arguments.batch, limit=limit
+        )
+        found: list[Any] = frame.collect()
     return found
 
 

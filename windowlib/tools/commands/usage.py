@@ -1,10 +1,18 @@
-"""Mistakes in a command line: one line each."""
+"""Mistakes in a command line, and what Spark says of them: one line each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TextIO
 
-from windowlib.errors import suggestion
+from windowlib.errors import WindowlibError, suggestion
+
+LONGEST = 400
+RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
 class UsageError(Exception):
@@ -47,3 +55,45 @@ def check_column(option: str, name: str | None, columns: Iterable[str], source: 
     if name is not None and known and name not in known:
         msg = f"{option} {name}: no such column in {source}."
         raise UsageError(f"{msg} Columns: {', '.join(known)}.{suggestion(name, known)}")
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[TextIO]:
+    """Send what Java and its children write on stderr away; our own stderr is what is yielded."""
+    sys.stderr.flush()
+    try:
+        number = sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):  # not a file, as in a notebook: nothing to send
+        yield sys.stderr
+        return
+    ours = os.dup(number)
+    with open(os.devnull, "wb") as away, os.fdopen(ours, "w", closefd=False) as err:
+        os.dup2(away.fileno(), number)
+        try:
+            yield err
+        finally:
+            err.flush()
+            os.dup2(ours, number)
+    os.close(ours)
+
+
+@contextlib.contextmanager
+def failures() -> Iterator[None]:
+    """Turn what Spark raises into one line."""
+    try:
+        yield
+    except (WindowlibError, UsageError, OSError):
+        raise
+    except Exception as error:
+        raise UsageError(f"Spark: {said(str(error))}") from None
+
+
+def said(text: str) -> str:
+    r"""The line that matters of what Spark says: the last exception, or the first line.
+
+    >>> said("Job aborted\nTraceback:\n  File x\nwindowlib.errors.SchemaError: no such column.\n")
+    'SchemaError: no such column.'
+    """
+    found = RAISED.findall(text)
+    line = ": ".join(found[-1]) if found else text.strip().partition("\n")[0]
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"

@@ -40,10 +40,11 @@ def explain(state: WindowState) -> str:
     order = ", ".join(step.name.lower() for step in steps(spec))
     clocked = "; ".join(f"{policy} runs on the clock" for policy in spec.times)
     handlers = ", ".join(state.handlers) or "none"
+    why = state.why_tuples
     lines = [
         f"window    {spec}",
         f"insert    {order}" + (f"; {clocked}" if clocked else ""),
-        f"keeps     {state.storage}",
+        f"keeps     {state.storage}" + (f"; no slices: {why}" if why else ""),
         f"engine    {state.engine}",
         f"batches   {batches(state)}",
         f"handlers  {handlers}",

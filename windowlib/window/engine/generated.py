@@ -11,6 +11,7 @@ delta attributes of eviction and trigger.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
 import math
@@ -24,6 +25,7 @@ from windowlib.spec.policies import Delta, PartitionAge, PartitionCount
 from windowlib.spec.specification import KEY
 from windowlib.summaries.slices import close_lines
 from windowlib.summaries.source import update_lines
+from windowlib.summaries.time_slices import TimeSlices
 from windowlib.window.engine.rules import (
     check_delta,
     check_mixes,
@@ -46,7 +48,7 @@ InsertEach = Callable[..., Generator[None, None, Any]]
 Lines = Iterator[str]
 _serial = itertools.count(1)
 _stale: list[str] = []
-"""Texts of windows that are gone. The cache may be in use when the garbage collector finds them."""
+"""Texts that are gone. The cache may be in use when the garbage collector finds them."""
 
 
 def indent(lines: Lines | list[str], by: int = 1) -> list[str]:
@@ -72,18 +74,33 @@ def generate_each(state: WindowState, sample: Any) -> InsertEach:
 
 
 def _compiled(writer: _Writer, text: str) -> dict[str, Any]:
-    state = writer.w
-    shown = str(state.spec).encode("unicode_escape").decode()  # a name may have any characters
-    name = f"<windowlib insert {next(_serial)}: {shown}>"
+    shown = str(writer.w.spec).encode("unicode_escape").decode()  # a name may have any characters
+    writer.names["text"] = found = _Text.of(text, shown)
     # The names are globals of the text, which cost nothing in a call that does not use them;
     # closure cells would be copied into every call.
-    exec(compile(text, name, "exec"), writer.names)
-    # Tracebacks show the generated line, for as long as there is a window to raise them.
-    while _stale:
-        linecache.cache.pop(_stale.pop(), None)
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    weakref.finalize(state.window, _stale.append, name)
+    exec(found.code, writer.names)
     return writer.names
+
+
+class _Text:
+    """The text of an insert, compiled; windows that are alike share it.
+
+    Tracebacks show the generated line, for as long as there is a window to raise them.
+    """
+
+    def __init__(self, text: str, shown: str) -> None:
+        name = f"<windowlib insert {next(_serial)}: {shown}>"
+        self.code = compile(text, name, "exec")
+        while _stale:
+            linecache.cache.pop(_stale.pop(), None)
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        weakref.finalize(self, _stale.append, name)
+
+    @staticmethod
+    @functools.lru_cache(maxsize=256)
+    def of(text: str, shown: str) -> _Text:
+        """The text as it was compiled last, if that is not long ago."""
+        return _Text(text, shown)
 
 
 def source(window: Window[Any, Any], sample: Any) -> str:
@@ -460,6 +477,9 @@ class _Writer:
         """Ready-made summaries in slices; a trigger looks at a number of closed ones."""
         slices = self.w.slices
         assert slices is not None
+        if isinstance(slices, TimeSlices):
+            yield from self._time_sliced(slices)
+            return
         yield from update_lines(slices.plan, self.sample, self.names)
         yield "s.n = n = s.n + 1"
         yield from self._touched()
@@ -476,3 +496,16 @@ class _Writer:
             yield f"    {due}{self._held('on_trigger(w, s.key)', 'on_trigger')}"
         elif slices.tail:
             yield "    turn(s)"
+
+    def _time_sliced(self, slices: TimeSlices) -> Lines:
+        """The same in slices of time, which a tick looks at; `e` is where that of now ends."""
+        self.names["turn"] = slices.turn
+        yield "e = w._tick"
+        if slices.tail:
+            yield f"if w._now < e - {slices.tail}: e -= {slices.tail}"
+        yield "if s.ref != e: turn(s, e, w._now)"
+        yield from update_lines(slices.plan, self.sample, self.names)
+        yield "s.n += 1"
+        yield "s.taken += 1"
+        yield "s.newest = w._now"
+        yield from self._touched()

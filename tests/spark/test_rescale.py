@@ -1,0 +1,272 @@
+"""State that moves: other buckets and shuffle partitions for the checkpoint of a stopped query."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+from pyspark.sql import functions as fn
+from pyspark.sql.types import ArrayType, LongType
+
+from tests.spark import killed_job as killing
+from tests.spark.stream_runs import Query, by_name, stream, union, write
+from windowlib import Count, Event, Keyed, Operator, OperatorModel, Sliding, Tumbling
+from windowlib.errors import HostError, ModelError, OperatorError
+from windowlib.operators import Aggregate, Dedup, Join, Sort, agg
+from windowlib.spark import attach, inspect_state, migrate_state, rescale_state
+from windowlib.spark.bucket.state_store import StateHead, as_tuple
+from windowlib.spark.plan.key_hash import check_hashes, key_hash
+from windowlib.spark.rescale import BucketMove, Mover
+from windowlib.window.state_bytes import dump_state
+
+SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int64(), "side": pa.int64()})
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+class Rise(Operator):
+    """How far the last value of a flush is above that of the flush before."""
+
+    model = OperatorModel(windows=[Tumbling])
+    output = "k string, rise long"
+    last = Keyed(n=0)
+
+    def before_flush(self, window, key):
+        newest = window[key][-1]["n"]
+        self.emit({"k": key, "rise": newest - self.last[key].n})
+        self.last[key].n = newest
+
+
+def rows(number, size=120):
+    rng = random.Random(number)
+    return [
+        {"ts": number * 100 + i // 2, "k": f"key {rng.randrange(12)}", "n": rng.randrange(9),
+         "side": rng.randrange(2)}
+        for i in range(size)
+    ]  # fmt: skip
+
+
+WIDE = Sliding(Count(4), order_by=("ts", "n"))
+ORDER: dict[str, Any] = {"by": "k", "order_by": ("ts", "n")}
+OPERATORS = {
+    "totals": Aggregate(Tumbling(Count(3), **ORDER), total=agg.sum("n")),
+    "slide": Aggregate(Sliding(Count(5), every=Count(2), **ORDER), most=agg.max("n")),
+    "sort": Sort("n", window=Tumbling(Count(4), **ORDER)),
+    "dedup": Dedup("n", within=Count(3), by="k"),
+    "event": Aggregate(Tumbling(Event("ts", 30), by="k"), n=agg.count(), total=agg.sum("n")),
+    "rise": Rise(Tumbling(Count(2), **ORDER)),
+    "join": Join(left=WIDE, right=WIDE, on="k", how="left", partition_by="k", unmatched="port"),
+}
+
+
+def frame(source, names):
+    """One query with several operators."""
+    found = {}
+    for name in names:
+        op = OPERATORS[name]
+        sides = [source.where(fn.col("side") == side).drop("side") for side in (0, 1)]
+        frames = sides if name == "join" else [source.drop("side")]
+        found[name] = op(*frames) if name == "event" else attach(op, order_by=("ts", "n"))(*frames)
+    return union(found)
+
+
+def expected(name, files):
+    """What comes out without Spark."""
+    op, made = OPERATORS[name], list[Any]()
+    running = op.open()
+    for port in op.model.outputs:
+        running.connect(port.name, made.append)
+    for number in range(files):
+        for row in sorted(rows(number), key=lambda row: (row["ts"], row["n"], row["side"])):
+            plain = {key: value for key, value in row.items() if key != "side"}
+            running.insert(plain, row["side"] if name == "join" else 0)
+    return Counter(told(row) for row in made)
+
+
+def told(row):
+    """A row as text, without what it lacks and without the name of its output."""
+    known = {k: v for k, v in row.items() if v is not None and k != "_port"}
+    return json.dumps(known, sort_keys=True)
+
+
+@pytest.fixture
+def partitions(spark):
+    yield lambda number: spark.conf.set(PARTITIONS, number)
+    spark.conf.set(PARTITIONS, 2)
+
+
+def test_a_checkpoint_keeps_its_shuffle_partitions_whatever_the_session_says(
+    spark, tmp_path, partitions
+):
+    op = attach(Aggregate(Tumbling(Count(3), by="k", order_by="ts"), total=agg.sum("n")))
+    query, files = Query(tmp_path / "checkpoint"), tmp_path / "rows"
+    for number, said in enumerate((4, 7)):
+        partitions(said)
+        write(files, number, rows(number), SCHEMA)
+        query.run(op(stream(spark, files)))
+    held = Counter(row["k"] for number in (0, 1) for row in rows(number))
+    assert sum(count // 3 for count in held.values()) == len(query.rows)
+    heads = spark.read.format("statestore").option("stateVarName", "window")
+    abouts = heads.load(str(query.checkpoint)).select("value.about").collect()
+    told = {json.loads(row.about)["fingerprint"][PARTITIONS] for row in abouts}
+    assert {"4"} == told
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "names", [("totals", "slide", "dedup"), ("sort", "rise"), ("event", "join")], ids=" ".join
+)
+def test_operators_of_all_kinds_go_on_with_more_buckets_and_with_fewer(spark, tmp_path, names):
+    files, query = tmp_path / "rows", Query(tmp_path / "0")
+    for number, to in enumerate((None, 3, 1)):
+        write(files, number, rows(number), SCHEMA)
+        if to is not None:
+            new = tmp_path / str(number)
+            given = [OPERATORS["rise"]] if "rise" in names else None
+            rescale_state(query.checkpoint, new, spark, given, partitions=to)
+            query.checkpoint = new
+        query.run(frame(stream(spark, files), names))
+    found = by_name(query.rows)
+    for name in names:
+        assert expected(name, 3) == Counter(told(row) for row in found[name]), name
+
+
+def test_buckets_move_whole_where_their_number_stays(spark, tmp_path):
+    files, query = tmp_path / "rows", Query(tmp_path / "0")
+    op = attach(Dedup("n", within=Count(5)), order_by=("ts", "k"), port=None)
+    write(files, 0, rows(0), SCHEMA)
+    query.run(op(stream(spark, files)))
+    rescale_state(query.checkpoint, tmp_path / "1", spark, partitions=5)
+    before = [row.content for row in inspect_state(tmp_path / "0", spark).collect()]
+    after = [row.content for row in inspect_state(tmp_path / "1", spark).collect()]
+    assert before == after
+    query.checkpoint = tmp_path / "1"
+    write(files, 1, rows(1), SCHEMA)
+    query.run(op(stream(spark, files)))
+    want, seen = 0, list[int]()
+    for row in sorted(rows(0), key=lambda r: (r["ts"], r["k"])) + sorted(
+        rows(1), key=lambda r: (r["ts"], r["k"])
+    ):
+        if row["n"] not in seen:
+            want, seen = want + 1, [*seen, row["n"]][-5:]
+    assert want == len(query.rows)
+
+
+@pytest.mark.long
+def test_a_command_that_is_killed_leaves_the_old_checkpoint_and_no_new_one(spark, tmp_path):
+    files, query, new = tmp_path / "rows", Query(tmp_path / "old"), tmp_path / "new"
+    op = OPERATORS["totals"]
+    write(files, 0, rows(0), SCHEMA)
+    query.run(op(stream(spark, files)))
+    command = [sys.executable, "-m", "windowlib", "state", "rescale"]
+    command += [str(query.checkpoint), str(new), "--partitions", "3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert killing.until(process, lambda: list(tmp_path.glob("new.*.draft")))
+        killing.kill(process.pid, *killing.below(process.pid))
+    assert not new.exists()
+    rescale_state(query.checkpoint, new, spark, partitions=3)
+    query.checkpoint = new
+    write(files, 1, rows(1), SCHEMA)
+    query.run(op(stream(spark, files)))
+    assert expected("totals", 2) == Counter(told(row.asDict()) for row in query.rows)
+
+
+def test_what_cannot_move_is_refused_and_leaves_nothing(spark, tmp_path):
+    files, query = tmp_path / "rows", Query(tmp_path / "0")
+    write(files, 0, rows(0, 20), SCHEMA)
+    op = attach(Dedup("n", within=Count(5)), key="k", order_by="ts")
+    query.run(op(stream(spark, files)))
+    new = tmp_path / "1"
+    with pytest.raises(OperatorError, match="is not partitioned by 'k', so what it holds cannot"):
+        rescale_state(query.checkpoint, new, spark, buckets=5)
+    with pytest.raises(ModelError, match=r"rescale_state\(buckets=0\): not a number"):
+        rescale_state(query.checkpoint, new, spark, buckets=0)
+    with pytest.raises(HostError, match=r"the second exists already\. Name a new folder"):
+        rescale_state(query.checkpoint, files, spark, partitions=5)
+    assert {"rows", "0"} == {path.name for path in tmp_path.iterdir()}
+    assert not migrate_state(query.checkpoint, new, spark)
+    assert not new.exists()
+
+
+def test_the_hash_of_a_key_is_that_of_spark(spark):
+    when = datetime(2024, 2, 29, 12, 30, 15, 123456)
+    values = {
+        "string": ["", "IBM", "é" * 40, None],
+        "long": [0, -1, 2**62, None],
+        "int": [7, -(2**31), 0, None],
+        "double": [0.0, -0.0, float("nan"), 1.5],
+        "float": [0.0, -0.0, float("nan"), -2.25],
+        "boolean": [True, False, None, True],
+        "binary": [b"", b"abc", bytes(range(70)), None],
+        "date": [date(1969, 12, 31), date(2024, 2, 29), None, date(1, 1, 1)],
+        "timestamp": [when.replace(tzinfo=UTC), None, datetime(1960, 1, 1, tzinfo=UTC), None],
+        "timestamp_ntz": [when, when + timedelta(days=1), None, datetime(1960, 1, 1)],
+        "decimal(10,2)": [Decimal("1.25"), Decimal("-0.01"), None, Decimal(0)],
+        "decimal(38,4)": [Decimal(10) ** 30, Decimal("-1.5"), None, Decimal(0)],
+    }
+    ddl = ", ".join(f"c{at} {kind}" for at, kind in enumerate(values))
+    table = list(zip(*values.values(), strict=True))
+    made = spark.createDataFrame(table, ddl)
+    kinds = [field.dataType for field in made.schema]
+    hashes = [fn.xxhash64(name) for name in made.columns]
+    for row, got in zip(table, made.select(*hashes, fn.xxhash64("*")).collect(), strict=True):
+        assert [key_hash([v], [kind]) for v, kind in zip(row, kinds, strict=True)] == list(got)[:-1]
+        assert key_hash(row, kinds) == got[-1]
+    with pytest.raises(HostError, match="the type array<bigint>, and windowlib does not know"):
+        check_hashes([ArrayType(LongType())])
+
+
+def test_a_bucket_that_moves_whole_keeps_its_keys():
+    move = BucketMove(4, 2, 4, 3)
+    from windowlib.spark.plan.shuffle import partition_of, spread
+
+    numbers = [move.moved(bucket) for bucket in spread(4, 2)]
+    assert [partition_of(number, 3) for number in numbers] == [0, 1, 2, 0]
+    assert move.moved(-1) == -1
+
+
+class Clock:
+    """What tells the time of a micro-batch."""
+
+    def getCurrentProcessingTimeInMs(self):  # noqa: N802 - Spark's name
+        return 5000
+
+
+@pytest.mark.parametrize(("follows", "timer"), [(True, 30), (False, 5001)])
+def test_a_timer_waits_for_the_next_batch_of_the_query(follows, timer):
+    variables, timers = dict[str, Any](), list[int]()
+
+    class Variable(dict[Any, Any]):
+        def update(self, value):  # type: ignore[override]
+            self["value"] = value
+
+    class Handle:
+        def getValueState(self, name, _):  # noqa: N802
+            return variables.setdefault(name, Variable())
+
+        def getMapState(self, name, *_):  # noqa: N802
+            return variables.setdefault(name, Variable())
+
+        def registerTimer(self, at):  # noqa: N802
+            timers.append(at)
+
+    about = json.dumps({"fingerprint": {"buckets": "2", PARTITIONS: "2"}})
+    head = StateHead(2, 7, "n", "run", "home", about, 30, 1, 0, 0, 0, b"x").sealed()
+    mover = Mover(None, BucketMove(2, 2, 2, 5), follows)
+    handle: Any = Handle()
+    mover.init(handle)
+    row = Row(kind=0, number=0, data=dump_state(as_tuple(head)))
+    assert list(mover.handleInputRows((3,), iter([row]), Clock())) == []
+    assert [timer] == timers
+    kept = StateHead(*variables["window"]["value"])
+    kept.check_whole()
+    assert (timer, "", "n") == (kept.timer, kept.home, kept.nonce)
+    assert json.loads(kept.about)["fingerprint"] == {"buckets": "2", PARTITIONS: "5"}
