@@ -116,6 +116,9 @@ def aggregated_frame(plan: QueryPlan) -> DataFrame:
     keys = [fn.col(f"`{name}`") for name in (plan.key or [()])[0]]
     frame = _stamped(plan, str(engine.inside.axis.attribute))
     functions = functions_on(engine, plan.frames[0].schema)
+    for step in zip(*(each.steps() for each in functions), strict=True):
+        if named := {name: column for columns in step for name, column in columns.items()}:
+            frame = frame.withColumns(named)
     sums = {name: column.alias(name) for each in functions for name, column in each.sums()}
     grid = engine.layout.starts
     window = fn.window(
@@ -198,6 +201,10 @@ class Columns:
         """The name of a column of its own."""
         return f"_{self.number}_{part}"
 
+    def steps(self) -> list[dict[str, Any]]:
+        """Columns that are computed one after the other before rows are grouped."""
+        return [{} for _ in range(2 * LIMBS + 1)]
+
     def sums(self) -> Iterator[tuple[str, Any]]:
         """What is aggregated."""
         return iter(())
@@ -273,19 +280,27 @@ class FloatTotals(Columns):
         """The names of the limbs, the largest first."""
         return [self.called(str(limb)) for limb in range(LIMBS)]
 
-    def sums(self) -> Iterator[tuple[str, Any]]:
-        """The number of values, the sums of limbs, and that of what is left."""
-        yield self.called("n"), fn.count(self.column)
-        x = self.column.cast("double")
+    def steps(self) -> list[dict[str, Any]]:
+        """The value if it fits limbs, and limb after limb of it, with what is left."""
+        x, rest = self.column.cast("double"), self.called("fits")
         fits = fn.abs(x) < MOST  # which no NaN does
-        left = fn.when(fits, x).otherwise(0.0)
+        found = [{rest: fn.when(fits, x).otherwise(0.0), self.called("odd"): fn.when(~fits, x)}]
         for limb, name in enumerate(self.limbs):
             unit = 2.0 ** ((LIMBS - limb - 1) * LIMB - UNIT)
             # The nearest whole number of units, so that what is left has no more digits.
-            whole = fn.floor(left * (1 / unit) + 0.5)
-            yield name, fn.sum(whole)
-            left = left - whole.cast("double") * unit
-        yield self.called("left"), fn.sum(fn.when(fits, left).otherwise(x))
+            whole, left = fn.floor(fn.col(rest) * (1 / unit) + 0.5), self.called(f"rest_{limb}")
+            found.append({name: whole})
+            found.append({left: fn.col(rest) - fn.col(name).cast("double") * unit})
+            rest = left
+        return found
+
+    def sums(self) -> Iterator[tuple[str, Any]]:
+        """The number of values, the sums of limbs, and that of what is left."""
+        yield self.called("n"), fn.count(self.column)
+        for name in self.limbs:
+            yield name, fn.sum(name)
+        left = fn.col(self.called(f"rest_{LIMBS - 1}"))
+        yield self.called("left"), fn.sum(fn.coalesce(fn.col(self.called("odd")), left))
 
     def saved(self, rows: Mapping[str, list[Any]]) -> list[Any]:
         """Total, nulls and compensation."""
