@@ -173,6 +173,12 @@ class Aggregate(Partitioned):
         kept = self.late == "keep" and self.evicted_partitions == "drop"
         return type(self) is Aggregate and self._one_row and kept
 
+    def folds_any_order(self, port: int) -> bool:
+        """Whether windows end with punctuations alone, and no function depends on order."""
+        (spec,) = self.windows
+        closes = spec is not None and spec.punctuated and spec.by is None
+        return self.plain and closes and all(fold.commutative for fold in self._plan.folds)
+
     def preaggregated(self) -> Preaggregated | None:
         """The same in two steps, of which a host may take the first; None if it cannot."""
         from windowlib.operators.aggregate.partial_results import preaggregated

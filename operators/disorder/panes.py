@@ -203,7 +203,8 @@ class Panes(DisorderOperator):
             return False
         schema = batch.schema.remove_metadata()
         grids, keyed = (self._starts, self._ends), self.by is not None
-        made = extension("pane_columns")(schema, *grids, self.empty, keyed)
+        folded = self.folded_columns if self.start is None else None
+        made = extension("pane_columns")(schema, *grids, self.empty, keyed, folded)
         try:
             made.load(entries)
         except Decline:

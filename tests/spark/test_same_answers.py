@@ -48,6 +48,8 @@ STREAMED = {
         "dedup, duplicates",
         "handlers",
         "handlers with columns, sliding",
+        "declared state, sliding",
+        "declared state, two inputs",
         "one output of two",
         "a chain",
         "a chain with punctuation",
@@ -72,7 +74,7 @@ SHORT = (
     "a chain with punctuation",
     "graph",
 )
-GROUPS = [list(SHORT), *grouped(name for name in STREAMED if name not in SHORT)]
+GROUPS = [list(SHORT), *grouped((name for name in STREAMED if name not in SHORT), 9)]
 STATIC = {**UNTIMED, **cases.AT_THE_END}
 
 

@@ -453,8 +453,8 @@ def eager(monkeypatch):
     monkeypatch.setattr(handover, "FEW", 0)
 
 
-@pytest.mark.parametrize("cut", [1, 7, 100])
-@pytest.mark.parametrize(("period", "beat"), [(3, 1), (5, 2)])
+@pytest.mark.parametrize("cut", [5, 100])
+@pytest.mark.parametrize(("period", "beat"), [(3, 1), (5, 2), (1, 4)])
 @pytest.mark.parametrize("form", ["parts", "arrays"])
 def test_batches_keep_slices_and_give_the_same_rows(eager, cut, period, beat, form):
     op = Aggregate(Sliding(seconds(period), every=seconds(beat), by="k"), **FUNCTIONS)
@@ -470,7 +470,7 @@ def test_batches_keep_slices_and_give_the_same_rows(eager, cut, period, beat, fo
         window = running.windows[0]
         assert window.state.ahead
         assert "columnar: slices of time, side by side" in window.explain()
-        if lo % 4 == 0:
+        if lo % 3 == 0:
             state = load_state(dump_state(running.snapshot(arrays=form == "arrays")))
             running = op.open()
             running.restore(state)

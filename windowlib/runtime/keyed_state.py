@@ -243,10 +243,7 @@ def saved_key(key: Any) -> Any:
 
 def declarations(kind: type, of: type[S]) -> dict[str, S]:
     """What a class declares, by name; a subclass may declare it anew, or not at all."""
-    names = dict.fromkeys(name for base in reversed(kind.__mro__) for name in vars(base))
-    found = {name: _attribute(kind, name) for name in names}
+    found: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        found.update(vars(base))
     return {name: each for name, each in found.items() if isinstance(each, of)}
-
-
-def _attribute(kind: type, name: str) -> Any:
-    return next(vars(base)[name] for base in kind.__mro__ if name in vars(base))

@@ -95,6 +95,9 @@ class Operator(WindowEvents[Any, Any]):
     _own: OwnState | None = None  # what a running operator declares, and its timers
     sends_columns: ClassVar[bool] = False
     """Whether its first output may go to another operator as columns, with punctuations."""
+    folded_columns: frozenset[str] | None = None
+    """The columns that the operator behind it reads, if it folds rows between two punctuations,
+    whatever their order; None: it has to get whole rows in order."""
     containers: tuple[Window[Any, Any] | None, ...] = ()
     """The live windows of a running operator, one a port."""
 
@@ -174,6 +177,10 @@ class Operator(WindowEvents[Any, Any]):
         """Whether a punctuation at a port does no more than to close a window that waits for it."""
         plain = getattr(self.on_punctuation, "__func__", None) is Operator.on_punctuation
         return plain and all(output.preserves != port for output in self.model.outputs)
+
+    def folds_any_order(self, port: int) -> bool:
+        """Whether it folds the rows between two punctuations at a port, whatever their order."""
+        return False
 
     @property
     def _watches_clock(self) -> bool:

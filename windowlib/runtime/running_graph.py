@@ -81,6 +81,7 @@ class RunningGraph(Running):
         reader = self.nodes[node]
         if read == first and len(graph.feeds[node][port]) == 1 and type(reader) is Running:
             sender.operator._many = partial(self._take_columns, reader, port)
+            sender.operator.folded_columns = _folded_columns(reader, port)
 
     def _take_columns(self, reader: Running, port: int, columns: Any) -> None:
         with kept(self._failures):
@@ -252,6 +253,13 @@ class RunningGraph(Running):
         if "arrays" in state:
             self._schemas = put_form(state, ())
         self._open_feeds = Counter({(node, port): left for node, port, left in state["feeds"]})
+
+
+def _folded_columns(reader: Running, port: int) -> frozenset[str] | None:
+    """The columns that an operator reads, if it only folds the rows between punctuations."""
+    names = reader.operator.needs(port)
+    folds = names is not None and reader.operator.folds_any_order(port)
+    return frozenset(names or ()) if folds else None
 
 
 def _insert(to: Running, port: int, row: Any) -> None:

@@ -14,6 +14,7 @@ from windowlib.spec.policies import (
     PartitionCount,
     PartitionEviction,
     Policy,
+    TupleCount,
 )
 from windowlib.spec.specification import By, Sliding, Spec
 from windowlib.spec.spl import combine
@@ -123,32 +124,59 @@ class SlidingWindow(Window[T, K]):
         return TimeSlices(plan, self._period, self._beat)
 
     def _why_tuples(self) -> str:
-        plan, forget = self._factory, self.spec.forget
-        if not isinstance(plan, Plan):
+        if not isinstance(self._factory, Plan):
             return ""
+        questions = (
+            self._why_boundaries,
+            self._why_functions,
+            self._why_handlers,
+            self._why_forget,
+        )
+        return next((why for question in questions if (why := question())), "")
+
+    @property
+    def _ticks(self) -> bool:
+        """Whether time evicts and triggers."""
+        return self._period is not None and self._beat is not None
+
+    def _why_boundaries(self) -> str:
+        """Why windows are not made of slices that are known when a tuple comes."""
         if self._engine == "reference":
             return "the reference engine keeps tuples"
         if self.spec.keeps_nothing or self.spec.never_fires:
             return "a count of 0"
-        counts = self._most is not None and self._every is not None
-        times = self._period is not None and self._beat is not None
-        if not counts and not times:
-            return f"a window of {self.spec.evict} at {self.spec.every} may begin at any tuple"
-        if not plan.sliceable or (times and not all(fold.stackable for fold in plan.folds)):
-            return "a function whose results do not merge, or are large"
-        # Slices are a whole window only while a trigger runs, and no event may ask earlier.
-        early = "on_initial_full" in self._on and (times or self._most % self._every)  # type: ignore[operator]
-        names = (*INSERT_EVENTS, *EVICT_EVENTS, *PARTITION_EVENTS)
-        watched = [name for name in names if name in self._on]
-        if early or watched:
-            return f"{', '.join([*watched, *['on_initial_full'] * bool(early)])} may read them"
-        if times and "on_trigger" not in self._on:
+        if self._ticks or (self._most is not None and self._every is not None):
+            return ""
+        return f"a window of {self.spec.evict} at {self.spec.every} may begin at any tuple"
+
+    def _why_functions(self) -> str:
+        """Why partial results do not make up those of a window."""
+        plan = self._factory
+        assert isinstance(plan, Plan)
+        large = self._ticks and not all(fold.stackable for fold in plan.folds)
+        small = plan.sliceable and not large
+        return "" if small else "a function whose results do not merge, or are large"
+
+    def _why_handlers(self) -> str:
+        """Who may look at a window while it is no number of slices, as it is while it triggers."""
+        watched = [*INSERT_EVENTS, *EVICT_EVENTS, *PARTITION_EVENTS]
+        if self._most is None or self._every is None or self._most % self._every:
+            watched.append("on_initial_full")
+        found = [name for name in watched if name in self._on]
+        if not found and self._ticks and "on_trigger" not in self._on:
             return "without on_trigger, a summary is read at any time"
+        return f"{', '.join(found)} may read them" if found else ""
+
+    def _why_forget(self) -> str:
+        """Why the eviction of partitions has to know tuples."""
+        forget = self.spec.forget
+        if forget is None or isinstance(forget, PartitionAge):
+            return ""
+        if isinstance(forget, PartitionCount) and forget.select == "lru" and forget.size:
+            return ""
         # An insert that evicts its own partition would leave a trigger count without tuples.
-        keeps_own = isinstance(forget, PartitionCount) and forget.select == "lru" and forget.size
-        if not (forget is None or isinstance(forget, PartitionAge) or keeps_own):
-            return f"{forget} counts them"
-        return ""
+        counts = isinstance(forget, TupleCount)
+        return f"{forget} " + ("counts them" if counts else "may evict the partition of a new one")
 
     # -- time -----------------------------------------------------------------------------------
 

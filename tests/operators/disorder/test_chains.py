@@ -31,7 +31,13 @@ FUNCTIONS: Any = {
     "s": agg.sum("x"),
     "first": agg.first("ts"),
 }
+FOLDED: Any = {"n": agg.count(), "s": agg.sum("x"), "most": agg.max("n")}
 BEHIND = {
+    "folded": lambda: Aggregate(Tumbling(Punct()), **FOLDED),
+    "counted": lambda: Aggregate(Tumbling(Punct()), n=agg.count()),
+    "folded groups": lambda: Aggregate(Tumbling(Punct()), group_by="k", **FOLDED),
+    "folded by key": lambda: Aggregate(Tumbling(Punct(), by="k"), **FOLDED),
+    "folded count": lambda: Aggregate(Tumbling(Count(3)), **FOLDED),
     "aggregate": lambda: Aggregate(Tumbling(Punct()), **FUNCTIONS),
     "by key": lambda: Aggregate(Tumbling(Punct(), by="k"), **FUNCTIONS),
     "groups": lambda: Aggregate(Tumbling(Punct()), group_by="k", **FUNCTIONS),
@@ -99,6 +105,19 @@ def test_columns_of_a_reordered_stream_give_the_same_rows(data):
     chain = Reorder("ts", slack=slack, late="port").then(behind)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stamps)), max_size=4)))
     assert ports(by_row(chain, rows)) == ports(by_batch(chain, rows, cuts))
+
+
+@pytest.mark.parametrize("behind", BEHIND)
+def test_rows_that_are_only_folded_come_in_any_order_with_the_columns_that_are_read(behind):
+    chain = Panes("ts", size=10, slack=5).then(BEHIND[behind]())
+    running: Any = chain.open()
+    panes = running.nodes["Panes"].operator
+    want = {"folded": {"x", "n"}, "counted": set()}.get(behind)
+    assert panes.folded_columns == want
+    rows = stream([3, 1, 2, 14, 11, 30], 1)
+    running.insert_batch(pa.RecordBatch.from_pylist(rows))
+    held = [row for lane in running.snapshot()["state"]["Panes"]["state"]["lanes"] for row in lane]
+    assert "30" in repr(held)  # rows that wait are whole
 
 
 @pytest.mark.parametrize("behind", ["aggregate", "by key", "skyline", "sort", "count"])

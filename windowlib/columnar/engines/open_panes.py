@@ -105,11 +105,22 @@ class PaneColumns:
         ends: where they end.
         empty: how many empty windows in a row give a punctuation.
         keyed: whether there may be several lanes.
+        folded: the columns that are read of rows that come out, if their order within a window is
+            irrelevant; None: all of them, in order.
     """
 
     def __init__(
-        self, schema: pa.Schema, starts: Grid, ends: Grid, empty: int, keyed: bool
+        self,
+        schema: pa.Schema,
+        starts: Grid,
+        ends: Grid,
+        empty: int,
+        keyed: bool,
+        folded: frozenset[str] | None = None,
     ) -> None:
+        self._folded = folded
+        names = schema.names if folded is None else [n for n in schema.names if n in folded]
+        self._sent = names or schema.names[:1]
         self.schema, self._ends, self._empty, self._keyed = schema, ends, empty, keyed
         self._hops = starts.origin * ends.scale != (ends.origin - ends.step) * starts.scale
         self._parts: list[PlacedRows] = []
@@ -237,7 +248,7 @@ class PaneColumns:
         if order is not None:
             within = ranges(heads[order], lengths[order])
             owners, windows = owners[within], windows[within]
-        batch = held.batch.take(pa.array(owners))
+        batch = held.batch.select(self._sent).take(pa.array(owners))
         staying = np.flatnonzero(held.hi >= bounds)
         self._parts, self.size = [held.at(staying)] if len(staying) else [], len(staying)
         if self.size and held.lo is not None:
@@ -261,6 +272,9 @@ class PaneColumns:
         By lane and window, in the order of time; equal timestamps as they came.
         """
         owners, windows = self._pairs(held, bounds)
+        if self._folded is not None and held.lanes is None:
+            order = _ascending(windows)
+            return owners[order], windows[order], None
         ts = held.ts[owners]
         if held.lanes is not None:
             lanes = held.lanes[owners]
@@ -269,10 +283,7 @@ class PaneColumns:
         if held.lo is not None:
             order = np.lexsort((held.numbers[owners], ts, windows))
             return owners[order], windows[order], None
-        if bool((ts[1:] >= ts[:-1]).all()):
-            return owners, windows, None
-        span = int(ts.max()) - int(ts.min()) + 1 if ts.dtype.kind == "i" else RADIX
-        order = stable_order(ts - ts.min(), span) if span < RADIX else np.argsort(ts, kind="stable")
+        order = _ascending(ts)
         return owners[order], windows[order], None
 
     def _pairs(self, held: PlacedRows, bounds: Array) -> tuple[Places, Array]:
@@ -322,3 +333,14 @@ class PaneColumns:
         marks = np.repeat(np.array(sizes, np.int64), times)
         causes = np.repeat(np.array([cause for _, cause in counts], np.int64), times)
         return None if single else np.array(order, np.int64), marks, causes
+
+
+def _ascending(numbers: Array) -> Any:
+    """What puts numbers in ascending order, equal ones as they came."""
+    if bool((numbers[1:] >= numbers[:-1]).all()):
+        return slice(None)
+    low = numbers.min()
+    span = int(numbers.max()) - int(low) + 1 if numbers.dtype.kind == "i" else RADIX
+    if span >= RADIX:
+        return np.argsort(numbers, kind="stable")
+    return stable_order(numbers - low, span)

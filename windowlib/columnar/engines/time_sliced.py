@@ -147,8 +147,6 @@ class TimeSlicedEngine(Engine):
         slices = window.state.slices
         assert isinstance(slices, TimeSlices)
         self.period, self.tail = slices.period, slices.tail
-        if slices.period < slices.beat:
-            raise Decline("rows between two windows, which are in none")
         if slices.period >= HUGE:
             raise Decline("a period beyond 64 bits")
         self.functions: list[AlgebraicFunction] = []
@@ -177,11 +175,11 @@ class TimeSlicedEngine(Engine):
         rows = layout.rows(np.arange(layout.size))
         arrivals = np.full(len(rows), self.until) if self.arrivals is None else self.arrivals[rows]
         ends = self._ends(arrivals, rows)
-        new = self._folded(LayoutColumns(Inputs(batch), layout.order), layout, ends)
-        table = self.running.with_others(new, self.kernels)
+        entries = self._entries(layout, arrivals)
+        new = self._folded(LayoutColumns(Inputs(batch), layout.order), layout, ends, entries)
+        table = self._going_on(layout, ends, entries).with_others(new, self.kernels)
         if self.ticks:
             table = self.closed.with_others(table, self.kernels)
-        entries = self._entries(layout, arrivals)
         self.pending = PendingSlices(layout, arrivals, entries, table, ends)
         return self._ticked(self.pending) if self.ticks else self._firings(table, NONE, NONE, NONE)
 
@@ -196,18 +194,37 @@ class TimeSlicedEngine(Engine):
             ends -= np.where(arrivals < ends - self.tail, self.tail, 0)
         return ends
 
-    def _folded(self, columns: LayoutColumns, layout: Layout, ends: Stamps) -> SliceTable:
-        """The slices of a batch by themselves."""
+    def _folded(
+        self, columns: LayoutColumns, layout: Layout, ends: Stamps, entries: Places
+    ) -> SliceTable:
+        """The slices of a batch by themselves; what came before an entry is not in its slice.
+
+        Only where windows leave gaps can a partition be empty within a slice.
+        """
         number = np.repeat(np.arange(len(layout.touched)), layout.lengths)
-        changes = (number[1:] != number[:-1]) | (ends[1:] != ends[:-1])
-        starts = np.flatnonzero(np.append(True, changes))
+        begins = np.append(True, (number[1:] != number[:-1]) | (ends[1:] != ends[:-1]))
+        begins[entries] = True
+        starts = np.flatnonzero(begins)
         stops = np.append(starts[1:], len(ends))
+        if self.period < self.beat:
+            of, to = number[starts], ends[starts]
+            last = np.append((of[1:] != of[:-1]) | (to[1:] != to[:-1]), True)
+            starts, stops = starts[last], stops[last]
         planes = [
             each.kernel.partial(columns.read(each.attribute), starts, stops)
             for each in self.functions
         ]
         ids = layout.touched[number[starts]]
         return SliceTable(ids, ends[starts], stops - starts, planes)
+
+    def _going_on(self, layout: Layout, ends: Stamps, entries: Places) -> SliceTable:
+        """The slices of the running period, without those that a batch begins anew."""
+        if self.period >= self.beat:
+            return self.running
+        heads = np.intersect1d(entries, layout.starts[:-1])
+        anew = np.full(self.ledger.size, -HUGE)
+        anew[layout.touched[np.searchsorted(layout.starts, heads, "right") - 1]] = ends[heads]
+        return self.running.where(self.running.ends != anew[self.running.ids])
 
     def _entries(self, layout: Layout, arrivals: Stamps) -> Places:
         """The places of rows that find their partitions empty."""
