@@ -108,6 +108,24 @@ OTHERS += [
 ]
 
 
+REGROUPS = "from windowlib.runtime.regrouping import check_regroups; check_regroups"
+WHOLE_BUCKETS = "Keep the number of buckets, and change the shuffle partitions alone."
+OTHERS += [
+    Case(
+        f'{REGROUPS}(Aggregate(Tumbling(Count(2)), n=agg.count()), [["k"]])',
+        OperatorError,
+        f"Aggregate: its window of 'in' is not partitioned by 'k', so what it holds cannot be told "
+        f"apart by that. {WHOLE_BUCKETS}",
+    ),
+    Case(
+        f'{REGROUPS}(Punctor(lambda row: True), [["k"]])',
+        OperatorError,
+        f"Punctor: it keeps more than its windows, and that cannot be told apart by key. "
+        f"{WHOLE_BUCKETS}",
+    ),
+]
+
+
 class Examples(NamedTuple):
     """What the examples of the page raise, by their source, and the names that they leave."""
 
