@@ -16,12 +16,12 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS:%=-c %) -e '.[dev]'
 	touch $@
 
-# Every claim once: lint, types, and the tests with few examples for each search. Three parts side by
+# Every claim once: lint, types, and the tests with few examples for each search. Four parts side by
 # side on two cores, because some wait for Spark and for workers most of the time. A part that fails
 # lets the others run.
-PARTS    := spark operators rest columnar
+PARTS    := spark faults rest operators columnar
 QUICK    := -m "not long"
-SIDE     := --keep-going --jobs=3 --output-sync=target
+SIDE     := --keep-going --jobs=4 --output-sync=target
 test: env
 	$(MAKE) $(SIDE) $(PARTS:%=test-%) lint format types
 
@@ -34,17 +34,21 @@ test-all:
 	failed=0; $(MAKE) test || failed=1; $(MAKE) test-more || failed=1; exit $$failed
 
 # Spark waits ten seconds for a Python worker, which nothing can change. On a machine with other
-# work to do that may be too short, so such a test runs again.
-TESTS_spark     := tests/spark --reruns 2 --only-rerun "worker failed to connect back"
+# work to do that may be too short, so such a test runs again. Tests of faults and of state that
+# moves are a part of their own: they mostly wait for other processes.
+AGAIN           := --reruns 2 --only-rerun "worker failed to connect back"
+FAULTS          := recovery cluster standalone rescale two_inputs simulation commands parts
+TESTS_faults    := $(FAULTS:%=tests/spark/test_%.py)
+TESTS_spark     := tests/spark $(TESTS_faults:%=--ignore=%)
 TESTS_columnar  := tests/columnar
 TESTS_operators := tests/operators tests/farms tests/control tests/workload
 TESTS_rest      := $(patsubst %,--ignore=%,$(filter tests/%,$(foreach part,spark columnar operators,$(TESTS_$(part)))))
 
 $(PARTS:%=test-%): test-%: env
-	$(BIN)/python -m pytest $(QUICK) $(TESTS_$*)
+	$(BIN)/python -m pytest $(QUICK) $(TESTS_$*) $(AGAIN)
 
 $(PARTS:%=more-%): more-%: env
-	$(BIN)/python -m pytest $(THOROUGH) $(TESTS_$*)
+	$(BIN)/python -m pytest $(THOROUGH) $(TESTS_$*) $(AGAIN)
 
 # Environments with other versions of Spark and of what else we depend on; it takes an hour.
 # VERSIONS=--short is what .ci/run does, VERSIONS="spark-4.0 low" some of them.

@@ -164,6 +164,7 @@ def test_batches_are_the_rows_in_order_with_buffers_of_their_own():
     assert all(column.offset == 0 for batch in found for column in batch.columns)
 
 
+@pytest.mark.long
 def test_without_peers_the_rest_is_measured_and_what_is_missing_said(monkeypatch, capsys):
     for name in COLUMNAR_PEERS:
         monkeypatch.setitem(sys.modules, name, None)

@@ -83,7 +83,13 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pages
+def runs(page):
+    """A page as a case; one with many streams of Spark is long."""
+    streams = page.name in ("recipes.md", "spark-operations.md")
+    return pytest.param(page, id=name(page), marks=pytest.mark.long if streams else ())
+
+
+@pytest.mark.parametrize("page", map(runs, PAGES))
 @pytest.mark.usefixtures("folder")
 def test_the_examples_of_a_page_run(page):
     text = page.read_text()

@@ -3,7 +3,7 @@
 from hypothesis import settings
 
 QUICK, THOROUGH = "quick", "thorough"
-SHARE = 5
+SHARE = 10
 """The quick profile draws one of so many examples."""
 FEWEST = 5
 
@@ -21,7 +21,7 @@ def is_thorough() -> bool:
 def examples(thorough: int) -> int:
     """As many examples as a search draws that draws `thorough` of them when there is time.
 
-    A search that says nothing draws 100, or 20.
+    A search that says nothing draws 100, or 10.
     """
     return thorough if is_thorough() else min(thorough, max(FEWEST, thorough // SHARE))
 

@@ -51,6 +51,10 @@ every_spec = pytest.mark.parametrize("spec", CONFIGURATIONS.values(), ids=CONFIG
 PROFILES = ["", "odd", "wide", "back", "nulls"]
 
 
+def long(case):
+    return pytest.param(case, marks=pytest.mark.long)
+
+
 def keys_of(spec: Any) -> list[str]:
     return ["k"] if spec.by else []
 
@@ -83,7 +87,7 @@ def test_there_are_52_configurations_in_the_paper_and_65_with_plain_partitioned_
 
 
 @every_spec
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", [*PROFILES[:2], *map(long, PROFILES[2:])])
 def test_every_configuration_gives_what_a_recomputation_gives(spec, profile):
     items = a_stream(PROFILES.index(profile), profile=profile)
     seen = firings(spec, items)

@@ -43,7 +43,10 @@ def make(tmp_path):
     return run
 
 
-PARTS = ("tests/spark", "tests/columnar", "tests/operators", "--ignore=tests/spark")
+PARTS = (
+    *("tests/spark ", "tests/spark/test_recovery.py", "tests/columnar", "tests/operators"),
+    "--ignore=tests/columnar",
+)
 
 
 def test_every_part_runs_once(make):

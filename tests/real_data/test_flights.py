@@ -79,6 +79,7 @@ def by_schedule(flown: pa.Table) -> pa.Table:
     return flown.sort_by([("scheduled", "ascending"), ("n", "ascending")])
 
 
+@pytest.mark.long
 def test_the_sky_by_rows_and_in_batches():
     few = weather().slice(0, 2_000)
     ways.same(skies(sample()), ways.by_rows(SKY, by_schedule(sample()), few), "n")

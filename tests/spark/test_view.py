@@ -475,6 +475,7 @@ def test_the_subwindows_of_a_checkpoint_are_those_of_a_replay(spark, tmp_path):
         inspect_state(checkpoint, batch_id=9)
 
 
+@pytest.mark.long
 def test_tuples_are_listed_and_pages_of_large_state_are_read(spark, tmp_path, monkeypatch):
     rows = [{**row, "unread": f"{row['ts']:3000}"} for row in rows_of(range(1200))]
     op = Join(

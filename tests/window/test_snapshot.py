@@ -529,7 +529,7 @@ KINDS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", range(1, 6))
+@pytest.mark.parametrize("n", [1, 3, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 4, 5))])
 def test_slices_go_on_after_a_restore_at_any_point(n, kind):
     """Windows that overlap, that do not divide evenly, and that hop over tuples (m > n)."""
     for m in range(1, 7):
