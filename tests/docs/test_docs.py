@@ -89,7 +89,7 @@ def runs(page):
     return pytest.param(page, id=name(page), marks=pytest.mark.long if streams else ())
 
 
-@pytest.mark.parametrize("page", map(runs, PAGES))
+@pytest.mark.parametrize("page", [runs(page) for page in PAGES])
 @pytest.mark.usefixtures("folder")
 def test_the_examples_of_a_page_run(page):
     text = page.read_text()

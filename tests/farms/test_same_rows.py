@@ -54,7 +54,7 @@ def sample():
         yield pytest.param(cases()[number], id=NAMES[number], marks=marks)
 
 
-@pytest.mark.parametrize("case", sample())
+@pytest.mark.parametrize("case", list(sample()))
 def test_a_farm_sends_what_the_operator_sends(case):
     check(case, seed=NAMES.index(" / ".join([case[0], "by k" if case[1] else "one", *case[2:]])))
 
