@@ -22,10 +22,10 @@ def thorough(request):
     settings.load_profile(before)
 
 
-def test_a_quick_search_draws_a_fifth_and_a_thorough_one_all(thorough):
-    assert examples(400) == (400 if thorough else 80)
-    assert settings().max_examples == (100 if thorough else 20)
-    assert at_least(0.5) == (0.5 if thorough else 0.1)
+def test_a_quick_search_draws_a_tenth_and_a_thorough_one_all(thorough):
+    assert examples(400) == (400 if thorough else 40)
+    assert settings().max_examples == (100 if thorough else 10)
+    assert at_least(0.5) == (0.5 if thorough else 0.05)
 
 
 def test_a_small_search_draws_a_few_examples_at_least(thorough):
