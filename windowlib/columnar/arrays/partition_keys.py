@@ -54,6 +54,8 @@ class PartitionKeys:
         """The numbers of the keys of a batch, one per row; new keys get new ones."""
         for part, column in zip(self._parts, columns, strict=True):
             part.check(column.type)
+        if not self._pairs:
+            return self._parts[0].encode(columns[0])
         first, *others = [
             part.encode(column) for part, column in zip(self._parts, columns, strict=True)
         ]
@@ -64,6 +66,8 @@ class PartitionKeys:
     def arrow(self, ids: Some | Sequence[int]) -> list[Any]:
         """The keys with these numbers: one Arrow array for each key column."""
         rest: Some = np.asarray(ids, np.int64)
+        if not self._pairs:
+            return [self._parts[0].arrow(rest)]
         found = []
         for pairs, part in zip(reversed(self._pairs), reversed(self._parts[1:]), strict=True):
             rest, last = pairs.split(rest)

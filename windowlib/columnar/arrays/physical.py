@@ -22,6 +22,11 @@ LIMIT = 2.0**62
 """Sums of whole numbers stay below this, so that none wraps around."""
 
 
+WHOLE = {pa.int64().id: np.dtype(np.int64), pa.float64().id: np.dtype(np.float64)}
+"""Types whose values need no other form."""
+KINDS = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
+
+
 def plain(array: Any) -> Any:
     """One array without an encoding: chunks joined, dictionaries and runs decoded, storage bare."""
     if isinstance(array, pa.ChunkedArray):
@@ -121,6 +126,8 @@ def _bits(buffer: Any, offset: int, length: int) -> npt.NDArray[np.bool_]:
 def numbers(array: Any, valid: Valid) -> npt.NDArray[Any] | None:
     """The values of a plain array as int64 or float64, 0 for nulls; None: it has no such form."""
     kind, length = array.type, len(array)
+    if valid is None and kind.id in WHOLE:  # as they are
+        return _words(array, WHOLE[kind.id], 1)
     if pa.types.is_null(kind):
         return np.zeros(length, np.int64)
     if pa.types.is_boolean(kind):
@@ -172,6 +179,9 @@ def _checked(found: npt.NDArray[Any], kind: Any, valid: Valid) -> npt.NDArray[An
 
 def arrow(data: npt.NDArray[Any], valid: Valid, kind: Any) -> Any:
     """An Arrow array of a type from int64 or float64 values."""
+    if valid is None and kind.id in WHOLE and WHOLE[kind.id] == data.dtype:
+        stored = np.ascontiguousarray(data)
+        return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(stored)])
     if pa.types.is_null(kind):
         return pa.nulls(len(data))
     if on_the_wall(kind):

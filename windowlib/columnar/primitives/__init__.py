@@ -38,6 +38,7 @@ __all__ = [
     "gather",
     "group",
     "largest",
+    "look_up",
     "most",
     "oldest_within",
     "ranges",
@@ -119,6 +120,19 @@ def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     ([1, 3, 0, 2, 4], [2, 7], [0, 2, 5])
     """
     result: tuple[Places, Places, Places] = _engine(grouping).group(ids, partitions)
+    return result
+
+
+def look_up(table: Array, base: int, values: Array) -> Array | None:
+    """What a table has for whole numbers from `base` on; None unless there is something for all.
+
+    >>> import numpy as np
+    >>> look_up(np.array([3, -1, 4]), 10, np.array([12, 10])).tolist()
+    [4, 3]
+    >>> look_up(np.array([3, -1, 4]), 10, np.array([12, 11])) is None
+    True
+    """
+    result: Array | None = _engine(grouping).look_up(table, base, values)
     return result
 
 
