@@ -15,6 +15,7 @@ from windowlib.columnar.primitives.arrivals import ArrivalRuns, SliceRows, signs
 
 thorough = settings(max_examples=examples(150))
 PARTITIONS = 4
+TABLE = np.array([2, 1, 0, -1, 3], np.int32)
 
 
 class Runs:
@@ -51,10 +52,15 @@ def drawn(values):
     )
 
 
+def keyed(ids):
+    """Keys from 10 on whose partitions these are, and the table that says so."""
+    return np.array([12 - i if i < 3 else 14 for i in ids], np.int64), 10, TABLE
+
+
 def dealt(rows, size, held, dtype=np.int64, opens=True):
     ids, values = [i for i, _ in rows], [value for _, value in rows]
     held = [n % size for n in held]
-    runs = ArrivalRuns(np.array(ids, np.int32), np.array(held, np.intp), size, opens=opens)
+    runs = ArrivalRuns(*keyed(ids), np.array(held, np.intp), size, opens=opens)
     return runs, Runs(ids, size, held), np.array(values, dtype), values
 
 
@@ -67,9 +73,17 @@ def test_each_row_goes_to_the_open_run_of_its_partition(case):
     assert expected.first == runs.first.tolist()
     assert [row for _, row, _ in expected.closings] == runs.rows.tolist()
     assert [owner for owner, _, _ in expected.closings] == runs.owners.tolist()
+    assert [partition for partition, _ in rows] == runs.partitions(slice(None)).tolist()
     runs, *_ = dealt(rows, size, held, opens=False)
     assert [row for _, row, _ in expected.closings] == runs.rows.tolist()
     assert not len(runs.first)
+
+
+@pytest.mark.parametrize("key", [9, 13, 15, -(2**63), 2**63 - 1])
+def test_a_key_that_is_not_in_the_table(key):
+    held = np.zeros(PARTITIONS, np.intp)
+    assert ArrivalRuns(np.array([10, 14]), 10, TABLE, held, 2, opens=True).complete
+    assert not ArrivalRuns(np.array([10, key, 14]), 10, TABLE, held, 2, opens=True).complete
 
 
 @thorough
@@ -143,7 +157,7 @@ def test_largest_and_smallest_floats():
 def slice_rows(owners, kept, held):
     """Slices of two rows that close, and how many slices partitions carry."""
     rows = [owner for owner in owners for _ in range(2)]
-    runs = ArrivalRuns(np.array(rows, np.int32), np.zeros(PARTITIONS, np.intp), 2, opens=False)
+    runs = ArrivalRuns(*keyed(rows), np.zeros(PARTITIONS, np.intp), 2, opens=False)
     return SliceRows(runs, kept, np.array(held, np.intp))
 
 

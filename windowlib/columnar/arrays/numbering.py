@@ -46,6 +46,11 @@ class IntegerCodes:
         """The value of each number."""
         return self._known[: self.count]
 
+    @property
+    def table(self) -> tuple[int, Ids] | None:
+        """The first value of the table and the numbers in it, -1 for none; None: there is none."""
+        return None if self._table is None else (self._base, self._table)
+
     def encode(self, data: Ints, valid: Valid = None) -> Ids:
         """The numbers of these values; new values get new ones."""
         if not len(data):

@@ -63,6 +63,16 @@ class PartitionKeys:
             first = pairs.encode(first, other, len(part))
         return first
 
+    def table(self, columns: Sequence[Any]) -> tuple[npt.NDArray[np.int64], int, Ids] | None:
+        """The keys of a batch as whole numbers, and a table of their numbers from a first key on.
+
+        It may lack some. None: these keys are not that simple.
+        """
+        if self._pairs:
+            return None
+        self._parts[0].check(columns[0].type)
+        return self._parts[0].table(columns[0])
+
     def arrow(self, ids: Some | Sequence[int]) -> list[Any]:
         """The keys with these numbers: one Arrow array for each key column."""
         rest: Some = np.asarray(ids, np.int64)
@@ -176,6 +186,13 @@ class _Part:
             return self._numbers.encode(physical.plain(array))
         except pa.ArrowNotImplementedError as error:
             raise Decline(f"key column {self.name!r} of type {self.type}") from error
+
+    def table(self, array: Any) -> tuple[npt.NDArray[np.int64], int, Ids] | None:
+        """The values as whole numbers, with the table of their numbers, if they have one."""
+        table = self._numbers.table if isinstance(self._numbers, IntegerCodes) else None
+        if table is None or array.type.id not in physical.WHOLE or array.null_count:
+            return None
+        return Column.of(array).data, *table
 
     def _bits(self, column: Column) -> npt.NDArray[np.int64]:
         """Integers that are equal where the values are."""

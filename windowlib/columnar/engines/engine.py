@@ -166,8 +166,15 @@ class Engine:
         """The rows of a batch as they came, in runs that close with their `size`-th row."""
         from windowlib.columnar.primitives.arrivals import ArrivalRuns
 
+        assert self.keys is not None
+        table = self.keys.table([batch.column(place) for place in self._key_places])
+        if table is not None:
+            found = ArrivalRuns(*table, self.ledger.n, size, opens=opens)
+            if found.complete:
+                return found
         ids = self.numbered(batch)
-        return ArrivalRuns(ids, self.ledger.n, size, opens=opens)
+        itself = np.arange(self.ledger.size, dtype=np.int32)
+        return ArrivalRuns(ids, 0, itself, self.ledger.n, size, opens=opens)
 
     def numbered(self, batch: pa.RecordBatch) -> Ids:
         """The partition of each row of a batch, with room for those that are new."""

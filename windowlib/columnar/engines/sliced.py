@@ -126,9 +126,10 @@ class SlicedEngine(Engine):
         """The rows have been taken as they came."""
         ledger, (runs, rows, closed, later) = self.ledger, found
         if self.keys is not None and np.count_nonzero(ledger.alive) < len(self.keys):
-            fresh = np.flatnonzero(~ledger.alive[runs.ids])[::-1]
-            ledger.born[runs.ids[fresh]] = self.seen_rows + fresh  # the first of several stays
-            ledger.alive[runs.ids[fresh]] = True
+            ids = runs.partitions(slice(None))
+            fresh = np.flatnonzero(~ledger.alive[ids])[::-1]
+            ledger.born[ids[fresh]] = self.seen_rows + fresh  # the first of several stays
+            ledger.alive[ids[fresh]] = True
         for i, (each, history) in enumerate(zip(self.functions, self.history, strict=True)):
             each.commit_arrivals(later[i])
             for plane, new in zip(history.places(closed[i]), closed[i], strict=True):
@@ -137,7 +138,7 @@ class SlicedEngine(Engine):
         closings = np.bincount(runs.owners, minlength=ledger.size)
         ledger.taken += closings * self.every + runs.held - ledger.n
         ledger.n, ledger.closed = runs.held, rows.carried
-        self.seen_rows += len(runs.ids)
+        self.seen_rows += runs.size
         self.advance(self.until)
 
     def _slices(self, layout: Layout) -> Extents:

@@ -227,10 +227,10 @@ class TumblingEngine(Engine):
         """The rows have been taken as they came."""
         ledger = self.ledger
         self.summaries.commit_arrivals()
-        ledger.born[runs.ids[runs.first]] = self.seen_rows + runs.first  # the last of several stays
+        ledger.born[runs.partitions(runs.first)] = self.seen_rows + runs.first  # the last stays
         ledger.n, ledger.alive = runs.held, runs.held > 0
         self.left += len(runs.rows) * self.size
-        self.seen_rows += len(runs.ids)
+        self.seen_rows += runs.size
         self.advance(self.until)
         self.pending = None
 

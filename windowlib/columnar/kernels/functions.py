@@ -158,7 +158,7 @@ class AlgebraicFunction(Function):
     def fold_arrivals(self, values: Values, runs: ArrivalRuns) -> tuple[Result, Any]:
         """Fold each run where its rows are."""
         closed, later = self.kernel.arrived(values, runs, self.state.whole())
-        return self.kernel.finish(closed, repeated(runs.size, len(runs.owners))), later
+        return self.kernel.finish(closed, repeated(runs.length, len(runs.owners))), later
 
     def commit_arrivals(self, later: Any) -> None:
         """Put the planes of all partitions."""

@@ -34,38 +34,55 @@ FORESEEN = 48
 
 
 class ArrivalRuns:
-    """The runs of a batch that close with their `size`-th row, in the order in which they do.
+    """The runs of a batch that close with their last row, in the order in which they do.
 
     Methods take the state of all open runs, a number for each partition. They give the state of
     the runs that close, and that of those that are open afterwards, and change nothing. None in
     place of numbers is 0 for all.
 
     Args:
-        ids: the partition of each row.
+        keys: a whole number for each row.
+        base: the lowest that is in the table.
+        table: the partition of each from there on, -1 for none.
         held: how many rows the open run of each partition has.
-        size: with how many it closes, below 2**31.
+        length: with how many it closes, below 2**31.
         opens: whether the rows that open a run are of interest.
     """
 
-    def __init__(self, ids: Array, held: Places, size: int, *, opens: bool) -> None:
-        self.ids, self.size = ids, size
-        rows, self._partitions = len(ids), len(held)
+    def __init__(
+        self, keys: Array, base: int, table: Array, held: Places, length: int, *, opens: bool
+    ) -> None:
+        self._keys, self._base, self._table = keys, base, table
+        self.size, self.length = len(keys), length
+        """How many rows there are, and how many a run has."""
+        rows, self._partitions = len(keys), len(held)
         self._carried: Array = held > 0
         self._run = np.empty(rows, np.int32)
-        most = min(rows, rows // size + len(held)) + 1
+        most = min(rows, rows // length + len(held)) + 1
         closing, opening = np.empty(most, np.intp), np.empty(most if opens else 1, np.intp)
         self.held, self._open = np.empty((2, len(held)), np.intp)
         """How many rows the open run of each partition has after the batch."""
-        loop = count if size >= FORESEEN else count_blindly
-        closed, opened = loop(ids, held, size, self._run, closing, opening, opens, self._open)
-        self.owners, self._closed = np.empty((2, closed), np.intp)
-        """The partition of each run that closes."""
+        loop = count if length >= FORESEEN else count_blindly
+        closed, opened = loop(
+            keys, base, table, held, length, self._run, closing, opening, opens, self._open
+        )
+        self.complete = closed >= 0
+        """Whether all keys are in the table; otherwise there is nothing else here."""
+        if not self.complete:
+            return
+        self._closed = np.empty(closed, np.intp)
         self.rows: Places = closing[:closed]
         """The rows that close a run."""
         self.first: Places = opening[:opened]
         """The rows that open one."""
-        _note(ids, self._run, self.rows, self.owners, self._closed, self.held, self._open)
+        _note(self._run, self.rows, self._closed, self.held, self._open)
+        self.owners = self.partitions(self.rows)
         self._runs = len(held) + closed
+
+    def partitions(self, rows: Any) -> Places:
+        """The partitions of some rows."""
+        found: Places = self._table[self._keys[rows] - self._base].astype(np.intp)
+        return found
 
     def sums(self, values: Array | None, state: Array | None) -> tuple[Any, Any]:
         """The sums of whole numbers."""
@@ -132,27 +149,32 @@ def _counting(foreseen: bool) -> Callable[..., tuple[int, int]]:
 
     @compiled
     def counted(
-        ids: Array,
+        keys: Array,
+        base: int,
+        table: Array,
         held: Places,
-        size: int,
+        length: int,
         run: Array,
         closing: Places,
         opening: Places,
         opens: bool,
         state: Places,
     ) -> tuple[int, int]:
-        """Give each row to the open run of its partition, which closes with its `size`-th row.
+        """Give each row to the open run of its partition, which closes with its last row.
 
         Runs that close are replaced by new ones, which are numbered as they come. Fills in the run
         of each row, the rows that close runs, those that open them if asked to, and `state`;
-        returns how many close and open.
+        returns how many close and open, or -1 if a key is not in the table.
         """
         for partition in range(len(held)):
             state[partition] = (held[partition] << HALF) | partition
-        full, fresh = np.int64(size) << HALF, len(held)
+        full, fresh, slots = np.int64(length) << HALF, len(held), np.uint64(len(table))
         closed, opened = np.uint64(0), 0
-        for row in range(len(ids)):
-            partition = np.uint64(ids[row])
+        for row in range(len(keys)):
+            slot = np.uint64(keys[row] - base)
+            if slot >= slots or table[slot] < 0:
+                return -1, 0
+            partition = np.uint64(table[slot])
             mine = state[partition]
             run[row] = np.int32(mine)
             if opens and mine < ROW:
@@ -181,19 +203,10 @@ count, count_blindly = _counting(True), _counting(False)
 
 
 @compiled
-def _note(
-    ids: Array,
-    run: Array,
-    rows: Places,
-    owners: Places,
-    closed: Places,
-    held: Places,
-    state: Places,
-) -> None:
-    """The partitions and runs of rows that close one; how many rows open ones have, and which."""
+def _note(run: Array, rows: Places, closed: Places, held: Places, state: Places) -> None:
+    """The runs of rows that close one; how many rows open ones have, and which these are."""
     for index in range(len(rows)):
-        row = np.uint64(rows[index])
-        owners[index], closed[index] = ids[row], run[row]
+        closed[index] = run[np.uint64(rows[index])]
     for partition in range(len(held)):
         held[partition] = state[partition] >> HALF
         state[partition] &= ROW - 1
@@ -263,7 +276,7 @@ class SliceRows:
     """
 
     def __init__(self, runs: ArrivalRuns, kept: int, carried: Places) -> None:
-        self.kept, self._size = kept, runs.size
+        self.kept, self._size = kept, runs.length
         order, self.touched, self._starts = group(runs.owners, len(carried))
         self._shape = order, self.touched, self._starts, carried, kept
         self.carried: Places = carried.copy()
