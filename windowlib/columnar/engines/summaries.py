@@ -53,9 +53,11 @@ class Summaries:
         """Whether all functions can do without a layout."""
         return all(each.takes_arrivals(inputs.read(each.attribute)) for each in self.functions)
 
-    def fold_arrivals(self, inputs: Inputs, runs: ArrivalRuns) -> list[Result]:
-        """The values of the runs that close among rows as they came."""
-        folded = [each.fold_arrivals(inputs.read(each.attribute), runs) for each in self.functions]
+    def fold_arrivals(self, inputs: Inputs, runs: ArrivalRuns, sizes: Places) -> list[Result]:
+        """The values of the runs that close among rows as they came, each of its size."""
+        folded = [
+            each.fold_arrivals(inputs.read(each.attribute), runs, sizes) for each in self.functions
+        ]
         self._later = [later for _, later in folded]
         return [result for result, _ in folded]
 

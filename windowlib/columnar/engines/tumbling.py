@@ -139,8 +139,8 @@ class TumblingEngine(Engine):
         """All flushes of a batch whose rows stay as they came."""
         self.pending = runs = self.runs(batch, self.size, opens=True)
         self._grow()
-        values = self.summaries.fold_arrivals(inputs, runs)
         sizes = repeated(self.size, len(runs.owners))
+        values = self.summaries.fold_arrivals(inputs, runs, sizes)
         return Firings(self.keys, runs.owners, sizes, values, runs.rows)
 
     def _busy(self, batch: pa.RecordBatch, inputs: Inputs) -> Layout:
@@ -227,7 +227,7 @@ class TumblingEngine(Engine):
         """The rows have been taken as they came."""
         ledger = self.ledger
         self.summaries.commit_arrivals()
-        ledger.born[runs.partitions(runs.first)] = self.seen_rows + runs.first  # the last stays
+        runs.open_since(ledger.born, self.seen_rows)
         ledger.n, ledger.alive = runs.held, runs.held > 0
         self.left += len(runs.rows) * self.size
         self.seen_rows += runs.size

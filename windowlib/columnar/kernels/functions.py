@@ -30,7 +30,6 @@ from windowlib.columnar.kernels.kernel import (
     concat_planes,
     planes_at,
     planes_with,
-    repeated,
 )
 from windowlib.columnar.primitives import Array, Places
 from windowlib.spec.policies import Attribute
@@ -81,7 +80,7 @@ class Function:
         """The state of all partitions, had each the rows of its id, too."""
         raise NotImplementedError
 
-    def fold_arrivals(self, values: Values, runs: ArrivalRuns) -> tuple[Result, Any]:
+    def fold_arrivals(self, values: Values, runs: ArrivalRuns, sizes: Places) -> tuple[Result, Any]:
         """The results of the runs that close among rows as they came, and all state behind them."""
         raise NotImplementedError
 
@@ -155,10 +154,10 @@ class AlgebraicFunction(Function):
         """Whether the kernel can do without a layout."""
         return self.kernel.takes_arrivals(values)
 
-    def fold_arrivals(self, values: Values, runs: ArrivalRuns) -> tuple[Result, Any]:
+    def fold_arrivals(self, values: Values, runs: ArrivalRuns, sizes: Places) -> tuple[Result, Any]:
         """Fold each run where its rows are."""
         closed, later = self.kernel.arrived(values, runs, self.state.whole())
-        return self.kernel.finish(closed, repeated(runs.length, len(runs.owners))), later
+        return self.kernel.finish(closed, sizes), later
 
     def commit_arrivals(self, later: Any) -> None:
         """Put the planes of all partitions."""

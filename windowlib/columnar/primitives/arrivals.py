@@ -84,6 +84,10 @@ class ArrivalRuns:
         found: Places = self._table[self._keys[rows] - self._base].astype(np.intp)
         return found
 
+    def open_since(self, born: Places, before: int) -> None:
+        """Note which row opened the open run of each partition, after so many rows before."""
+        _open_since(self._keys, self._base, self._table, self.first, before, born)
+
     def sums(self, values: Array | None, state: Array | None) -> tuple[Any, Any]:
         """The sums of whole numbers."""
         if values is None and state is None:
@@ -97,13 +101,13 @@ class ArrivalRuns:
         self, values: Array, high: Array, low: Array | None, *, one_sign: bool
     ) -> tuple[Pair, Pair]:
         """The sums of floats as pairs; `signs` says which values can be added."""
-        total, errors = (self._start(part, 0.0, np.float64) for part in (high, low))
+        total, errors = self._start(high, 0.0, np.float64), self._start(low, 0.0, np.float64)
         if one_sign:
             _one_sign(values, self._run, total, errors)
         else:
             _any_sign(values, self._run, total, errors, np.zeros(self._runs))
-        closed, later = ((total[places], errors[places]) for places in (self._closed, self._open))
-        return closed, later
+        closed, later = self._closed, self._open
+        return (total[closed], errors[closed]), (total[later], errors[later])
 
     def largest(self, values: Array, state: Array) -> Pair:
         """The largest values."""
@@ -120,7 +124,8 @@ class ArrivalRuns:
 
     def _start(self, state: Array | None, nothing: Any, dtype: Any) -> Array:
         """The state of all runs before the first row: those that are open, then new ones."""
-        found = np.full(self._runs, nothing, dtype)
+        found = np.empty(self._runs, dtype)
+        found.fill(nothing)
         if state is not None:
             open_runs = slice(0, self._partitions)
             np.copyto(found[open_runs], state[open_runs], where=self._carried)
@@ -200,6 +205,15 @@ def _counting(foreseen: bool) -> Callable[..., tuple[int, int]]:
 
 
 count, count_blindly = _counting(True), _counting(False)
+
+
+@compiled
+def _open_since(
+    keys: Array, base: int, table: Array, first: Places, before: int, born: Places
+) -> None:
+    for index in range(len(first)):
+        row = first[index]
+        born[table[keys[row] - base]] = before + row
 
 
 @compiled
