@@ -16,7 +16,7 @@ from windowlib.columnar.arrays.physical import plain_type
 from windowlib.columnar.arrays.stamps import HUGE, Stamps
 from windowlib.columnar.extents.layout import Layout
 from windowlib.columnar.firings import Firings
-from windowlib.columnar.primitives import NONE, Places, compiles, group
+from windowlib.columnar.primitives import NONE, Places, arrivals, compiles, group
 from windowlib.spec.policies import PartitionAge, PartitionCount, TupleCount
 from windowlib.spec.specification import KEY
 from windowlib.window.consumer import Decline
@@ -164,17 +164,16 @@ class Engine:
 
     def runs(self, batch: pa.RecordBatch, size: int, *, opens: bool) -> ArrivalRuns:
         """The rows of a batch as they came, in runs that close with their `size`-th row."""
-        from windowlib.columnar.primitives.arrivals import ArrivalRuns
-
         assert self.keys is not None
+        make: type[ArrivalRuns] = arrivals().ArrivalRuns
         table = self.keys.table([batch.column(place) for place in self._key_places])
         if table is not None:
-            found = ArrivalRuns(*table, self.ledger.n, size, opens=opens)
+            found = make(*table, self.ledger.n, size, opens=opens)
             if found.complete:
                 return found
         ids = self.numbered(batch)
         itself = np.arange(self.ledger.size, dtype=np.int32)
-        return ArrivalRuns(ids, 0, itself, self.ledger.n, size, opens=opens)
+        return make(ids, 0, itself, self.ledger.n, size, opens=opens)
 
     def numbered(self, batch: pa.RecordBatch) -> Ids:
         """The partition of each row of a batch, with room for those that are new."""

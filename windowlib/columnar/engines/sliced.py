@@ -27,7 +27,7 @@ from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns
 from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
 from windowlib.columnar.kernels.kernel import PartialStore, Planes, Values, concat_planes, planes_at
-from windowlib.columnar.primitives import NONE, Places, ranges
+from windowlib.columnar.primitives import NONE, Places, arrivals, ranges
 from windowlib.summaries.slices import Slices
 from windowlib.window.consumer import Decline
 
@@ -96,10 +96,8 @@ class SlicedEngine(Engine):
 
     def _insert_arrivals(self, batch: pa.RecordBatch, inputs: Inputs) -> Firings:
         """All triggers of a batch whose rows stay as they came."""
-        from windowlib.columnar.primitives.arrivals import SliceRows
-
         runs, ledger = self.runs(batch, self.every, opens=False), self.ledger
-        rows = SliceRows(runs, self.kept, ledger.closed)
+        rows: SliceRows = arrivals().SliceRows(runs, self.kept, ledger.closed)
         arrived = rows.arrived(ledger.taken - ledger.n)
         fires = None if self.partial else arrived >= self.window_size
         which = slice(None) if fires is None or fires.all() else np.flatnonzero(fires)

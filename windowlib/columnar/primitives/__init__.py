@@ -32,6 +32,7 @@ __all__ = [
     "Array",
     "Places",
     "add_pairs",
+    "arrivals",
     "chain",
     "compiles",
     "front",
@@ -106,6 +107,11 @@ def _engine(module: ModuleType) -> ModuleType:
 def compiles() -> bool:
     """Whether loops over single rows are fast, because numba compiles them."""
     return _engine(grouping) is not grouping
+
+
+def arrivals() -> ModuleType:
+    """The loops over rows that stay in order of arrival; for engines that compile."""
+    return import_module("windowlib.columnar.primitives.arrivals")
 
 
 def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
