@@ -16,7 +16,7 @@ from windowlib.columnar.arrays.physical import plain_type
 from windowlib.columnar.arrays.stamps import HUGE, Stamps
 from windowlib.columnar.extents.layout import Layout
 from windowlib.columnar.firings import Firings
-from windowlib.columnar.primitives import NONE, Places, arrivals, compiles, group
+from windowlib.columnar.primitives import NONE, Places, arrival_loops, compiles, group
 from windowlib.spec.policies import PartitionAge, PartitionCount, TupleCount
 from windowlib.spec.specification import KEY
 from windowlib.window.consumer import Decline
@@ -165,7 +165,7 @@ class Engine:
     def runs(self, batch: pa.RecordBatch, size: int, *, opens: bool) -> ArrivalRuns:
         """The rows of a batch as they came, in runs that close with their `size`-th row."""
         assert self.keys is not None
-        make: type[ArrivalRuns] = arrivals().ArrivalRuns
+        make: type[ArrivalRuns] = arrival_loops().ArrivalRuns
         table = self.keys.table([batch.column(place) for place in self._key_places])
         if table is not None:
             found = make(*table, self.ledger.n, size, opens=opens)

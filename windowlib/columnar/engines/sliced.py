@@ -27,7 +27,7 @@ from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns
 from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
 from windowlib.columnar.kernels.kernel import PartialStore, Planes, Values, concat_planes, planes_at
-from windowlib.columnar.primitives import NONE, Places, arrivals, ranges
+from windowlib.columnar.primitives import NONE, Places, arrival_loops, ranges
 from windowlib.summaries.slices import Slices
 from windowlib.window.consumer import Decline
 
@@ -97,7 +97,7 @@ class SlicedEngine(Engine):
     def _insert_arrivals(self, batch: pa.RecordBatch, inputs: Inputs) -> Firings:
         """All triggers of a batch whose rows stay as they came."""
         runs, ledger = self.runs(batch, self.every, opens=False), self.ledger
-        rows: SliceRows = arrivals().SliceRows(runs, self.kept, ledger.closed)
+        rows: SliceRows = arrival_loops().SliceRows(runs, self.kept, ledger.closed)
         arrived = rows.arrived(ledger.taken - ledger.n)
         fires = None if self.partial else arrived >= self.window_size
         which = slice(None) if fires is None or fires.all() else np.flatnonzero(fires)
@@ -133,8 +133,8 @@ class SlicedEngine(Engine):
             for plane, new in zip(history.places(closed[i]), closed[i], strict=True):
                 if plane is not None:
                     rows.keep(new, plane)
-        closings = np.bincount(runs.owners, minlength=ledger.size)
-        ledger.taken += closings * self.every + runs.held - ledger.n
+        ledger.taken += runs.held - ledger.n
+        ledger.taken[rows.touched] += rows.fresh * self.every
         ledger.n, ledger.closed = runs.held, rows.carried
         self.seen_rows += runs.size
         self.advance(self.until)

@@ -33,7 +33,7 @@ from windowlib.columnar.kernels.kernel import (
     some,
     totals,
 )
-from windowlib.columnar.primitives import Array, add_pairs, arrivals, sums, two_sums
+from windowlib.columnar.primitives import Array, add_pairs, arrival_loops, sums, two_sums
 from windowlib.columnar.primitives.reductions import one_sign
 from windowlib.summaries.folds import Fold
 from windowlib.window.consumer import Decline
@@ -176,7 +176,7 @@ class Total:
         """Whether no float is so large that a part of a sum might be infinite, nor NaN."""
         if not self.floating:
             return True
-        tame, self._one_sign = arrivals().signs(values.data)
+        tame, self._one_sign = arrival_loops().signs(values.data)
         return bool(tame)
 
     def arrived(self, values: Column, runs: ArrivalRuns, state: Planes) -> tuple[Planes, Planes]:

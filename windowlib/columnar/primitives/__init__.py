@@ -32,7 +32,7 @@ __all__ = [
     "Array",
     "Places",
     "add_pairs",
-    "arrivals",
+    "arrival_loops",
     "chain",
     "compiles",
     "front",
@@ -109,7 +109,7 @@ def compiles() -> bool:
     return _engine(grouping) is not grouping
 
 
-def arrivals() -> ModuleType:
+def arrival_loops() -> ModuleType:
     """The loops over rows that stay in order of arrival; for engines that compile."""
     return import_module("windowlib.columnar.primitives.arrivals")
 

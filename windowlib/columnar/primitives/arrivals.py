@@ -19,6 +19,8 @@ from windowlib.columnar.primitives.compiled_loops import compiled, settled, two_
 from windowlib.columnar.primitives.grouping import Array, Places
 
 Pair = tuple[Array, Array]
+NOTHING = np.empty(0)
+"""In place of low parts that are all 0."""
 ONE = np.uint64(1)
 
 # Floats without their sign are in the order of their bits; infinities and NaN are above all others.
@@ -55,7 +57,7 @@ class ArrivalRuns:
         self._keys, self._base, self._table = keys, base, table
         self.size, self.length = len(keys), length
         """How many rows there are, and how many a run has."""
-        rows, self._partitions = len(keys), len(held)
+        rows = len(keys)
         self._carried: Array = held > 0
         self._run = np.empty(rows, np.int32)
         most = min(rows, rows // length + len(held)) + 1
@@ -101,13 +103,13 @@ class ArrivalRuns:
         self, values: Array, high: Array, low: Array | None, *, one_sign: bool
     ) -> tuple[Pair, Pair]:
         """The sums of floats as pairs; `signs` says which values can be added."""
-        total, errors = self._start(high, 0.0, np.float64), self._start(low, 0.0, np.float64)
+        sums = np.empty((self._runs, 2))
+        _begin_pairs(high, NOTHING if low is None else low, self._carried, sums)
         if one_sign:
-            _one_sign(values, self._run, total, errors)
+            _one_sign(values, self._run, sums)
         else:
-            _any_sign(values, self._run, total, errors, np.zeros(self._runs))
-        closed, later = self._closed, self._open
-        return (total[closed], errors[closed]), (total[later], errors[later])
+            _any_sign(values, self._run, sums, np.zeros(self._runs))
+        return _apart(sums, self._closed), _apart(sums, self._open)
 
     def largest(self, values: Array, state: Array) -> Pair:
         """The largest values."""
@@ -118,17 +120,17 @@ class ArrivalRuns:
         return self._picked(_smallest, reductions.limits(values)[1], values, state)
 
     def _picked(self, loop: Callable[..., None], worst: Any, values: Array, state: Array) -> Pair:
-        best = self._start(state, worst, values.dtype)
+        best = self._start(state, worst, values.dtype.type)
         loop(values, self._run, best)
         return best[self._closed], best[self._open]
 
     def _start(self, state: Array | None, nothing: Any, dtype: Any) -> Array:
         """The state of all runs before the first row: those that are open, then new ones."""
         found = np.empty(self._runs, dtype)
-        found.fill(nothing)
-        if state is not None:
-            open_runs = slice(0, self._partitions)
-            np.copyto(found[open_runs], state[open_runs], where=self._carried)
+        if state is None:
+            found.fill(nothing)
+        else:
+            _begin(state, self._carried, dtype(nothing), found)
         return found
 
 
@@ -208,6 +210,14 @@ count, count_blindly = _counting(True), _counting(False)
 
 
 @compiled
+def _begin(state: Array, carried: Array, nothing: Any, found: Array) -> None:
+    """The state of open runs, as far as they have rows, and of new ones, which have none."""
+    for index in range(len(carried)):
+        found[index] = state[index] if carried[index] else nothing
+    found[len(carried) :] = nothing
+
+
+@compiled
 def _open_since(
     keys: Array, base: int, table: Array, first: Places, before: int, born: Places
 ) -> None:
@@ -237,24 +247,48 @@ def _sums(values: Array, run: Array, sums: Array) -> None:
 
 
 @compiled
-def _one_sign(values: Array, run: Array, total: Array, errors: Array) -> None:
-    for row in range(len(values)):
-        mine = np.uint64(run[row])
-        total[mine], error = two_sum(total[mine], values[row])
-        errors[mine] += error
-    for index in range(len(total)):
-        total[index], errors[index] = settled(total[index], errors[index], 0.0)
+def _begin_pairs(high: Array, low: Array, carried: Array, sums: Array) -> None:
+    for index in range(len(carried)):
+        sums[index, 0] = high[index] if carried[index] else 0.0
+        sums[index, 1] = low[index] if carried[index] and len(low) else 0.0
+    sums[len(carried) :] = 0.0
 
 
 @compiled
-def _any_sign(values: Array, run: Array, total: Array, errors: Array, least: Array) -> None:
+def _one_sign(values: Array, run: Array, sums: Array) -> None:
     for row in range(len(values)):
         mine = np.uint64(run[row])
-        total[mine], error = two_sum(total[mine], values[row])
-        errors[mine], error = two_sum(errors[mine], error)
+        sums[mine, 0], error = two_sum(sums[mine, 0], values[row])
+        sums[mine, 1] += error
+    for index in range(len(sums)):  # errors are small beside their sums
+        total = sums[index, 0] + sums[index, 1]
+        sums[index, 1] -= total - sums[index, 0]
+        sums[index, 0] = total
+
+
+@compiled
+def _any_sign(values: Array, run: Array, sums: Array, least: Array) -> None:
+    for row in range(len(values)):
+        mine = np.uint64(run[row])
+        sums[mine, 0], error = two_sum(sums[mine, 0], values[row])
+        sums[mine, 1], error = two_sum(sums[mine, 1], error)
         least[mine] += error
-    for index in range(len(total)):
-        total[index], errors[index] = settled(total[index], errors[index], least[index])
+    for index in range(len(sums)):
+        sums[index, 0], sums[index, 1] = settled(sums[index, 0], sums[index, 1], least[index])
+
+
+def _apart(sums: Array, places: Places) -> Pair:
+    """The sums at some places, and their errors."""
+    found = np.empty(len(places)), np.empty(len(places))
+    _split(sums, places, *found)
+    return found
+
+
+@compiled
+def _split(sums: Array, places: Places, high: Array, low: Array) -> None:
+    for index in range(len(places)):
+        place = np.uint64(places[index])
+        high[index], low[index] = sums[place, 0], sums[place, 1]
 
 
 def _picking(pick: Callable[[Any, Any], Any]) -> Callable[..., None]:
@@ -291,12 +325,14 @@ class SliceRows:
 
     def __init__(self, runs: ArrivalRuns, kept: int, carried: Places) -> None:
         self.kept, self._size = kept, runs.length
-        order, self.touched, self._starts = group(runs.owners, len(carried))
-        self._shape = order, self.touched, self._starts, carried, kept
+        order, self.touched, starts = group(runs.owners, len(carried))
+        """The partitions in which a slice closes."""
+        self._shape = order, self.touched, starts, carried, kept
         self.carried: Places = carried.copy()
         """How many slices each partition carries after the batch."""
-        both = carried[self.touched] + np.diff(self._starts)
-        self.carried[self.touched] = np.minimum(both, kept)
+        self.fresh: Places = np.diff(starts)
+        """How many slices close in each partition where any does."""
+        self.carried[self.touched] = np.minimum(carried[self.touched] + self.fresh, kept)
 
     def arrived(self, taken: Places) -> Places:
         """How many tuples its partition has had with each slice; `taken`: in those before."""
