@@ -205,7 +205,8 @@ class TumblingEngine(Engine):
         ledger.n[touched] = 0
         ledger.n[open_ids] = extents.sizes[extents.stays]
         if self.delta is None:
-            self.left += int(extents.fired_sizes.sum())
+            full = len(extents.fires) * self.size
+            self.left += full if self.counts else int(extents.fired_sizes.sum())
             ledger.alive[touched] = False
             ledger.alive[open_ids] = True
             if self.lapse:

@@ -58,7 +58,7 @@ def look_up(table: Array, base: int, values: Array) -> Array | None:
     slots = values - base if base else values
     if not slots.view(np.uint64).max() < len(table):  # a negative one is huge without a sign
         return None
-    found = table.take(slots)
+    found = table.take(slots, mode="wrap")  # they are in it, which need not be checked again
     return found if found.min() >= 0 else None
 
 
