@@ -57,7 +57,7 @@ class Engine:
         self.seen_rows = 0  # numbers the rows that come, for who came first
         self.partial = window.state.consumer.partial or window.spec.full_from_start
         self.pending: Any = None
-        self.stay = False  # whether the rows of the last batch might stay as they came
+        self.stayed = False  # whether the rows of the last batch stayed as they came
         self.now = window.state.now  # the time up to which the state is worked out
         self.arrivals: Stamps | None = None
         tick = window.spec.policies[-1].tick  # the clock moves the last policy, if any
@@ -146,7 +146,7 @@ class Engine:
 
     def layout(self, batch: pa.RecordBatch, ids: Ids | None = None) -> Layout:
         """The batch by partition; refuses what would evict a partition."""
-        n = batch.num_rows
+        n, self.stayed = batch.num_rows, False
         if self.keys is None:
             self.ledger.grow(1)
             found = Layout(None, np.zeros(1, np.intp), np.array([0, n], np.intp))
@@ -159,12 +159,12 @@ class Engine:
     def unsorted(self, rows: int) -> bool:
         """Whether so many rows are better given to their partitions one by one than sorted."""
         known = self.keys is not None and self.window.spec.forget is None
-        self.stay = known and self.ledger.size <= PARTITIONS_PER_ROW * rows and compiles()
-        return self.stay
+        return known and self.ledger.size <= PARTITIONS_PER_ROW * rows and compiles()
 
     def runs(self, batch: pa.RecordBatch, size: int, *, opens: bool) -> ArrivalRuns:
         """The rows of a batch as they came, in runs that close with their `size`-th row."""
         assert self.keys is not None
+        self.stayed = True
         make: type[ArrivalRuns] = arrival_loops().ArrivalRuns
         table = self.keys.table([batch.column(place) for place in self._key_places])
         if table is not None:
@@ -263,7 +263,7 @@ class Engine:
 
         Rows that are not sorted need not fit the cache.
         """
-        more = self.stay or np.count_nonzero(self.ledger.alive) > MANY
+        more = self.stayed or np.count_nonzero(self.ledger.alive) > MANY
         return usual * 4 if more else usual
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
