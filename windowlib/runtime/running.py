@@ -158,8 +158,10 @@ class Running:
 
     def _unbind(self) -> None:
         """Let the method take rows again, which knows all cases, also from those who have ours."""
-        vars(self).pop("insert", None)
-        self._retire()
+        if self._retire is not nowhere:
+            del vars(self)["insert"]
+            self._retire()
+            self._retire = nowhere
         self._binds = type(self).insert is Running.insert
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:

@@ -92,8 +92,8 @@ UNLOCKED = nullcontext()
 class Window(Generic[T, K]):
     """A container of tuples that fires events. Use `TumblingWindow` or `SlidingWindow`.
 
-    Not thread-safe by itself, except that windows with a time policy run every insert and every
-    timer under one lock, because a `WallClock` moves them from its own thread.
+    Not thread-safe by itself. A `WallClock`, which moves windows from its own thread, runs every
+    insert and every timer under one lock.
     """
 
     spec_type: ClassVar[Any]
@@ -896,7 +896,7 @@ class WindowState:
 
     @property
     def lock(self) -> AbstractContextManager[object] | None:
-        """What every insert and every timer runs under, for windows with a time policy."""
+        """What a clock runs every insert and every timer under, for windows with a time policy."""
         return self._window._lock
 
     @property
