@@ -107,7 +107,7 @@ def generate_taker(
         have to do something before they look for a partition.
     """
     writer = _Writer(state, sample)
-    if writer.asks:
+    if writer.early:
         return None
     names = writer.names
     names.update(other=other, failed=failed, direct=0)
@@ -169,9 +169,7 @@ class _Writer:
         # A handler that inserts makes a call of its own, which finds no partition as long as
         # another is at work. Where something comes before the look-up, it has to be asked.
         self.table = "guard.subs" if self.on else "subs"
-        self.asks = bool(self.on) and (
-            state.spec.keeps_nothing or isinstance(state.spec.forget, PartitionAge)
-        )
+        self.early = state.spec.keeps_nothing or isinstance(state.spec.forget, PartitionAge)
         self.names: dict[str, Any] = {
             "w": state.window,
             "state": state,
@@ -205,7 +203,7 @@ class _Writer:
                 "    key = default",
                 "    for t in tuples:",
             ]
-        if self.asks:
+        if self.early and self.on:
             one.insert(1, "    guard.check('insert(tuple)')")
         loop = self._held_loop(many[1:]) if self.on else [*many[1:], *indent(body, 2)]
         return "\n".join([*one, *indent(body), "", many[0], *loop]) + "\n"
