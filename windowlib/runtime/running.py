@@ -180,16 +180,16 @@ class Running:
             for row in rows:
                 self.insert(row, port)
 
-    def insert_timed(self, rows: Iterable[Any], when: Times, port: int = 0) -> None:
-        """Advance to the time of each row, and insert it."""
+    def insert_timed(self, rows: Iterable[Any], when: Callable[[Any], int], port: int = 0) -> None:
+        """Advance to the time of each row, in microseconds, and insert it."""
         left, window = iter(rows), self._direct[port]
-        alone = window if self._clocked is window else None
         for row in left:
             self.advance_micros(when(row))
             self.insert(row, port)
-            loop = None if alone is None else alone.state.insert_timed(row, when.get)
-            if alone is not None and loop is not None:
-                self._take_timed(alone, partial(loop, left, when))
+            if window is not None and self._clocked is window and type(when) is Times:
+                loop = window.state.insert_timed(row, when.get)
+                if loop is not None:
+                    self._take_timed(window, partial(loop, left, when))
 
     def _take_timed(self, window: Window[Any, Any], loop: Callable[..., None]) -> None:
         """Rows with their times go straight into a window, which alone knows the time meanwhile."""

@@ -438,9 +438,8 @@ class SlidingWindow(Window[T, K]):
             size = len(s.data)
             if not partial and (size < limit if limit else not s.full):
                 return None
-            found = plan.program(s.data[-1]).small(s.data)
-            if found is not None:
-                return use(key, size, plan.named(found))
+            if (value := plan.few(s.data)) is not None:
+                return use(key, size, value)
             if s.summary is None:
                 s.summary = plan.incremental()
             s.summary.sync(s)
