@@ -27,7 +27,7 @@ from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns
 from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
 from windowlib.columnar.kernels.kernel import PartialStore, Planes, Values, concat_planes, planes_at
-from windowlib.columnar.primitives import NONE, Places, arrival_loops, ranges
+from windowlib.columnar.primitives import NONE, Places, arrival_loops, compiles, ranges
 from windowlib.summaries.slices import Slices
 from windowlib.window.consumer import Decline
 
@@ -66,7 +66,9 @@ class SlicedEngine(Engine):
         if self.keys is not None:
             return max(super().step(usual), 2 * usual)
         left = self.window_size - int(self.ledger.taken[0])
-        return left if left > 0 else super().step(usual)
+        if left > 0:
+            return left
+        return usual * 4 if self.counts and compiles() else super().step(usual)
 
     # -- batches ----------------------------------------------------------------------------------
 
