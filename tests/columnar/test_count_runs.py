@@ -141,6 +141,17 @@ def check_pairs(mine, high, low):
         assert abs(two) <= abs(one) * 2.0**-52
 
 
+@pytest.mark.parametrize("one_sign", [True, False])
+def test_a_sum_that_is_infinite_stays_so(one_sign):
+    rows = [(0, 1.5), (1, 2.0), (0, 0.5), (1, 1.0), (2, 4.0)]
+    runs, _, values, _ = dealt(rows, 3, [1, 1, 1, 0], np.float64)
+    state = np.array([np.inf, 9.0, -np.inf, np.nan])
+    found = runs.two_sums(values, state, None, one_sign=one_sign)
+    (high, low), (later, rest) = [[part.tolist() for part in pair] for pair in found]
+    assert ([np.inf, 12.0], [0.0, 0.0]) == (high, low)
+    assert ([0.0, 0.0, -np.inf, 0.0], [0.0] * 4) == (later, rest)
+
+
 def test_largest_and_smallest_floats():
     rows = [(0, 1.5), (1, -2.0), (0, 0.5), (1, np.inf)]
     runs, _, values, _ = dealt(rows, 3, [0, 1, 0, 2], np.float64)

@@ -260,10 +260,8 @@ def _one_sign(values: Array, run: Array, sums: Array) -> None:
         mine = np.uint64(run[row])
         sums[mine, 0], error = two_sum(sums[mine, 0], values[row])
         sums[mine, 1] += error
-    for index in range(len(sums)):  # errors are small beside their sums
-        total = sums[index, 0] + sums[index, 1]
-        sums[index, 1] -= total - sums[index, 0]
-        sums[index, 0] = total
+    for index in range(len(sums)):
+        sums[index, 0], sums[index, 1] = settled(sums[index, 0], sums[index, 1], 0.0)
 
 
 @compiled
