@@ -261,7 +261,12 @@ def _one_sign(values: Array, run: Array, sums: Array) -> None:
         sums[mine, 0], error = two_sum(sums[mine, 0], values[row])
         sums[mine, 1] += error
     for index in range(len(sums)):
-        sums[index, 0], sums[index, 1] = settled(sums[index, 0], sums[index, 1], 0.0)
+        total, errors = sums[index, 0], sums[index, 1]
+        both = total + errors
+        if np.isfinite(both):  # errors are small beside their sum
+            sums[index, 0], sums[index, 1] = both, errors - (both - total)
+        else:
+            sums[index, 1] = 0.0
 
 
 @compiled
