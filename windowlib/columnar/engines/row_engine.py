@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 WORTH = 32
 """Kept rows for each new one from which on moving them costs more than array arithmetic gains."""
+SHARE, MORE = 4, 4
+"""With kept rows from a share of a slice on, slices are so many times as long."""
 PATIENCE = 32
 """How often rows are moved in vain before they go back to the event engine, which costs more."""
 
@@ -99,6 +101,10 @@ class RowsEngine(Engine):
 
     def _long(self) -> NoReturn:
         raise Decline("windows that are long against the batch are better kept row by row")
+
+    def step(self, usual: int) -> int:
+        """How many rows to take at once: more where as many kept ones have to come along."""
+        return max(super().step(usual), usual * MORE if SHARE * self.held() > usual else 0)
 
     def check_load(self, rows: int) -> None:
         """Refuse windows that are long against a batch of so many rows."""

@@ -91,7 +91,7 @@ class SlidingEngine(RowsEngine):
         places, references = self._triggers(layout, rows, marks)
         number = rows.partition(places)
         lo, hi, full = self._extents(layout, rows, age, places, number)
-        if not self.partial:
+        if not self.partial and not full.all():
             places, number, lo, hi = (each[full] for each in (places, number, lo, hi))
         new = places - rows.fresh[number] + layout.starts[:-1][number]
         order, cause = fired_in_order(layout.rows(new), layout)
@@ -205,6 +205,8 @@ class SlidingEngine(RowsEngine):
             counted = ledger.count[touched]
             fires = (counted + rows.ends - rows.fresh) // self.every
             first = rows.fresh - counted + self.every - 1
+            if len(first) == 1:
+                return first[0] + np.arange(fires[0]) * self.every, None
             return np.repeat(first, fires) + ranges(np.zeros_like(fires), fires) * self.every, None
         limit = self.trigger_delta.threshold
         known, reference = ledger.known[touched], ledger.ref[touched]
