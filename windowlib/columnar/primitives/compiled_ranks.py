@@ -1,9 +1,9 @@
 """The k-th smallest keys of extents that slide, with numba.
 
 The keys of a block of extents are sorted once, which gives each its rank. A bit for each rank says
-whether the extent at hand has it, and a cursor stands where the last extent's answer was. A key that
-enters or leaves moves the cursor by one rank at most. Bits are words of 64, and a second row of bits
-says which words are not empty, so that the next rank that is there is found in a few steps.
+whether the extent at hand has it, and a cursor stands where the last extent's answer was. A key
+that enters or leaves moves the cursor by one rank at most. Bits are words of 64, and a second row
+of bits says which words are not empty, so that the next rank that is there is found in a few steps.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ POWERS[(SEQUENCE << np.arange(64, dtype=np.uint64)) >> TOP_SIX] = np.arange(64)
 
 
 def slides(lo: Places, hi: Places) -> bool:
-    """Whether extents ascend, and so many are over each place that they are better taken in turn."""
+    """Whether extents ascend and overlap so much that they are better taken in turn."""
     if not len(lo):
         return False
     span, total, _, ascends = shape(lo, hi)
