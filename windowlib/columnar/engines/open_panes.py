@@ -277,8 +277,9 @@ class PaneColumns:
             self._whole()
         parts = self._parts
         # Numbers of one byte from the first window on, of which 64 are compared at once.
-        which = [np.minimum(part.hi - windows.start, len(windows)).astype(np.int8) for part in parts]
-        found = [[np.flatnonzero(own == at) for at in range(len(windows))] for own in which]
+        size = len(windows)
+        which = [np.minimum(part.hi - windows.start, size).astype(np.int8) for part in parts]
+        found = [[np.flatnonzero(own == at) for at in range(size)] for own in which]
         lengths = [sum(map(len, each)) for each in zip(*found, strict=True)]
         some = [at for at, length in enumerate(lengths) if length]
         filled, sizes = [windows[at] for at in some], [lengths[at] for at in some]
@@ -287,7 +288,7 @@ class PaneColumns:
             return None
         pieces = [(n, own[at]) for at in some for n, own in enumerate(found) if len(own[at])]
         batch = take_pieces([part.batch.select(self._sent) for part in parts], pieces)
-        staying = [np.flatnonzero(own == len(windows)) for own in which]
+        staying = [np.flatnonzero(own == size) for own in which]
         pairs = zip(parts, staying, strict=True)
         self._parts = [part.at(places) for part, places in pairs if len(places)]
         self.size = sum(map(len, self._parts))

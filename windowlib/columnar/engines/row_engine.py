@@ -19,7 +19,7 @@ from windowlib.columnar.firing_groups import group_keys, over_groups
 from windowlib.columnar.firings import Firings, scatter_results
 from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.kernels.functions import functions_of
-from windowlib.columnar.primitives import Places, ranges
+from windowlib.columnar.primitives import Places
 from windowlib.window.consumer import Decline
 
 if TYPE_CHECKING:
@@ -71,9 +71,11 @@ class RowsEngine(Engine):
             rows = self._side_by_side(layout, columns)
         else:
             columns, first = self.store.lay(columns)
+            lengths = np.stack([held, new], axis=1).ravel()
+            fresh = np.repeat(np.tile([False, True], len(held)), lengths)
             place = np.empty(int(ends[-1]), np.intp)
-            place[ranges(base, held)] = self.store.places(layout.touched)
-            place[ranges(base + held, new)] = first + layout.order
+            place[fresh] = first + layout.order
+            place[~fresh] = self.store.places(layout.touched)
             rows = RowColumns(self.names, columns, place)
             rows.laid = batch.num_rows
         rows.base, rows.fresh, rows.ends = base, base + held, ends

@@ -17,13 +17,17 @@ from windowlib.columnar.primitives.grouping import Array, Places
 
 # About so many keys are sorted at a time, or four times the longest extent: ranks, bits and keys
 # stay in the cache, and what neighbouring blocks share is sorted twice.
-BLOCK = 1 << 13
+BLOCK = 1 << 14
 
 # From so many extents over a place on, ranks pay.
 OVERLAP = 12
 
 # Keys are sorted by digits of so many bits, of which 64 bits have so many.
 DIGIT, DIGITS = 11, 6
+
+# The upper half of the digits tells most keys apart. What is left takes so many swaps a key, or
+# the lower half, too.
+SWAPS = 2
 
 ONE, WORD, LAST, SECOND = (np.uint64(number) for number in (1, 6, 63, 12))
 ALL = np.uint64(2**64 - 1)
@@ -70,13 +74,17 @@ def ranked(keys: Array, lo: Places, hi: Places, first: Places, count: Places) ->
 
 def _order(keys: Array) -> Array:
     """The places of keys in ascending order."""
-    digits, places = np.empty((2, len(keys)), np.uint64), np.empty((2, len(keys)), np.int32)
+    size = len(keys)
+    digits, places = np.empty((2, size), np.uint64), np.empty((2, size), np.int32)
+    places[0] = np.arange(size)
     if keys.dtype.kind == "f":
         _float_digits(keys.view(np.int64), digits[0])
     else:
         _whole_digits(keys, digits[0])
-    order: Array = places[_sort(digits, places)]
-    return order
+    row = _sort(digits, places, 0, DIGITS // 2)
+    if not _settle(digits[row], places[row], SWAPS * size):
+        row = _sort(digits, places, row, 0)
+    return places[row]
 
 
 @compiled
@@ -99,16 +107,15 @@ def _float_digits(bits: Array, digits: Array) -> None:
 
 
 @compiled
-def _sort(digits: Array, order: Array) -> int:
-    """Sort `digits[0]`, the lowest digit first; says which row of `order` has the places."""
+def _sort(digits: Array, order: Array, row: int, lowest: int) -> int:
+    """Sort keys, and their places, by all digits from `lowest` on; says in which row they are."""
     size, mask = digits.shape[1], np.uint64(2**DIGIT - 1)
     counts = np.zeros((DIGITS, 2**DIGIT), np.int64)
     for place in range(size):
-        order[0, place] = place
-        for digit in range(DIGITS):
-            counts[digit, (digits[0, place] >> np.uint64(DIGIT * digit)) & mask] += 1
-    this = 0
-    for digit in range(DIGITS):
+        for digit in range(lowest, DIGITS):
+            counts[digit, (digits[row, place] >> np.uint64(DIGIT * digit)) & mask] += 1
+    this = row
+    for digit in range(lowest, DIGITS):
         ends, shift = counts[digit], np.uint64(DIGIT * digit)
         if ends[(digits[this, 0] >> shift) & mask] == size:  # all the same
             continue
@@ -126,6 +133,23 @@ def _sort(digits: Array, order: Array) -> int:
             moved[end] = places[place]
         this = 1 - this
     return this
+
+
+@compiled
+def _settle(keys: Array, order: Array, most: int) -> bool:
+    """Put in order what a few digits did not, unless that takes more than so many swaps."""
+    for place in range(1, len(keys)):
+        key, own, at = keys[place], order[place], place
+        while at > 0 and keys[np.uint64(at - 1)] > key:
+            keys[np.uint64(at)] = keys[np.uint64(at - 1)]
+            order[np.uint64(at)] = order[np.uint64(at - 1)]
+            at -= 1
+        keys[np.uint64(at)] = key
+        order[np.uint64(at)] = own
+        most -= place - at
+        if most < 0:
+            return False
+    return True
 
 
 @compiled
@@ -213,7 +237,8 @@ def _slide(
         while below > first[extent]:
             cursor = _before(words, filled, cursor)
             below -= 1
-        cursor = _at_or_after(words, filled, cursor)
+        if not (words[cursor >> WORD] >> (cursor & LAST)) & ONE:
+            cursor = _at_or_after(words, filled, cursor)
         while below < first[extent]:
             cursor = _at_or_after(words, filled, cursor + ONE)
             below += 1
