@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from tests.columnar.with_each_engine import engine  # noqa: F401 - a fixture for
 from tests.helpers.examples import examples
 from windowlib.columnar.kernels.order_statistics import smallest_from
 
+NANS = np.array([np.nan, -np.nan])
 KEYS = {
     "floats": lambda rng, n: rng.normal(size=n),
     "few floats": lambda rng, n: rng.integers(-3, 3, n) / 2,
@@ -21,11 +24,10 @@ KEYS = {
     "int32": lambda rng, n: rng.permutation(n).astype(np.int32) - n // 2,
     "one number": lambda rng, n: np.full(n, 7),
 }
-NANS = np.array([np.nan, -np.nan])
 
 
 def check(keys, lo, hi, first, count):
-    found = {}
+    found: dict[int, list[Any]] = {}
     for which, rows in smallest_from(keys, lo, hi, first, count):
         places = np.arange(len(lo))[which]
         found |= {int(at): row[: count[at]].tolist() for at, row in zip(places, rows, strict=True)}

@@ -200,13 +200,14 @@ class _Part:
         places = entries.to_numpy().astype(np.intp, copy=False)
         if self._unknown or (nulls and self._remap[-1] < 0):
             self._number(dictionary, places)
-        return self._remap.take(places)
+        ids: Ids = self._remap.take(places)
+        return ids
 
     def _number(self, dictionary: Any, places: Some) -> None:
         """Number the values of a dictionary at some places that have no number yet."""
         rows = len(places)
-        first = np.full(len(self._remap), rows)  # the first row of each value; the last one wins
-        first[places[::-1]] = np.arange(rows - 1, -1, -1)
+        first = np.full(len(self._remap), rows)  # the first row of each value
+        np.minimum.at(first, places, np.arange(rows))
         used = np.flatnonzero((first < rows) & (self._remap < 0))
         used = used[np.argsort(first[used])]
         if len(used):

@@ -84,7 +84,8 @@ def _order(keys: Array) -> Array:
     row = _sort(digits, places, 0, DIGITS // 2)
     if not _settle(digits[row], places[row], SWAPS * size):
         row = _sort(digits, places, row, 0)
-    return places[row]
+    order: Array = places[row]
+    return order
 
 
 @compiled
@@ -212,12 +213,14 @@ def _slide(
     """Go from extent to extent; `order` has the places of the keys, ascending."""
     size = len(order)
     ranks = np.empty(size, np.int32)
-    for rank in range(size):
-        ranks[np.uint64(order[rank])] = rank
+    for index in range(size):
+        ranks[np.uint64(order[index])] = index
     words = np.zeros((size >> 6) + 2, np.uint64)
     filled = np.zeros((size >> 12) + 2, np.uint64)
-    cursor, below = np.uint64(0), 0  # a rank, and how many lower ones are there
-    begin = end = 0
+    cursor = np.uint64(0)  # a rank
+    below: Any = 0  # how many lower ones are there
+    begin: Any = 0
+    end: Any = 0  # of the places whose ranks are there
     for extent in range(len(lo)):
         while begin < min(lo[extent], end):
             rank = np.uint64(ranks[np.uint64(begin)])
