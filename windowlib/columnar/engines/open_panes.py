@@ -175,7 +175,7 @@ class PaneColumns:
             first: the number of the first arrival.
         """
         steps: list[PaneStep] = []
-        numbers = first + np.arange(batch.num_rows)
+        numbers = np.arange(first, first + batch.num_rows)
         placed = [self._placed(each, steps) for each in taken]
         if not self._keyed:
             ((hi, lo),) = placed

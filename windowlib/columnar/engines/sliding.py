@@ -37,6 +37,11 @@ OVERLAP = 64
 """Rows looked at for each row there is, from which on some functions are better kept up to date."""
 
 
+def _of_each(numbers: Places, which: Places) -> Any:
+    """The numbers of some partitions; one for all where there is but one."""
+    return numbers[which] if len(numbers) > 1 else numbers[0]
+
+
 class SlidingEngine(RowsEngine):
     """A sliding window that keeps its tuples."""
 
@@ -93,7 +98,7 @@ class SlidingEngine(RowsEngine):
         lo, hi, full = self._extents(layout, rows, age, places, number)
         if not self.partial and not full.all():
             places, number, lo, hi = (each[full] for each in (places, number, lo, hi))
-        new = places - rows.fresh[number] + layout.starts[:-1][number]
+        new = places - _of_each(rows.fresh - layout.starts[:-1], number)
         order, cause = fired_in_order(layout.rows(new), layout)
         self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
         self.pending = (layout, rows, age, references)
@@ -216,11 +221,11 @@ class SlidingEngine(RowsEngine):
         self, layout: Layout, rows: RowColumns, age: Any, places: Places, number: Places
     ) -> tuple[Places, Places, Any]:
         """What each trigger looks at, and whether its window has been full by then."""
-        base = rows.base[number]
         hi = places if self.trigger_delta else places + 1
         if self.evict_delta is None:
-            lo = np.maximum(hi - self.size, base)
+            lo = np.maximum(hi - self.size, _of_each(rows.base, number))
             return lo, hi, hi - lo >= self.size
+        base = rows.base[number]
         limit, full = self.evict_delta.threshold, self.ledger.full[layout.touched][number]
         after = oldest_within(age, base, places, age[places], limit)
         if self.trigger_delta is None:
