@@ -191,15 +191,19 @@ class SlidingEngine(RowsEngine):
 
     def _values(self, inputs: Inputs, rows: RowColumns) -> tuple[Any, Any]:
         """The values that eviction looks at, and those that the trigger looks at."""
-        found: list[Any] = []
-        for delta in (self.evict_delta, self.trigger_delta):
-            if delta is None:
-                found.append(None)
-                continue
-            values = delta.read(inputs.named(str(delta.policy.attribute)))
-            delta.ordered(values, np.append(rows.base, rows.ends[-1]))
-            found.append(values)
-        return found[0], found[1]
+        evict, trigger = self.evict_delta, self.trigger_delta
+        age = None if evict is None else self._ordered(evict, inputs, rows)
+        if trigger is None:
+            return age, None
+        if evict is not None and evict.policy.attribute == trigger.policy.attribute:
+            return age, age
+        return age, self._ordered(trigger, inputs, rows)
+
+    def _ordered(self, delta: DeltaColumn, inputs: Inputs, rows: RowColumns) -> Any:
+        """The values of a delta policy, which do not go backwards."""
+        values = delta.read(inputs.named(str(delta.policy.attribute)))
+        delta.ordered(values, np.append(rows.base, rows.ends[-1]))
+        return values
 
     def _triggers(self, layout: Layout, rows: RowColumns, marks: Any) -> tuple[Places, Any]:
         """The places of the rows that trigger, and what delta triggers measure from then on."""
@@ -227,11 +231,11 @@ class SlidingEngine(RowsEngine):
             return lo, hi, hi - lo >= self.size
         base = rows.base[number]
         limit, full = self.evict_delta.threshold, self.ledger.full[layout.touched][number]
-        after = oldest_within(age, base, places, age[places], limit)
-        if self.trigger_delta is None:
-            return after, hi, full | (after > base)
-        # The window is as the tuple before has left it; this one says whether it is full.
-        lo = oldest_within(age, base, hi - 1, age[hi - 1], limit)
+        # A delta trigger looks at the window as the tuple before has left it.
+        last = places - 1 if self.trigger_delta else places
+        lo = after = oldest_within(age, base, last, age[last], limit)
+        if self.trigger_delta and not self.partial:  # this tuple says whether the window is full
+            after = oldest_within(age, base, places, age[places], limit)
         return lo, hi, full | (after > base)
 
     def commit(self) -> None:

@@ -90,11 +90,7 @@ def _on_one_axis(
     starts = np.arange(len(begin)) * (high - low + threshold + 2)
     own = np.cumsum(lengths)  # where partitions end on the axis
     axis = np.repeat(starts - low, lengths)
-    axis += (
-        values[begin[0] : end[-1]]
-        if own[-1] == end[-1] - begin[0]
-        else _between(values, begin, end)
-    )
+    axis += _inside(values, begin, end)
     # A reference that is farther away gives the same answer, and might be too far to compute with.
     sought = np.clip(reference, low - threshold - 1, high) + (threshold - low) + starts
     shift = end - own
@@ -105,17 +101,28 @@ def _on_one_axis(
         places, own, shift = places[found], own[found], shift[found]
         fired.append(places + shift)
         sought = axis.take(places) + threshold
-    every = np.concatenate(fired)
-    every.sort()
-    return every
+    return _ascending(fired, len(axis))
 
 
-def _between(values: Array, begin: Array, end: Array) -> Array:
+def _inside(values: Array, begin: Array, end: Array) -> Array:
     """The values of partitions, without those that lie between them."""
     edges = np.stack([begin, end], axis=1).ravel()
     inside = np.zeros(len(edges) - 1, bool)
     inside[::2] = True
-    return values[begin[0] : end[-1]][np.repeat(inside, np.diff(edges))]
+    found: Array = values[begin[0] : end[-1]][np.repeat(inside, np.diff(edges))]
+    return found
+
+
+def _ascending(fired: list[Places], rows: int) -> Places:
+    """All places that fired among so many rows: sorted, or ticked off where they are many."""
+    places = np.concatenate(fired)
+    if not len(places) or TICKED * len(places) < rows:
+        places.sort()
+        return places
+    first = int(places.min())
+    ticks = np.zeros(int(places.max()) - first + 1, np.bool_)
+    ticks[places - first] = True
+    return np.flatnonzero(ticks) + first
 
 
 def _last_fired(values: Array, fired: Places, begin: Array, end: Array, reference: Array) -> Array:
@@ -184,18 +191,7 @@ class _Runs:
             else:
                 gap = self.jump() if alone < together else self.step()
             self.keep(np.flatnonzero(self.place < self.end))
-        return self.places()
-
-    def places(self) -> Places:
-        """All places that fired, ascending: sorted, or ticked off where they are many."""
-        fired = np.concatenate(self.fired)
-        if not len(fired) or TICKED * len(fired) < self.rows:
-            fired.sort()
-            return fired
-        first = int(fired.min())
-        ticks = np.zeros(int(fired.max()) - first + 1, np.bool_)
-        ticks[fired - first] = True
-        return np.flatnonzero(ticks) + first
+        return _ascending(self.fired, self.rows)
 
     def keep(self, some: Places) -> None:
         """Keep these runs, without those where nothing fires any more, as the last value tells."""
