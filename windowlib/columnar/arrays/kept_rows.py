@@ -20,8 +20,8 @@ from windowlib.columnar.primitives import NONE, Places, ranges
 
 ROOM = 1 << 12
 """Rows for which there is room at first."""
-GARBAGE = 4
-"""Batches that may lie about as garbage: to move rows in memory that is new takes longer."""
+GARBAGE = 2
+"""Batches that may lie about as garbage."""
 
 
 class Buffer:
