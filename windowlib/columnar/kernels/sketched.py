@@ -81,10 +81,10 @@ class SketchFunction(Function):
         """The results of the extents that fire, and the sketches of those that stay open."""
         before: list[Any] = [None] * len(extents.starts)
         for number in extents.joins.tolist():
-            before[number] = self.sketches[int(extents.ids[number])]
+            before[number] = self._of(int(extents.ids[number]))
         found = self._sketched(before, values[0], extents.starts, extents.ends)
         later = [found[number] for number in extents.stays.tolist()]
-        found += [self.sketches[number] for number in extents.bare.tolist()]
+        found += [self._of(number) for number in extents.bare.tolist()]
         told = self.told([found[number] for number in extents.fires.tolist()])
         return told, (extents.ids, later)
 
@@ -95,13 +95,16 @@ class SketchFunction(Function):
             np.cumsum(column.valid, out=number[1:])
             column = column.take(np.flatnonzero(column.valid))
             column, lo, hi = Column(column.type, column.data), number[lo], number[hi]
-        values, found = self.read(column), []
+        try:
+            return self._fed(before, self.read(column), lo, hi)
+        except SchemaError as error:
+            raise Decline("a value is refused, and one by one they say which") from error
+
+    def _fed(self, before: list[Any], values: Any, lo: Places, hi: Places) -> list[Any]:
+        found = []
         for sketch, first, last in zip(before, lo.tolist(), hi.tolist(), strict=True):
             new = self.definition.make() if sketch is None else sketch.copy()
-            try:
-                self.put(new, values[first:last])
-            except SchemaError as error:
-                raise Decline("a value is refused, and one by one they say which") from error
+            self.put(new, values[first:last])
             found.append(new)
         return found
 
