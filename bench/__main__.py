@@ -34,6 +34,7 @@ HELPERS = {
     "preference_parts",
     "preference_real",
     "simulated",
+    "sketches",
 }
 
 
