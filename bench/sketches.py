@@ -1,7 +1,6 @@
 """What a row costs approximate functions in batches; `datasketches` where it is installed.
 
-Targets are for streams of the usual kind. Text, and values that hardly ever repeat, have rows of
-their own. Our sketches give the state that single rows give, which is compared first.
+Our sketches have the state that single rows give, which is compared first.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ class Case(NamedTuple):
     name: str
     function: Callable[[str], Any]
     stream: str
-    target: float | None = TARGET
 
 
 quantile = partial(agg.approx_quantile, q=0.95)
@@ -47,9 +45,9 @@ CASES = (
     Case("approx_count_distinct, whole numbers, skewed", agg.approx_count_distinct, "skewed"),
     Case("approx_count_distinct, text", agg.approx_count_distinct, "text"),
     Case("approx_quantile, floats", quantile, "floats"),
-    Case("approx_quantile, text", quantile, "text", None),
+    Case("approx_quantile, text", quantile, "text"),
     Case("approx_top_k, whole numbers, skewed", top, "skewed"),
-    Case("approx_top_k, floats, none twice", top, "floats", None),
+    Case("approx_top_k, floats, none twice", top, "floats"),
 )
 
 
@@ -58,10 +56,12 @@ def measured(scale: Scale) -> Iterator[Measure]:
     found = streams(scale.rows)
     for case in CASES:
         check_same(case, found[case.stream].slice(0, scale.compared), scale.window)
-    setups = {case.name: partial(ours, case, found[case.stream], scale) for case in CASES}
+    setups: dict[str, Setup] = {
+        case.name: partial(ours, case, found[case.stream], scale) for case in CASES
+    }
     setups |= peers(found)
     times = alternate(setups, scale.rounds)
-    targets = {case.name: case.target for case in CASES}
+    targets = dict.fromkeys((case.name for case in CASES), TARGET)
     for name, each in times.items():
         nanos = min(each) / scale.rows * 1e9
         yield Measure(f"{name}, nanoseconds a row", nanos, targets.get(name), False)
@@ -78,7 +78,8 @@ def streams(rows: int) -> dict[str, Any]:
 
 
 def ours(case: Case, values: Any, scale: Scale) -> Callable[[], list[Any]]:
-    running, out = Aggregate(Tumbling(Count(scale.window)), it=case.function("x")).open(), []
+    out: list[Any] = []
+    running = Aggregate(Tumbling(Count(scale.window)), it=case.function("x")).open()
     running.connect(0, out.append)
     arriving = pa.table({"x": values}).to_batches(BATCH)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -242,7 +243,7 @@ class Join(Operator):
         self._sides = (self._side(0), self._side(1))
         self._hand_over: JoinHandOver | None = None  # made by the first batch
         if (quick := self._quick()) is not None:
-            self.on_tuple = quick  # type: ignore[method-assign]
+            self.on_tuple = quick  # type: ignore[method-assign,assignment]
 
     def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
         """Take the rows of an Arrow batch as columns, if it can."""
@@ -343,15 +344,18 @@ class Join(Operator):
         """
         pairs, keys = self._pairs, self._keys.columns
         left, right = self._sides
-        queues = isinstance(left, QueueSide) and isinstance(right, QueueSide)
         named = len(keys[0]) == 1 and isinstance(keys[0][0], str) and isinstance(keys[1][0], str)
-        if not queues or not named or pairs is None or self._where or self._within:
+        if not named or pairs is None or self._where is not None or self._within is not None:
             return None
-        general = self.on_tuple
+        if type(self).on_tuple is not Join.on_tuple:
+            return None
+        if not isinstance(left, QueueSide) or not isinstance(right, QueueSide):
+            return None
+        general = partial(Join.on_tuple, self)
         firsts = left.index.firsts, right.index.firsts
         ports = [
             (keys[port][0], pairs.names[port], side, firsts[port], firsts[1 - port])
-            for port, side in enumerate(self._sides)
+            for port, side in enumerate((left, right))
         ]
 
         def on_tuple(t: Any, port: int) -> None:

@@ -150,8 +150,10 @@ def _rising(other: Any) -> Any:
     return other.value if type(other) is Descending else -other
 
 
-NUMBERS = frozenset((int, float, bool))
-ALIKE = {kind: frozenset((kind,)) for kind in (str, bytes, date, timedelta, Decimal)}
+NUMBERS: frozenset[type] = frozenset((int, float, bool))
+ALIKE: dict[type, frozenset[type]] = {
+    kind: frozenset((kind,)) for kind in (str, bytes, date, timedelta, Decimal)
+}
 ALIKE |= dict.fromkeys(NUMBERS, NUMBERS)
 """Types whose values compare with all values of these types, whatever they are."""
 
