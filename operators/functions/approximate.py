@@ -165,7 +165,7 @@ def approx_quantile(column: Column, q: float, *, size: int = 512) -> Agg:
 
 
 APPROX_TOP_K = AggregateFunction(
-    "approx_top_k", ApproxTop, kernel="windowlib.columnar.kernels.sketched:TopFunction"
+    "approx_top_k", ApproxTop, kernel="windowlib.columnar.kernels.sketched:TopSketchFunction"
 )
 
 

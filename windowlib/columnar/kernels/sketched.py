@@ -165,7 +165,7 @@ class SketchFunction(Function):
         self.load(ids, state["sketches"], ids)
 
 
-class TopFunction(SketchFunction):
+class TopSketchFunction(SketchFunction):
     """The most frequent values."""
 
 
