@@ -24,6 +24,7 @@ HELPERS = {
     "farms_spark",
     "farms_virtual",
     "farms_work",
+    "figures_engines",
     "growth",
     "harness",
     "peers",
@@ -33,6 +34,7 @@ HELPERS = {
     "preference_parts",
     "preference_real",
     "simulated",
+    "sketches",
 }
 
 

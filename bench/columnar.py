@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bench import accuracy, columnar_peers
+from bench import accuracy, columnar_peers, sketches
 from bench.columnar_data import (
     LONG,
     SIZE,
@@ -62,7 +62,7 @@ G14 = Aggregate(Sliding(Count(LONG), every=Count(1)), p95=agg.quantile("value", 
 def run() -> list[Measure]:
     print(f"Python {platform.python_version()}, numpy {np.__version__}, pyarrow {pa.__version__}")
     pin()
-    return measured(Scale())
+    return [*measured(Scale()), *sketches.measured(sketches.Scale())]
 
 
 def pin() -> None:

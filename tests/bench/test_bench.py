@@ -36,6 +36,7 @@ from bench import (
     preference_parts,
     preference_real,
     simulated,
+    sketches,
     time_joins,
 )
 from bench.harness import Measure
@@ -300,6 +301,18 @@ def test_a_part_of_a_benchmark_can_be_run(monkeypatch, capsys, tmp_path):
     assert "core has no options, and not --virtual" in capsys.readouterr().err
     assert 2 == command.main([])
     assert "with NAME one of" in capsys.readouterr().err
+
+
+# -- sketches --
+
+
+def test_sketches_are_timed_once_they_have_the_state_of_single_rows(monkeypatch):
+    monkeypatch.setattr(sketches, "BATCH", 300)
+    few = sketches.Scale(rows=2_000, window=800, compared=2_000, rounds=1)
+    found = {measure.name: measure for measure in sketches.measured(few)}
+    targets = [each.target for name, each in found.items() if name.startswith("approx")]
+    assert [200] * len(sketches.CASES) == targets
+    assert all(measure.ratio > 0 for measure in found.values())
 
 
 # -- preference --
