@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from functools import cache
+from heapq import heapify
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from windowlib import (
 )
 from windowlib.control import AdaptivePid
 from windowlib.farms import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition
+from windowlib.farms.pool import WorkerDeath
 from windowlib.farms.virtual import VirtualPool
 from windowlib.operators import Aggregate, Skyline, Sort, TopDelta, agg, desc
 
@@ -245,6 +247,47 @@ def slowly(farm: Farm | None, seed: int) -> Farm:
     return farm
 
 
+class Failing(Pickling):
+    """Workers that are killed now and then, with all that they had."""
+
+    def __init__(self, workers: int, setup: Any, *, rng: random.Random) -> None:
+        super().__init__(workers, setup, cost=lambda *_: rng.random())
+        self._rng, self.kills = rng, 0
+
+    def wait(self, *, block: bool) -> Any:
+        if self._under_way and self.kills < 2 and self._rng.random() < 0.1:  # 3 of one task end it
+            self.kills += 1
+            worker = self._under_way[0][2]
+            self._under_way = [task for task in self._under_way if task[2] != worker]
+            heapify(self._under_way)
+            self._workers[worker] = self._setup.worker(self._setup)
+            yield WorkerDeath(worker, -9)
+            return
+        yield from super().wait(block=block)
+
+
+def unlucky(farm: Farm | None, seed: int) -> tuple[Farm, Any]:
+    """A farm whose workers are killed, and what changes their number while rows go in."""
+    assert farm is not None
+    rng, kind, running = random.Random(seed), type(farm), list[Any]()
+
+    def open_(start: Any = 0) -> Any:
+        def pool(workers: int, setup: Any) -> Any:
+            return Failing(workers, setup, rng=rng)
+
+        running.append(kind.open(farm, start, pool=pool))
+        return running[-1]
+
+    def resized(items: list[Any]) -> Any:
+        for item in items:
+            yield item
+            if rng.random() < 0.1:
+                running[-1].resize(rng.randint(1, 4))
+
+    farm.__dict__["open"] = open_
+    return farm, resized
+
+
 def stream(seed: int, size: int, *, clock: bool, puncts: bool) -> list[Any]:
     """Rows with time that passes, punctuations, and values that come back."""
     rng, disorder, now = random.Random(seed), random.Random(seed), 0.0
@@ -265,7 +308,7 @@ streams = st.builds(
 )
 
 
-def sent(operator: Any, items: list[Any]) -> list[Any]:
+def sent(operator: Any, items: Any) -> list[Any]:
     """All that comes out, in order."""
     return list(replay(operator, items).items())
 

@@ -28,7 +28,9 @@ from windowlib import (
     WindowlibError,
 )
 from windowlib.control import PaneRoundRobin  # noqa: F401 - named in the table
+from windowlib.errors import BrokenStateError
 from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm  # noqa: F401
+from windowlib.farms.adaptive import BrokenFarm  # noqa: F401 - named in the table
 from windowlib.farms.choice import choose  # noqa: F401 - named in the table
 from windowlib.farms.chunks import ChunkStore
 from windowlib.farms.evaluator import WindowEvaluator  # noqa: F401 - named in the table
@@ -252,13 +254,18 @@ CASES = [
     ("worker_count('resize', 0)", "resize(workers=0): not a number of workers. Use 1 or more."),
     (
         "restored(KeyFarm(sampled, workers=3), KeyFarm(sampled, workers=2))",
-        "restore(state): it is of 2 workers, and Sample keeps more than its windows, and that of "
-        "one key cannot be told apart. Open a farm of 2.",
+        "restore(state): it is of 2 workers. Sample: it keeps more than its windows, and that "
+        "cannot be told apart by key. Open a farm of 2.",
     ),
     (
         "resized(KeyFarm(sampled, workers=2))",
-        "resize(workers=3): Sample keeps more than its windows, and that of one key cannot be told "
-        "apart. Open a farm of 3 workers.",
+        "resize(workers=3): Sample: it keeps more than its windows, and that cannot be told apart "
+        "by key. Open a farm of 3 workers.",
+    ),
+    (
+        'BrokenFarm("high", "deciding where to work").insert',
+        "high: it was interrupted while it was deciding where to work, and that is half done. "
+        "restore() the last snapshot.",
     ),
     *(
         (
@@ -367,7 +374,7 @@ def test_a_mistake_gets_its_message(code, message):
     error = raised(code)
     assert message == re.sub(r"(<object object at )?0x[0-9a-f]+(?(1)>)", REPR, str(error))
     assert isinstance(error, WindowlibError)
-    assert isinstance(error, ValueError)
+    assert isinstance(error, ValueError | BrokenStateError)
 
 
 def ours(made):

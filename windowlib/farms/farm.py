@@ -11,7 +11,6 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, Literal
 
 from windowlib.control import Adaptive
@@ -92,8 +91,8 @@ class Farm(Operator):
         self.limit = 4 * self.workers
         """How many tasks may be under way before rows have to wait."""
         self.parts = 1
-        self.policy: Callable[[], Adaptive] | None = None
-        """What makes the policy that decides how slices are cut, if one does."""
+        self.policy: Callable[[int], Adaptive] | None = None
+        """What makes the policy, for a number of workers, that decides how slices are cut."""
 
     def _chosen(self) -> Choice:
         return choose(self.operator, self.workers, pattern=self.wanted)
@@ -383,7 +382,7 @@ def _parts(kind: str, parts: int) -> int:
     return parts
 
 
-def _policy(parts: Callable[[int], Adaptive], workers: int) -> Callable[[], Adaptive]:
+def _policy(parts: Callable[[int], Adaptive], workers: int) -> Callable[[int], Adaptive]:
     """What makes the policies of a farm, one for each run: they learn."""
     if not isinstance(found := parts(workers), Adaptive):
         msg = (
@@ -391,4 +390,4 @@ def _policy(parts: Callable[[int], Adaptive], workers: int) -> Callable[[], Adap
             f"at. Use a number, Adaptive or AdaptivePid."
         )
         raise FarmError(msg)
-    return partial(parts, workers)
+    return parts

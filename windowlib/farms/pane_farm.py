@@ -223,8 +223,13 @@ class PaneDispatch(SlicedDispatch):
     def __init__(self, run: RunningWindowFarm, slicer: Slicer) -> None:
         super().__init__(run)
         self._slicer = slicer
-        self.splitter = None if self.farm.policy is None else SliceSplitter(self.farm.policy())
+        self.resized()
         self._slices: dict[Any, deque[PaneSlice]] = {}
+
+    def resized(self) -> None:
+        """A policy is for a number of workers, and learns anew."""
+        policy = self.farm.policy
+        self.splitter = None if policy is None else SliceSplitter(policy(self.run.workers))
 
     def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
         """Tuples go to their slices; a slice that ends is given away."""
