@@ -196,6 +196,54 @@ def test_an_idle_partition_does_not_keep_chunks(monkeypatch):
     assert list(replay(op, rows)) == out
 
 
+# -- other systems --
+
+LIKE_MACOS = """
+import multiprocessing, os, pathlib, sys
+del os.sched_getaffinity
+from windowlib.farms import adaptive, chunks
+chunks.SHARED = adaptive.RUNNABLE = pathlib.Path("/none")
+multiprocessing.set_start_method("spawn")
+"""
+LIKE_WINDOWS = """
+import os, select, sys
+sys.modules["fcntl"] = None
+del select.poll
+"""
+PROGRAM = """
+from windowlib import Count, FarmError, Tumbling, replay
+from windowlib.farms import KeyFarm, WindowFarm, farm
+from windowlib.operators import Aggregate, agg
+op = Aggregate(Tumbling(Count(2), by="k"), middle=agg.median("x"))
+rows = [{"k": x % 3, "x": x} for x in range(30)]
+try:
+    for chosen in (WindowFarm(op, workers=2, when="always"), KeyFarm(op, workers=2, when="always")):
+        print(list(replay(chosen, rows)) == list(replay(op, rows)))
+except FarmError as error:
+    print(error)
+    running = farm(op, workers=2).open()
+    running.insert_many(rows)
+    print(running.explain().splitlines()[1])
+"""
+
+
+def printed(program):
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_system_without_shared_memory_whose_processes_start_afresh(tmp_path):
+    assert printed(LIKE_MACOS + PROGRAM) == "True\nTrue\n"
+
+
+def test_a_system_without_worker_processes_says_so_and_works_in_the_caller():
+    why = "worker processes inherit a connection, which this system does not allow"
+    assert printed(LIKE_WINDOWS + PROGRAM).splitlines() == [
+        f'farm(..., when="always"): {why}. Leave out when=, or use a Unix system or WSL.',
+        f"caller       {why} (row 0)",
+    ]
+
+
 # -- death --
 
 

@@ -26,7 +26,7 @@ from windowlib.durations import Instant
 from windowlib.errors import FarmError, SchemaError
 from windowlib.farms.figures import FarmFigures, Tell
 from windowlib.farms.key_farm import fixed_keys
-from windowlib.farms.pool import CallerPool, ProcessPool
+from windowlib.farms.pool import CallerPool, ProcessPool, no_processes
 from windowlib.farms.running_farm import RunningFarm, worker_count
 from windowlib.farms.transfer import movable
 from windowlib.runtime.running import Running, insert_pieces, kept, nowhere
@@ -186,6 +186,8 @@ class AdaptiveFarm:
     def _stays(self) -> str | None:
         """Why the operator can only work alone; None if it can move."""
         farm, operator = self.farm, self.farm.operator
+        if (why := no_processes()) is not None:
+            return why
         if self.workers == 1:
             return "one worker is no faster than the caller"
         if farm.wanted == "key":

@@ -96,6 +96,9 @@ class ProcessPool:
     """Several worker processes that do the same setup."""
 
     def __init__(self, workers: int, setup: Any) -> None:
+        if (why := no_processes()) is not None:
+            msg = f'farm(..., when="always"): {why}. Leave out when=, or use a Unix system or WSL.'
+            raise FarmError(msg)
         self._setup, self._folder = dumped(setup), getattr(setup, "folder", "")
         self._ready = select.poll()
         self._by: dict[int, int] = {}  # whose connection has which number
@@ -176,6 +179,13 @@ class ProcessPool:
     def close(self) -> None:
         """Stop all workers."""
         self._finalizer()
+
+
+def no_processes() -> str | None:
+    """Why worker processes cannot be started on this system; None if they can."""
+    if hasattr(select, "poll") and os.name == "posix":
+        return None
+    return "worker processes inherit a connection, which this system does not allow"
 
 
 def _stop(processes: Sequence[WorkerProcess]) -> None:
