@@ -99,6 +99,35 @@ class AboveMean(Total):
                 self.emit(k=key, x=row["x"])
 
 
+class Trimmed(AboveMean):
+    """Looks at its tuples until nothing changes: drops what is far above the mean of the others."""
+
+    def on_trigger(self, window: Any, key: Any) -> None:
+        whole = self.part_of(window, key)
+        while whole is not None:
+            whole = self.emit_again(window, key, whole)
+
+    before_flush = on_trigger
+
+    def part_of(self, window: Any, key: Any) -> Any:
+        return self._of(window, key, 100), 100, 0
+
+    def _of(self, window: Any, key: Any, below: float) -> Any:
+        values = [row["x"] for row in window[key] if row["x"] < below]
+        return sum(values), len(values)
+
+    def merge_parts(self, a: Any, b: Any) -> Any:
+        return (a[0][0] + b[0][0], a[0][1] + b[0][1]), min(a[1], b[1]), max(a[2], b[2])
+
+    def emit_again(self, window: Any, key: Any, whole: Any) -> Any:
+        (total, size), below, rounds = whole
+        limit = 1.5 * total / size if size else 0
+        for row in window[key]:
+            if limit <= row["x"] < below:
+                self.emit(k=key, dropped=row["x"], round=rounds)
+        return None if limit >= below else (self._of(window, key, limit), limit, rounds + 1)
+
+
 def step(state: int, x: int) -> int:
     """One tuple more; the order counts."""
     return (state * 31 + x) % 1_000_003
@@ -119,6 +148,7 @@ OPERATORS: dict[str, Any] = {
     "tuples": Spread,
     "columns": Total,
     "twice": AboveMean,
+    "rounds": Trimmed,
 }
 
 # -- windows --------------------------------------------------------------------------------------
@@ -177,6 +207,10 @@ FARMS: dict[str, Any] = {
     "partition": WindowPartition,
     "two parts": lambda op, **more: WindowPartition(op, parts=2, **more),
     "key": KeyFarm,
+    "keys of parts": lambda op, **more: KeyFarm(WindowPartition(op, workers=2), **more),
+    "keys of panes": lambda op, **more: KeyFarm(PaneFarm(op, workers=2), **more),
+    "windows of parts": lambda op, **more: WindowFarm(WindowPartition(op, workers=2), **more),
+    "windows of panes": lambda op, **more: WindowFarm(PaneFarm(op, workers=2), **more),
 }
 
 
@@ -328,11 +362,9 @@ def batches(items: list[Any], size: int) -> list[pa.RecordBatch]:
     return [pa.RecordBatch.from_pylist(rows[at : at + size]) for at in range(0, len(rows), size)]
 
 
-END = ("sort", "at end")  # which send rows when the input is over
-
-
 def total_order(window: str, operator: str, kind: str) -> bool:
     """Whether all rows come in one order: with keys on workers, only what rows themselves send."""
     later = any(word in window for word in ("time", "either", "punct", "event"))
-    later = later or operator in END
+    at_end = operator == "at end" or (operator == "sort" and "tumbling" not in window)
+    later = later or at_end  # of the input, when a progressive sort lets out the rest
     return kind != "key" or not later

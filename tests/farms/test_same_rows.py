@@ -159,6 +159,23 @@ def test_windows_of_event_time_have_their_bounds_in_large_batches_too(kind):
     assert sent(op, items) == found
 
 
+def test_a_farm_by_key_says_whether_its_order_is_that_of_the_operator():
+    keyed = [case for case in cases() if case[3] == "key"]
+    assert len(keyed) > 50
+    for window, by, operator, kind in keyed:
+        choice = made(kind, operator_of(window, by, operator)).choice
+        assert choice.ordered == total_order(window, operator, kind), (window, operator)
+        assert choice.ordered == ("worker by worker" not in choice.reason)
+
+
+def test_several_rounds_are_gone_through():
+    items = stream(3, 40, clock=False, puncts=False)
+    rounds = {
+        row["round"] for _, row in sent(operator_of("tumbling count", False, "rounds"), items)
+    }
+    assert {0, 1} <= rounds
+
+
 def test_most_combinations_are_allowed_and_some_are_not():
     every = len(WINDOWS) * 2 * len(OPERATORS) * len(FARMS)
     assert every / 3 < len(cases()) < every

@@ -190,7 +190,7 @@ class AdaptiveFarm:
             return why
         if self.workers == 1:
             return "one worker is no faster than the caller"
-        if farm.wanted == "key":
+        if farm.workers_keep_keys:
             why = fixed_keys(operator)
             return None if why is None else f"{why}, so it cannot move while it runs"
         state = self.current.snapshot()
@@ -522,7 +522,7 @@ class AdaptiveFarm:
         farm = self.current
         alone: Running = self.farm.operator.open(self._start)
         state = farm.released()
-        if self.farm.wanted != "key":  # which has moved what belongs to no window, too
+        if not self.farm.workers_keep_keys:  # which has moved what belongs to no window, too
             state["state"] = self._own
         alone.restore(state)
         alone._schemas = list(farm._schemas)

@@ -238,8 +238,26 @@ class WindowEvaluator:
 
     def again(self, batch: pa.RecordBatch, extent: BatchExtent, whole: Any) -> list[Item]:
         """What the operator sends for a part of a window, once it knows the result of the whole."""
+        items, part = self.round(batch, extent, whole)
+        if part is not None:
+            msg = (
+                f"{self.operator.name}.emit_again(...): it returned a part for another round, and "
+                f"here there is one alone. Use WindowPartition in process, or return None."
+            )
+            raise FarmError(msg)
+        return items
+
+    def round(
+        self, batch: pa.RecordBatch, extent: BatchExtent, whole: Any
+    ) -> tuple[list[Item], Any]:
+        """The same, and what its part becomes for another round; None: there is none."""
         (seen,) = views(self.window, batch, [extent])
-        return self.called(extent, lambda _, key: self.operator.emit_again(seen, key, whole), None)
+        parts: list[Any] = []
+
+        def act(_: Any, key: Any) -> None:
+            parts.append(self.operator.emit_again(seen, key, whole))
+
+        return self.called(extent, act, None), parts[0]
 
     def empty(self, now: int) -> list[Item]:
         """What the operator sends for a punctuation that closes nothing."""

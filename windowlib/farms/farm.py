@@ -33,6 +33,8 @@ from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Count, Time
 from windowlib.summaries.folds import Fold
 
+INNER = ("window partition", "pane")
+"""What the workers of a farm may be, in place of one process each."""
 GRAIN = 1024
 """Tuples in a slice where it is not known where windows start."""
 
@@ -44,7 +46,8 @@ class Farm(Operator):
     this machine, which `finish` stops; on Spark the executors are the workers.
 
     Args:
-        operator: what each worker does.
+        operator: what each worker does; or, for a `KeyFarm` or a `WindowFarm`, a `WindowPartition`
+            or a `PaneFarm`, which each worker is then.
         workers: how many there are; as many as the machine has processors, unless given. With
             "auto" it begins with two, and has more while these are busy.
         scheduling: "on-demand", the next task goes to a free worker; or "round-robin".
@@ -69,11 +72,16 @@ class Farm(Operator):
         when: Literal["auto", "always"] = "auto",
     ) -> None:
         kind = type(self).__name__
-        if not isinstance(operator, Operator) or isinstance(operator, Farm):
-            what = "a farm of a farm" if isinstance(operator, Farm) else "not an operator"
-            raise FarmError(f"{kind}({operator!r}): {what}. Pass an operator, such as Aggregate.")
+        self.inner = operator if isinstance(operator, Farm) else None
+        """The farm that each worker is, if that is one."""
+        if self.inner is not None:
+            self._check_nesting(self.inner)
+            operator = self.inner.operator
+        if not isinstance(operator, Operator):
+            msg = f"{kind}({operator!r}): not an operator. Pass one, such as Aggregate(...)."
+            raise FarmError(msg)
         self.operator, self.model, self.windows = operator, operator.model, operator.windows
-        self.workers = _workers(workers)
+        self.workers = _workers(workers) * (1 if self.inner is None else self.inner.workers)
         self.follows_load = workers == "auto"
         self.name = operator.name
         self.choice = self._chosen()
@@ -90,12 +98,30 @@ class Farm(Operator):
         self.scheduling, self.batch, self.chunk, self.when = scheduling, batch, chunk, when
         self.limit = 4 * self.workers
         """How many tasks may be under way before rows have to wait."""
-        self.parts = 1
+        self.parts = 1 if self.inner is None else self.inner.parts
         self.policy: Callable[[int], Adaptive] | None = None
         """What makes the policy, for a number of workers, that decides how slices are cut."""
+        if self.inner is not None:
+            self.policy = self.inner.policy
 
     def _chosen(self) -> Choice:
-        return choose(self.operator, self.workers, pattern=self.wanted)
+        found = choose(self.operator, self.workers, pattern=self.wanted)
+        return found if self.inner is None else found.around(self.inner.choice)
+
+    def _check_nesting(self, inner: Farm) -> None:
+        """Refuse a farm of farms that is none of the papers'."""
+        if self.wanted in ("key", "window agnostic") and inner.wanted in INNER:
+            return
+        msg = (
+            f"{type(self).__name__}({type(inner).__name__}({inner.name})): no such nesting. Put a "
+            f"KeyFarm or a WindowFarm around a WindowPartition or a PaneFarm."
+        )
+        raise FarmError(msg)
+
+    @property
+    def workers_keep_keys(self) -> bool:
+        """Whether workers have operators of their own, and not windows that are given to them."""
+        return self.wanted == "key" and self.inner is None
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -110,8 +136,9 @@ class Farm(Operator):
         return RunningWindowFarm(self, start, **options)
 
     def dispatch(self, run: Any) -> Any:
-        """How windows become tasks."""
-        raise NotImplementedError
+        """How windows become tasks; around another farm, as that one does it."""
+        assert self.inner is not None
+        return self.inner.dispatch(run)
 
     # -- the operator behind it -------------------------------------------------------------------
 
@@ -162,6 +189,8 @@ class Farm(Operator):
 
     def describe(self) -> dict[str, str]:
         """What the operator says, and what else a state depends on."""
+        if self.inner is not None:  # which has the windows
+            return self.inner.describe()
         return {**self.operator.describe(), "farm": type(self).__name__}
 
     def explain(self, *batches: Any) -> str:
@@ -198,6 +227,8 @@ class WindowFarm(Farm):
 
     def dispatch(self, run: Any) -> Any:
         """Windows, or slices of them if they are merged."""
+        if self.inner is not None:
+            return super().dispatch(run)
         if self.partials:
             return PaneDispatch(run, CountSlicer(CountWindows(GRAIN, GRAIN).pairs()))
         return (ActiveDispatch if self.active else AgnosticDispatch)(run)
@@ -303,6 +334,8 @@ class KeyFarm(Farm):
 
     def running(self, start: Instant = 0, **options: Any) -> Any:
         """Start the workers."""
+        if self.inner is not None:
+            return super().running(start, **options)
         return RunningKeyFarm(self, start, **options)
 
 

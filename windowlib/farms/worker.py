@@ -127,9 +127,9 @@ class WindowWorker:
         """The partials merged."""
         return self.evaluator.merged(partials)
 
-    def again(self, rows: TaskRows, extent: BatchExtent, whole: Any) -> list[list[Item]]:
-        """What a part of a window sends, given the result of the whole."""
-        return [self.evaluator.again(self._read(rows), extent, whole)]
+    def again(self, rows: TaskRows, extent: BatchExtent, whole: Any) -> tuple[list[Item], Any]:
+        """What a part of a window sends, given the result of the whole, and what it becomes."""
+        return self.evaluator.round(self._read(rows), extent, whole)
 
     def empty(self, now: int) -> list[list[Item]]:
         """What a punctuation sends that closes nothing."""
