@@ -24,6 +24,7 @@ HELPERS = {
     "farms_spark",
     "farms_virtual",
     "farms_work",
+    "figures_farms",
     "growth",
     "harness",
     "peers",
