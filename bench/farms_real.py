@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -333,22 +333,11 @@ def _common_divisor(scale: Scale, turns: float) -> Iterator[Measure]:
     rate = 5000
     spec = Sliding(Time("1s"), every=Time("400ms"))
     op = Burn(spec, turns / SLIDE / 2)
-    pieces = [batch for _, batch in by_time(_stream(rate, scale), 0.2)]
-    whole = pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
-    first = len(pieces) // 5
-
-    def feed(batches: Sequence[pa.RecordBatch]) -> Feed:
-        def each(running: Any) -> None:
-            for batch in batches:
-                running.insert_batch(batch, times="at")
-
-        return each
-
-    start = sum(piece.num_rows for piece in pieces[:first])
-    fixed, gcd = (WindowFarm(op, workers=N, chunk=size) for size in (1000, 1 << 20))
+    whole = timed(_stream(rate, scale))
+    sizes: dict[str, Any] = {"fixed": 1000, "gcd": Time("200ms")}
     variants = {
-        "fixed": Variant(fixed, feed([whole.slice(0, start)]), feed([whole.slice(start)])),
-        "gcd": Variant(gcd, feed(pieces[:first]), feed(pieces[first:])),
+        name: variant(WindowFarm(op, workers=N, chunk=size), whole, "at")
+        for name, size in sizes.items()
     }
     wanted = expected(Burn(spec), [whole], times="at")
     times = _wall(in_turn("B10", variants, dict.fromkeys(variants, wanted), scale.rounds))

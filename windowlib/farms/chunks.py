@@ -151,7 +151,7 @@ class ChunkStore:
         data, path = stream_buffer(batch), _path(self.folder, number)
         try:
             try:
-                _write(path, data)
+                write_whole(path, data)
             except OSError as error:
                 if error.errno not in FULL:
                     raise
@@ -183,7 +183,7 @@ class ChunkStore:
             )
             warnings.warn(msg, WindowlibWarning, stacklevel=2)
         target = os.path.join(folder, os.path.basename(path))
-        _write(target, data)
+        write_whole(target, data)
         os.symlink(target, path)
 
     def _unlink(self, number: int) -> None:
@@ -308,7 +308,7 @@ def _path(folder: str, number: int) -> str:
     return os.path.join(folder, f"{number}.arrow")
 
 
-def _write(path: str, data: Any) -> None:
+def write_whole(path: str, data: Any) -> None:
     """A file, whole or not at all."""
     try:
         with open(path, "wb") as file:

@@ -35,6 +35,8 @@ from windowlib.summaries.folds import Fold
 
 INNER = ("window partition", "pane")
 """What the workers of a farm may be, in place of one process each."""
+MOST_ROWS = 1 << 16
+"""Rows of a chunk by time at most."""
 GRAIN = 1024
 """Tuples in a slice where it is not known where windows start."""
 
@@ -53,7 +55,8 @@ class Farm(Operator):
         scheduling: "on-demand", the next task goes to a free worker; or "round-robin".
         batch: how many neighbouring windows, or slices, make one task at least; unless given, as
             many as are about 5 ms of work.
-        chunk: how many rows are stored and looked at together.
+        chunk: how many rows are stored and looked at together; or those of a stretch of time, as
+            Time("50ms"): windows whose size and slide it divides are made of whole chunks.
         when: "auto", workers are used while they pay, and else the operator works in the calling
             process; or "always".
     """
@@ -68,7 +71,7 @@ class Farm(Operator):
         workers: int | Literal["auto"] | None = None,
         scheduling: Scheduling = "on-demand",
         batch: int | None = None,
-        chunk: int = 4096,
+        chunk: int | Time = 4096,
         when: Literal["auto", "always"] = "auto",
     ) -> None:
         kind = type(self).__name__
@@ -85,6 +88,9 @@ class Farm(Operator):
         self.follows_load = workers == "auto"
         self.name = operator.name
         self.choice = self._chosen()
+        span = None
+        if isinstance(chunk, Time):
+            span, chunk = chunk.micros, MOST_ROWS
         for word, value in (("batch", 1 if batch is None else batch), ("chunk", chunk)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 what = "tasks" if word == "batch" else "rows"
@@ -96,6 +102,8 @@ class Farm(Operator):
         if when not in ("auto", "always"):
             raise FarmError(f'{kind}(when={when!r}): no such time. Use "auto" or "always".')
         self.scheduling, self.batch, self.chunk, self.when = scheduling, batch, chunk, when
+        self.span = span
+        """Microseconds of which the rows are stored together; None: any."""
         self.limit = 4 * self.workers
         """How many tasks may be under way before rows have to wait."""
         self.parts = 1 if self.inner is None else self.inner.parts

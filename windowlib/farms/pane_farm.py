@@ -25,7 +25,7 @@ from windowlib.farms.running_farm import FailedResult
 from windowlib.farms.scheduler import Task
 from windowlib.farms.window_farm import Dispatch, RunningWindowFarm
 from windowlib.farms.window_function import reads_twice
-from windowlib.farms.worker import PartialReference, WorkerException
+from windowlib.farms.worker import PartialReference, StoredPartial, WorkerException
 
 if TYPE_CHECKING:
     from windowlib.farms.window_farm import RunningWindowFarm
@@ -146,6 +146,8 @@ class SlicedDispatch(Dispatch):
         return sorted(found, key=lambda window: window.number)
 
     def _came(self, slice_: PaneSlice, place: int, part: Any) -> None:
+        if isinstance(part, StoredPartial):
+            part.owned()
         slice_.partials[place] = (
             FailedResult(part.exception()) if isinstance(part, WorkerException) else part
         )
@@ -311,9 +313,17 @@ class PaneDispatch(SlicedDispatch):
     def saved(self) -> Any:
         """The slices with their parts."""
         return [
-            (key, [(s.id, s.lo, s.hi, s.runs, s.partials, s.left) for s in slices])
+            (key, [(s.id, s.lo, s.hi, s.runs, self._values(s), s.left) for s in slices])
             for key, slices in self._slices.items()
             if slices
+        ]
+
+    def _values(self, slice_: PaneSlice) -> list[Any]:
+        """The parts of a slice, as data."""
+        read = self.run.local.part_from
+        return [
+            read(part.bytes()) if isinstance(part, StoredPartial) else part
+            for part in slice_.partials
         ]
 
     def load(self, state: Any) -> None:
