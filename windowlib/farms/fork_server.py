@@ -23,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -57,6 +58,7 @@ class ForkServer:
         )
         theirs.close()
         self._owner, self._tokens = os.getpid(), count()
+        weakref.finalize(self, _close, self._socket, self._process)
 
     @classmethod
     def shared(cls) -> ForkServer:
@@ -86,6 +88,12 @@ class ForkServer:
             self._socket.send(json.dumps({"end": token, "grace": grace}).encode())
             return int(self._socket.recv(64))
         return None  # the server was killed, and its workers end by themselves
+
+
+def _close(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    """Hang up, at which the server ends; its workers may have something left to do."""
+    control.close()
+    process.wait()
 
 
 def serve(control: socket.socket, work: Callable[[int], None]) -> None:
