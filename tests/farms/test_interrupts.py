@@ -108,6 +108,7 @@ def restless(monkeypatch):
     """Farms that move with every batch, from one place to the next."""
     for name in ("LOOK", "ROW", "TRIAL", "WATCH", "GAIN", "SPARE"):
         monkeypatch.setattr(adaptive, name, 0.0)
+    monkeypatch.setattr(adaptive, "SHARE", 1e9)
     monkeypatch.setattr(adaptive, "ProcessPool", ReadyPool)
     monkeypatch.setattr(AdaptiveFarm, "_costs", lambda self: (1.0, 0.5))
     made, folders = ChunkStore.__init__, list[str]()

@@ -243,7 +243,7 @@ import multiprocessing, os, pathlib, sys
 del os.sched_getaffinity
 from windowlib.farms import adaptive, chunks, pool
 pool.FORKS = False
-chunks.SHARED = adaptive.RUNNABLE = pathlib.Path("/none")
+chunks.SHARED = adaptive.STAT = pathlib.Path("/none")
 multiprocessing.set_start_method("spawn")
 """
 LIKE_WINDOWS = """

@@ -40,7 +40,7 @@ Place = Literal["caller", "trial", "starting", "workers"]
 
 ROW = 3e-6
 """Seconds for a row below which no farm pays: that is what its emitter costs."""
-LOOK = 0.1
+LOOK = 0.05
 """Seconds of work after which the operator alone is looked at first."""
 TRIAL = 0.03
 """Seconds of work that a trial takes."""
@@ -52,14 +52,16 @@ PIECE = 0.025
 """Seconds that a piece of a batch takes, so that a long batch can be looked at on the way."""
 BUSY, IDLE = 0.9, 0.4
 """Shares of their time that workers work, beyond which a farm with "auto" workers has others."""
+SHARE = 0.03
+"""The share of its time that a farm may lose with trials."""
 SPARE = 1.4
 """Processors that must be free for a trial, the caller's included."""
-SAMPLE = 0.02
+SAMPLE = 0.03
 """Seconds between two looks at the processors, at least."""
-RUNNABLE = Path("/proc/loadavg")
+STAT = Path("/proc/stat")
 SKIP = 960
 """Rows that come one by one between two samples of `LEAST` that are measured."""
-FIRST, LEAST = 2048, 64
+FIRST, LEAST = 512, 64
 """Rows of the first piece of a batch, and of any."""
 
 
@@ -103,34 +105,45 @@ def processor_count() -> int:
 
 
 class Processors:
-    """How many processors this process could use: those that others leave, and its own.
+    """How many processors this process could use: its own, and those that are idle.
 
-    It goes by how many threads want to run, where the system says so, averaged over some looks.
+    It goes by how long they were idle since the last look, where the system says so. What others do
+    at a lower priority does not count, because they make room.
     """
 
     def __init__(self) -> None:
         self.all = processor_count()
-        self._wanted, self._last = 1.0, 0.0
-
-    @property
-    def free(self) -> float:
+        self.free = float(self.all)
         """How many, one at least."""
-        return min(float(self.all), max(1.0, self.all + 1 - self._wanted))
+        self._last, self._before = time.monotonic(), _idle_and_all()
+        self._weight = 1.0  # of the next look: the first is all that is known
 
     def look(self) -> None:
-        """Look how many threads want to run, unless that was just done."""
+        """Look how long processors were idle, unless that was just done."""
         now = time.monotonic()
         if now - self._last < SAMPLE:
             return
-        self._last = now
-        try:
-            wanted = int(RUNNABLE.read_text().split()[3].partition("/")[0])
-        except (OSError, ValueError, IndexError):
-            return
-        self._wanted += 0.3 * (max(1, wanted) - self._wanted)
+        (idle, ticks), self._last = _idle_and_all(), now
+        before, self._before = self._before, (idle, ticks)
+        if ticks > before[1]:
+            found = 1 + self.all * (idle - before[0]) / (ticks - before[1])
+            self.free += self._weight * (min(found, self.all) - self.free)
+            self._weight = 0.5
 
     def __str__(self) -> str:
         return f"{self.free:.1f} of {self.all} processors are free"
+
+
+def _idle_and_all() -> tuple[int, int]:
+    """The time of all processors so far: what nobody wanted of it, and all; 0 where unknown."""
+    try:
+        with STAT.open() as file:
+            _, user, nice, system, idle, waiting, *others = file.readline().split()
+        unwanted = int(idle) + int(waiting) + (int(nice) if not os.nice(0) else 0)
+        ticks = sum(map(int, (user, nice, system, idle, waiting, *others[:3])))
+    except (OSError, ValueError):
+        return 0, 0
+    return unwanted, ticks
 
 
 class AdaptiveFarm:
@@ -169,6 +182,7 @@ class AdaptiveFarm:
         self._every = 1.0
         self._patience = LOOK
         """Seconds of work until workers are tried again; more each time they did not pay."""
+        self._tried = 0.0  # when workers were last tried
         self._own: Any = None
         """What the operator keeps beside its windows, while a farm has these."""
         self._alone = 0.0
@@ -199,6 +213,9 @@ class AdaptiveFarm:
             any(form in each for form in moves) for each in state["windows"]
         ):
             return f"{operator.name} is no single window, so it cannot move while it runs"
+        (window,) = self.current.windows
+        if farm.wanted in ("pane", "window partition") and window.state.consumer.fired is not None:
+            return "it computes whole batches at once, and shares the work of its windows by itself"
         if not movable(state):
             return "its window keeps results and no tuples, and takes rows as fast as a farm"
         return None
@@ -433,6 +450,7 @@ class AdaptiveFarm:
         if self._fixed is not None:
             self._decide("caller", self._fixed)
             return
+        self._tried = time.perf_counter()
         alone = self._alone = since.micros(since.seconds)
         self._decide("trial", f"a row takes {alone:.3g} µs, which may be enough for workers")
         self._look = TRIAL
@@ -453,8 +471,11 @@ class AdaptiveFarm:
         if gain >= GAIN:
             self._pool = ProcessPool(self.workers, self.current.setup)
             self._decide("starting", f"{_costs_text(parent, work)}, so {gain:.2g} times as fast")
-        else:
-            self._move_to_operator(f"{_costs_text(parent, work)}, which workers do not outweigh")
+            return
+        rows = self._since.rows
+        self._move_to_operator(f"{_costs_text(parent, work)}, which workers do not outweigh")
+        lost = time.perf_counter() - self._tried - rows * self._alone / 1e6
+        self._look = max(self._look, lost / SHARE)
 
     def _look_at_start(self) -> None:
         """Are the workers ready?"""

@@ -7,6 +7,7 @@ ends with the program.
 
 Requests are single messages, with the connection of the worker beside them:
 
+    {"load": ["windowlib.farms", ...]}                                          no answer
     {"start": 3, "path": [...], "folder": "/home/me", "environment": {...}}    no answer
     {"end": 3, "grace": 5.0}                                                    its exit code
 """
@@ -26,6 +27,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from itertools import count
 from typing import Any
 
@@ -58,6 +60,9 @@ class ForkServer:
         )
         theirs.close()
         self._owner, self._tokens = os.getpid(), count()
+        loaded = [name for name in sys.modules if name.startswith("windowlib.")]
+        loaded = [name for name in loaded if not name.startswith("windowlib.spark")]
+        self._socket.send(json.dumps({"load": loaded}).encode())
         weakref.finalize(self, _close, self._socket, self._process)
 
     @classmethod
@@ -99,13 +104,15 @@ def _close(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
 def serve(control: socket.socket, work: Callable[[int], None]) -> None:
     """The side of the server: fork workers until the program is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # its program ends it
-    gc.freeze()  # what is there now stays, and pages with it are shared
     workers: dict[int, int] = {}
     while True:
         data, connections, _, _ = socket.recv_fds(control, REQUEST, 1)
         if not data:
             return
         request = json.loads(data)
+        if "load" in request:
+            _load(request["load"])
+            continue
         if "end" in request:
             code = _ended(workers.pop(request["end"]), request["grace"])
             control.send(str(code).encode())
@@ -117,6 +124,14 @@ def serve(control: socket.socket, work: Callable[[int], None]) -> None:
             _become(request, connection, work)
         os.close(connection)
         workers[request["start"]] = pid
+
+
+def _load(names: list[str]) -> None:
+    """Load modules that the program has loaded, so that workers have them."""
+    for name in names:
+        with suppress(ImportError):
+            import_module(name)
+    gc.freeze()  # what is there now stays, and pages with it are shared
 
 
 def _become(request: dict[str, Any], connection: int, work: Callable[[int], None]) -> None:

@@ -130,8 +130,6 @@ def _answer(worker: Any, work: str, args: Any, oldest: int) -> bytes:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        import windowlib.operators  # noqa: F401 - which most farms need
-
         serve(socket.socket(fileno=int(sys.argv[2])), lambda number: main(Connection(number)))
     else:
         main(Connection(int(sys.argv[1])))
