@@ -279,6 +279,7 @@ class FilledWindow:
             evaluator.operator._puncts,
         )
         summarizer, self._wide = operator.summarizer(0), _wide(spec)
+        self._folds = summarizer is not None
         window: Any = operator.container(0)(self._wide, events=None, summarizer=summarizer)
         operator.containers = (window,)
         operator.on_open()
@@ -286,8 +287,16 @@ class FilledWindow:
         self._handler = getattr(operator, evaluator.event)
 
     def add(self, rows: Sequence[Any]) -> None:
-        """More tuples."""
-        self.window.insert_many(rows)
+        """More tuples: one makes the partition, and those that nobody folds are just there."""
+        if self._folds or len(rows) < 2:
+            self.window.insert_many(rows)
+            return
+        self.window.insert(rows[0])
+        ((_, s),) = self.window.state.subwindows.items()
+        s.data.extend(rows[1:])
+        if isinstance(self._wide, Sliding):
+            s.taken += len(rows) - 1
+            s.stamps.extend([s.stamps[-1]] * (len(rows) - 1))
 
     def fire(self, extent: BatchExtent) -> list[Item]:
         """The handler is called, and the window is empty again."""
