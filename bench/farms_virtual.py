@@ -6,7 +6,7 @@ from a price list. So these measures say what the farms do, and not how fast thi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,15 +126,13 @@ LATENCY, BANDWIDTH, ROW = 200e-6, 125e6, 16
 """Of a network of 1 Gbit/s: seconds for a message, bytes a second, and bytes of a row."""
 
 
-class Network(NamedTuple):
+def by_network(cost: Price) -> Callable[[str, Any], float]:
     """A price list with the way of the rows to another node."""
 
-    work: Price
+    def seconds(work: str, args: Any) -> float:
+        return cost(work, args) + LATENCY + _sent(work, args) * ROW / BANDWIDTH
 
-    def __call__(self, work: str, args: Any) -> float:
-        """The seconds that a task takes, with its rows on their way."""
-        rows = _sent(work, args)
-        return self.work(work, args) + LATENCY + rows * ROW / BANDWIDTH
+    return seconds
 
 
 def _sent(work: str, args: Any) -> int:
@@ -148,7 +146,7 @@ def nodes(scale: Scale) -> Iterator[Measure]:
     n = NODES * CORES
     for name, kind in PATTERNS.items():
         alone = simulate(kind(op, workers=1, chunk=1 << 16), [(0.0, batch)], price())
-        spread = simulate(kind(op, workers=n, chunk=1 << 16), [(0.0, batch)], Network(price()))
+        spread = simulate(kind(op, workers=n, chunk=1 << 16), [(0.0, batch)], by_network(price()))
         same(f"nodes {name}", spread.rows, alone.rows)
         label = f"{NODES} nodes of {CORES} V {name}: speed-up / {n}, by a network of 1 Gbit/s"
         yield Measure(label, alone.end / spread.end / n, None, True)

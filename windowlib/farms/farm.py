@@ -63,6 +63,11 @@ class Farm(Operator):
 
     wanted: FarmPattern
     model: Any
+    operator: Operator
+    inner: Farm | None
+    workers: int
+    batch: int | None
+    parts: int
 
     def __init__(
         self,

@@ -346,7 +346,7 @@ class RunningKeyFarm(RunningFarm):
 
     def _placed(self, operator: Operator, port: int, key: Any) -> Any:
         """The key of the farm to which one of its operator belongs, or of a node of a graph."""
-        columns = self._placement.columns
+        columns: Sequence[Sequence[str]] = self._placement.columns
         if operator is not self.farm.operator:
             columns = node_columns(operator, columns)
         values = tuple(map(one_key, key_columns(operator, columns, port, key)))
@@ -416,7 +416,7 @@ class KeyPlacement:
     array([0, 1])
     """
 
-    def __init__(self, columns: Sequence[Sequence[str]], workers: int) -> None:
+    def __init__(self, columns: Sequence[tuple[str, ...]], workers: int) -> None:
         self.columns = columns
         self._tables = [AnyKeys(names, len(names) > 1) if names else None for names in columns]
         self._owners: list[Array] = [np.empty(0, np.intp) for _ in columns]
