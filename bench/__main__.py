@@ -25,6 +25,7 @@ HELPERS = {
     "farms_virtual",
     "farms_work",
     "figures_engines",
+    "figures_farms",
     "growth",
     "harness",
     "peers",
