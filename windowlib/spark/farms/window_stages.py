@@ -642,7 +642,8 @@ class CollectRows:
         """The rows of the windows that a task gets."""
         groups, late = GroupedShares(), list[bytes]()
         for id, what, data in _values(apart(batches, ID, late), *SHARES.names):
-            for packed in groups.add(id, *load_state(what), data) or ():
+            place, places = load_state(what)
+            for packed in groups.add(id, place, places, data) or ():
                 for port, rows in load_state(packed):
                     yield from self.results.unpacked(port, stream_table(rows))
         yield from self.results.late_rows(late)
