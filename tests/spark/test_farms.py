@@ -387,7 +387,7 @@ def test_a_farm_is_not_called_on_rows():
 
 
 LATE: dict[str, Any] = {"by": "k", "watermark": 3, "late": "port"}
-DISORDERED = cases.rows(7, back=True)
+DISORDERED = [{**row, "n": number} for number, row in enumerate(cases.rows(7, back=True))]
 
 
 def test_late_rows_come_out_of_farms(spark):
@@ -397,9 +397,9 @@ def test_late_rows_come_out_of_farms(spark):
         "windows": WindowFarm(Aggregate(hops, WHOLE | BOUNDS), workers=2),
         "pieces": WindowPartition(Aggregate(hops, ENDS | BOUNDS), workers=2, parts=2),
     }
-    made = {name: attach(each, order_by=None)(rows) for name, each in farms.items()}
+    made = {name: attach(each, order_by="n")(rows) for name, each in farms.items()}
     made |= {
-        f"{name} alone": attach(each.operator, order_by=None)(rows) for name, each in farms.items()
+        f"{name} alone": attach(each.operator, order_by="n")(rows) for name, each in farms.items()
     }
     found = by_name(union(made).collect())
     for name in farms:
