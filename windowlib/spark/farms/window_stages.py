@@ -17,8 +17,9 @@ from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.farms.emitter import Emitter
 from windowlib.farms.evaluator import BatchExtent, EventMoment, Item, Moment, WindowEvaluator
 from windowlib.runtime.operator import Operator
+from windowlib.spark.plan.output_rows import Unpack
 from windowlib.spark.plan.query_plan import WINDOW, QueryPlan
-from windowlib.spark.plan.shuffle import BYTES, ROWS, Unpack
+from windowlib.spark.plan.shuffle import BYTES, ROWS
 from windowlib.spark.plan.types import fitted
 from windowlib.window.arrow import Made, named_row
 from windowlib.window.event_time import EventTimeWindow
