@@ -320,6 +320,13 @@ def test_a_farm_of_processes_is_timed_and_gives_the_rows_of_the_operator():
         farms_real.in_turn("B2", variants, {"WF": wanted["WF"][:-1]}, rounds=1)
 
 
+def test_the_lines_of_spark_are_of_queries_that_there_are():
+    spark = pytest.importorskip("bench.spark")
+    named = {name for line in spark.LINES for name in (line.of, line.to)}
+    assert named == set(spark.QUERIES)
+    assert set(spark.PLAIN) <= named
+
+
 def test_a_part_of_a_benchmark_can_be_run(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(harness, "OUT", tmp_path)
     monkeypatch.setitem(farms.OPTIONS, "--virtual", lambda: [Measure("B2", 1.0, 0.95, True)])
