@@ -217,10 +217,12 @@ class PaneColumns:
 
     def let_out(self, lanes: Sequence[Any]) -> ReleasedPanes | None:
         """Close all windows of some lanes that have rows."""
-        held, lowest = self._whole(), np.iinfo(np.int64).min
-        if held.lanes is None:
-            last = [int(held.hi.max(initial=lowest))]
+        lowest = np.iinfo(np.int64).min
+        if not self._keyed:
+            last = [max((int(part.hi.max()) for part in self._parts), default=lowest)]
         else:
+            held = self._whole()
+            assert held.lanes is not None
             most = np.full(int(held.lanes.max(initial=0)) + 1, lowest)
             np.maximum.at(most, held.lanes, held.hi)
             last = most.tolist()
@@ -276,10 +278,7 @@ class PaneColumns:
         if len(self._parts) > FEW_PARTS:
             self._whole()
         parts = self._parts
-        # Numbers of one byte from the first window on, of which 64 are compared at once.
-        size = len(windows)
-        which = [np.minimum(part.hi - windows.start, size).astype(np.int8) for part in parts]
-        found = [[np.flatnonzero(own == at) for at in range(size)] for own in which]
+        found = [[np.flatnonzero(part.hi == window) for window in windows] for part in parts]
         lengths = [sum(map(len, each)) for each in zip(*found, strict=True)]
         some = [at for at, length in enumerate(lengths) if length]
         filled, sizes = [windows[at] for at in some], [lengths[at] for at in some]
@@ -288,7 +287,7 @@ class PaneColumns:
             return None
         pieces = [(n, own[at]) for at in some for n, own in enumerate(found) if len(own[at])]
         batch = take_pieces([part.batch.select(self._sent) for part in parts], pieces)
-        staying = [np.flatnonzero(own == size) for own in which]
+        staying = [np.flatnonzero(part.hi >= windows.stop) for part in parts]
         pairs = zip(parts, staying, strict=True)
         self._parts = [part.at(places) for part, places in pairs if len(places)]
         self.size = sum(map(len, self._parts))
@@ -345,8 +344,8 @@ class PaneColumns:
         for place, (lane, window) in enumerate(zip(lanes, windows, strict=True)):
             waiting.setdefault(lane, []).append((window, place))
         order: list[int] = []
-        counts: list[tuple[int, int]] = []  # punctuations, and the row that causes them
-        sizes: list[int] = []  # rows that come before each of those
+        marks: list[int] = []  # rows that come before each punctuation
+        causes: list[int] = []  # the row that causes it
         out = 0
         for queue in waiting.values():
             queue.reverse()  # the next one is the last
@@ -356,21 +355,19 @@ class PaneColumns:
                 following = queue[-1][0] if queue else bound
                 target = min(bound, following)
                 silent = min(target - at, self._empty) if lane.begun else 0
-                counts.append((silent, cause))
-                sizes.append(out)
+                marks += [out] * silent
+                causes += [cause] * silent
                 if target == bound:
                     break
                 _, place = queue.pop()
                 order.append(place)
                 out += lengths[place]
-                counts.append((1, cause))
-                sizes.append(out)
+                marks.append(out)
+                causes.append(cause)
                 lane.begun, at = True, target + 1
             lane.bound = max(bound, at)
-        times = np.array([count for count, _ in counts], np.int64)
-        marks = np.repeat(np.array(sizes, np.int64), times)
-        causes = np.repeat(np.array([cause for _, cause in counts], np.int64), times)
-        return None if single else np.array(order, np.int64), marks, causes
+        found = np.array(marks, np.int64), np.array(causes, np.int64)
+        return None if single else np.array(order, np.int64), *found
 
 
 def _ascending(numbers: Array) -> Any:
