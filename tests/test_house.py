@@ -25,7 +25,7 @@ TESTING = PACKAGE / "testing"
 TOOLS = PACKAGE / "tools"
 # Those of the testing kit that are of no use without the library they are for.
 KIT = {TESTING / "plugin.py": {"pytest"}, TESTING / "strategies.py": {"hypothesis"}}
-COMPILED = {"compiled", "compiled_loops"}  # need numba
+COMPILED = {"arrivals", "compiled", "compiled_loops", "compiled_ranks"}  # need numba
 
 
 def module_of(path):
@@ -143,7 +143,13 @@ def on_spark(path):
     return SPARK in path.parents or path == TOOLS / "commands" / "run_spark.py"
 
 
-@pytest.mark.parametrize("alone", [True, False], ids=["the library", "its arrays"])
+@pytest.mark.parametrize(
+    "alone",
+    [
+        pytest.param(True, id="the library"),
+        pytest.param(False, id="its arrays", marks=pytest.mark.long),
+    ],
+)
 def test_every_module_can_be_the_first_to_be_imported(alone):
     skipped = {"__main__"} if importlib.util.find_spec("numba") else {"__main__", *COMPILED}
     kept = [path for path in FILES if path.stem not in skipped]

@@ -38,6 +38,7 @@ from bench import (
     preference_parts,
     preference_real,
     simulated,
+    sketches,
     time_joins,
 )
 from bench.harness import Measure
@@ -319,6 +320,13 @@ def test_a_farm_of_processes_is_timed_and_gives_the_rows_of_the_operator():
         farms_real.in_turn("B2", variants, {"WF": wanted["WF"][:-1]}, rounds=1)
 
 
+def test_the_lines_of_spark_are_of_queries_that_there_are():
+    spark = pytest.importorskip("bench.spark")
+    named = {name for line in spark.LINES for name in (line.of, line.to)}
+    assert named == set(spark.QUERIES)
+    assert set(spark.PLAIN) <= named
+
+
 def test_a_part_of_a_benchmark_can_be_run(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(harness, "OUT", tmp_path)
     monkeypatch.setitem(farms.OPTIONS, "--virtual", lambda: [Measure("B2", 1.0, 0.95, True)])
@@ -330,6 +338,18 @@ def test_a_part_of_a_benchmark_can_be_run(monkeypatch, capsys, tmp_path):
     assert "core has no options, and not --virtual" in capsys.readouterr().err
     assert 2 == command.main([])
     assert "with NAME one of" in capsys.readouterr().err
+
+
+# -- sketches --
+
+
+def test_sketches_are_timed_once_they_have_the_state_of_single_rows(monkeypatch):
+    monkeypatch.setattr(sketches, "BATCH", 300)
+    few = sketches.Scale(rows=2_000, window=800, compared=2_000, rounds=1)
+    found = {measure.name: measure for measure in sketches.measured(few)}
+    targets = [each.target for name, each in found.items() if name.startswith("approx")]
+    assert [200] * len(sketches.CASES) == targets
+    assert all(measure.ratio > 0 for measure in found.values())
 
 
 # -- preference --

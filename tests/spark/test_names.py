@@ -39,7 +39,10 @@ def wanted(by, value):
     return sorted(found)
 
 
-@pytest.mark.parametrize("moving", [False, True], ids=["static", "stream"])
+@pytest.mark.parametrize(
+    "moving",
+    [pytest.param(False, id="static"), pytest.param(True, id="stream", marks=pytest.mark.long)],
+)
 def test_any_name_of_a_column_works(spark, tmp_path, moving):
     write(tmp_path / "rows", 0, ROWS, SCHEMA)
     still = spark.read.parquet(str(tmp_path / "rows"))

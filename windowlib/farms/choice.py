@@ -279,9 +279,6 @@ def unsafe(
             '(function_kind = "neither"), or use KeyFarm.'
         )
         return why, fix
-    if pattern == "pane" and not isinstance(model, RegularWindows | LandmarkWindows | EventWindows):
-        why = "nobody knows where its windows will start and end, so no panes make them up"
-        return why, "Use WindowPartition or WindowFarm."
     return None
 
 
@@ -295,6 +292,8 @@ def _why(model: WindowModel, function: WindowFunction, pattern: FarmPattern) -> 
             return f"{shown} is associative and {many} and each is computed once."
         if isinstance(model, EventWindows):
             return f"{shown} is associative, and windows of event time are made of slices."
+        if not isinstance(model, LandmarkWindows):
+            return f"{shown} is associative, and windows are covered by slices as they fire."
         return f"{shown} is associative, and each window is the one before and one slice more."
     if pattern == "window partition":
         apart = "" if model.overlapping else " and windows share no tuples"

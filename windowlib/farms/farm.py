@@ -39,6 +39,7 @@ MOST_ROWS = 1 << 16
 """Rows of a chunk by time at most."""
 GRAIN = 1024
 """Tuples in a slice where it is not known where windows start."""
+_GRAINS = CountWindows(GRAIN, GRAIN).pairs()
 
 
 class Farm(Operator):
@@ -111,6 +112,8 @@ class Farm(Operator):
         """Microseconds of which the rows are stored together; None: any."""
         self.limit = 4 * self.workers
         """How many tasks may be under way before rows have to wait."""
+        self.heaviest: float | None = None
+        """Of one that `farm` chose: the share of the most frequent key, for other hosts."""
         self.parts = 1 if self.inner is None else self.inner.parts
         self.policy: Callable[[int], Adaptive] | None = None
         """What makes the policy, for a number of workers, that decides how slices are cut."""
@@ -243,7 +246,7 @@ class WindowFarm(Farm):
         if self.inner is not None:
             return super().dispatch(run)
         if self.partials:
-            return PaneDispatch(run, CountSlicer(CountWindows(GRAIN, GRAIN).pairs()))
+            return PaneDispatch(run, CountSlicer(_GRAINS))
         return (ActiveDispatch if self.active else AgnosticDispatch)(run)
 
 
@@ -251,9 +254,10 @@ class PaneFarm(Farm):
     """Slices on workers, each computed once for all windows that share it; then windows of them.
 
     Args:
-        operator: one whose function is associative, over windows that follow count or time alone.
+        operator: one whose function is associative.
         panes: how slices are cut: "pairs", where a window starts or ends; "gcd", all of one
-            length, the longest that fits; or that length, as Count(10) or Time("1s").
+            length, the longest that fits; or that length, as Count(10) or Time("1s"). Windows that
+            do not follow count or time alone have slices of one length in process.
         parts: into how many parts a slice is cut, for workers to share it; or `Adaptive` or
             `AdaptivePid` of `windowlib.control`, to have a large slice cut and a small one not.
             Options are said with `partial(AdaptivePid, setpoint=0.8)`.
@@ -273,13 +277,13 @@ class PaneFarm(Farm):
         super().__init__(operator, **more)
         (spec,) = self.windows
         model = model_of(spec)  # type: ignore[arg-type]
-        self.slices: Slicing | None = None  # those of event time are the window's own
+        self.slices: Slicing | None = None  # where windows start and end is known when they fire
         if isinstance(model, RegularWindows):
             self.slices = _slices(model, panes)
         elif panes != "pairs":
+            kind = "windows of event time" if spec and spec.event_time else f"windows as {spec!r}"
             msg = (
-                f"PaneFarm(panes={panes!r}): windows of event time are cut where one starts or "
-                f"ends. Drop panes=."
+                f"PaneFarm(panes={panes!r}): {kind} are cut where one starts or ends. Drop panes=."
             )
             raise FarmError(msg)
         if callable(parts):
@@ -295,7 +299,10 @@ class PaneFarm(Farm):
     def dispatch(self, run: Any) -> Any:
         """Slices that windows share."""
         if self.slices is None:
-            return EventPaneDispatch(run)
+            (spec,) = self.windows
+            if spec is not None and spec.event_time:
+                return EventPaneDispatch(run)
+            return PaneDispatch(run, CountSlicer(_GRAINS))
         by_time = isinstance(self.slices.model, TimeWindows)
         return PaneDispatch(run, TimeSlicer(self.slices) if by_time else CountSlicer(self.slices))
 
@@ -361,6 +368,8 @@ def farm(
 ) -> Farm:
     """The farm that fits an operator best; `choice` says why.
 
+    On DataFrames of Spark's another one may fit better: then that is taken, and `explain` says why.
+
     Args:
         operator: any operator.
         workers: how many workers, "auto" for as many as keep busy; as many as the machine has
@@ -387,7 +396,9 @@ and each is computed once.
     if kind is WindowFarm:
         more["active"] = choice.pattern == "window active"
         more["partials"] = choice.partials
-    return kind(operator, workers=workers, **more)
+    found = kind(operator, workers=workers, **more)
+    found.heaviest = heaviest
+    return found
 
 
 def _workers(given: int | Literal["auto"] | None) -> int:
