@@ -136,6 +136,7 @@ def test_active_workers_have_most_tuples_before_a_window_fires(window, operator)
             super().send(worker, work, args, oldest)
 
     farm = made("active", op, workers=2, chunk=1)
+    assert farm is not None
     farm.__dict__["open"] = lambda start=0: type(farm).open(
         farm, start, pool=lambda n, setup: Watched(n, setup, cost=lambda *_: 0.1)
     )
@@ -200,7 +201,9 @@ def test_a_farm_by_key_says_whether_its_order_is_that_of_the_operator():
     keyed = [case for case in cases() if case[3] == "key"]
     assert len(keyed) > 50
     for window, by, operator, kind in keyed:
-        choice = made(kind, operator_of(window, by, operator)).choice
+        farm = made(kind, operator_of(window, by, operator))
+        assert farm is not None
+        choice = farm.choice
         assert choice.ordered == total_order(window, operator, kind), (window, operator)
         assert choice.ordered == ("worker by worker" not in choice.reason)
 

@@ -356,7 +356,9 @@ class AdaptiveFarm:
             return
         if rows >= self._piece:
             wanted = rows * PIECE / max(seconds, 1e-6)
-            self._piece = max(LEAST, int(min(wanted, 4 * self._piece)))
+            if seconds > ROW * rows:  # what is cheap need not be looked at soon
+                wanted = min(wanted, 4 * self._piece)
+            self._piece = max(LEAST, int(wanted))
         since = self._since
         since.rows += rows
         since.seconds += seconds

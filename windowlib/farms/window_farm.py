@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 
 TASK = 5e-3
 """Seconds of work that make a task."""
-LEARN = 0.3
-"""How much the last task counts for how long the next will take."""
+LEARN, DOUBT = 0.5, 0.1
+"""How much a task counts for how long the next will take: if it was faster than those before it, or
+slower, which may be because others had the processor."""
 MOST = 1024
 """Windows in a task at most."""
 ROOM = 1 << 16
@@ -476,11 +477,11 @@ class AgnosticDispatch(Dispatch):
                 self._give(self._apart.pop(pair[0].key))
 
     def worked(self, worker: int, task: Task, seconds: float) -> None:
-        """Learn how long windows take: the last tasks count most."""
+        """Learn how long windows take: the fast ones of the last tasks count most."""
         if task.windows:
             each = seconds / task.windows
             before = each if self._seconds is None else self._seconds
-            self._seconds = before + LEARN * (each - before)
+            self._seconds = before + (LEARN if each < before else DOUBT) * (each - before)
             self.size = min(MOST, max(1, int(TASK / max(self._seconds, 1e-9))))
 
     def flush_full(self) -> None:
