@@ -160,6 +160,27 @@ def bars(
     return frame.svg()
 
 
+def lines(
+    found: Mapping[str, Mapping[float, float]],
+    *,
+    x: str,
+    y: str,
+    title: str,
+    measured: Mapping[str, Mapping[float, float]] | None = None,
+) -> str:
+    """A line for each name, from `{"WF": {1: 1.0, 2: 1.98}}`; what was `measured` as dots on it."""
+    series = [*found.values(), *(measured or {}).values()]
+    xs = np.array([each for points in series for each in points], float)
+    ys = np.array([each for points in series for each in points.values()], float)
+    frame = _Frame(title, x, y, _range(xs, zero=False), (0.0, float(ys.max(initial=1e-9))))
+    for (name, points), colour in zip(found.items(), _colours(), strict=False):
+        frame.curve(list(points), list(points.values()), colour)
+        frame.name(name, colour)
+        dots = (measured or {}).get(name, {})
+        frame.dots(list(dots), list(dots.values()), colour, size=8)
+    return frame.svg()
+
+
 def _colours() -> list[str]:
     """More names than colours begin again."""
     return list(LANES) * 20
@@ -261,10 +282,10 @@ class _Frame:
         look |= {"stroke_dasharray": "5 4"} if dashed else {}
         self.parts.append(tag("polyline", points=path, stroke_linejoin="round", **look))
 
-    def dots(self, xs: Any, ys: Any, colour: str) -> None:
+    def dots(self, xs: Any, ys: Any, colour: str, size: float = 2.4) -> None:
         """A small dot for each point."""
         path = "".join(f"M{self._x(x):.1f} {self._y(y):.1f}h0" for x, y in zip(xs, ys, strict=True))
-        look = {"stroke": colour, "stroke_width": 2.4, "stroke_linecap": "round"}
+        look = {"stroke": colour, "stroke_width": size, "stroke_linecap": "round"}
         self.parts.append(tag("path", d=path, stroke_opacity=0.5, class_="dots", **look))
 
     def bar(self, left: float, right: float, value: float, colour: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import figures_engines
+from bench import figures_engines, figures_farms
 from bench.harness import Measure
 
 
@@ -18,4 +18,5 @@ def run() -> list[Measure]:
 
 OPTIONS: dict[str, Callable[[], list[Measure]]] = {
     "engines": figures_engines.run,
+    "farms": figures_farms.run,
 }
