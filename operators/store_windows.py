@@ -107,8 +107,8 @@ class StoreWindow(SlidingWindow[Any, Any]):
 
     # -- input ------------------------------------------------------------------------------------
 
-    def _specialised(self, sample: Any) -> tuple[Callable[..., None], Callable[..., None]]:
-        return self._insert_one, self._insert_all
+    def _specialised(self, sample: Any) -> dict[str, Callable[..., None]]:
+        return {"insert": self._insert_one, "insert_many": self._insert_all}
 
     def _insert_one(self, tuple_: Any, /, key: Any = NO_KEY) -> None:
         if key is not NO_KEY or self._lock is not None:

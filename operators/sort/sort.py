@@ -345,18 +345,18 @@ class OrderedWindow(StoreWindow):
         self._emit = emit
         self._read = order.place  # type: ignore[method-assign,assignment]
 
-    def _specialised(self, sample: Any) -> tuple[Callable[..., None], Callable[..., None]]:
-        one, many = super()._specialised(sample)
+    def _specialised(self, sample: Any) -> dict[str, Callable[..., None]]:
+        general = super()._specialised(sample)
         column, *others = self._order.columns
         by = self.spec.by
         named = isinstance(column.key.attribute, str) and (by is None or isinstance(by, str))
         if self._indexed or others or not named:
-            return one, many
-        return self._of_count(one, column)
+            return general
+        return self._of_count(general["insert"], column)
 
     def _of_count(
         self, general: Callable[..., None], column: SortColumn
-    ) -> tuple[Callable[..., None], Callable[..., None]]:
+    ) -> dict[str, Callable[..., None]]:
         """Inserts of a count window with one key; what is not plain takes the general."""
         emit, subs, most, numbers = self._emit, self._subs, self._most, self._numbers
         name, falls, by = column.key.attribute, column.key.descending, self.spec.by
@@ -392,7 +392,7 @@ class OrderedWindow(StoreWindow):
             for t in tuples:
                 insert(t)
 
-        return insert, insert_many
+        return {"insert": insert, "insert_many": insert_many}
 
     def _content(self) -> SortStore:
         return SortStore(self)

@@ -241,7 +241,7 @@ class Window(Generic[T, K]):
             self.__dict__.update(self._built)
         return self._built
 
-    def _specialised(self, sample: T) -> tuple[Callable[..., None], Callable[..., None]]:
+    def _specialised(self, sample: T) -> dict[str, Callable[..., None]]:
         return build(self.state, sample)
 
     # -- input ----------------------------------------------------------------------------------
