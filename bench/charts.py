@@ -8,13 +8,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from math import ceil, floor, log10
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench import harness
 from windowlib.errors import WorkloadError
 from windowlib.tools.svg import FONT, INK, LANES, MUTED, label, line, tag
 from windowlib.workload.checks import Floats, number, times
@@ -103,8 +106,10 @@ def curves(
     return frame.svg()
 
 
-def stacked(pictures: Sequence[str]) -> str:
-    """Pictures one below the other, as one."""
+def panels(numbers: Mapping[str, Any]) -> str:
+    """Pictures of curves one below the other, as one; from what `written` wrote."""
+    each = numbers["panels"].items()
+    pictures = [curves(**panel, **numbers["axes"], title=title) for title, panel in each]
     high = HEIGHT * len(pictures)
     inner = [
         picture.replace("<svg", f'<svg y="{HEIGHT * i}"', 1) for i, picture in enumerate(pictures)
@@ -113,6 +118,15 @@ def stacked(pictures: Sequence[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{WIDTH}" height="{high}" '
         f'viewBox="0 0 {WIDTH} {high}">\n' + "\n".join(inner) + "\n</svg>"
     )
+
+
+def written(name: str, found: Mapping[str, Any], axes: Mapping[str, str]) -> Path:
+    """Write NAME.json and NAME.svg into bench/out; where the picture is."""
+    harness.OUT.mkdir(exist_ok=True)
+    numbers, path = {"axes": axes, "panels": found}, harness.OUT / f"{name}.svg"
+    path.with_suffix(".json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+    path.write_text(panels(numbers) + "\n", encoding="utf-8")
+    return path
 
 
 def bars(

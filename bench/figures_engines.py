@@ -12,13 +12,13 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bench import by_hand, charts, harness
+from bench import by_hand, charts
 from bench.harness import Measure, Setup, alternate, at_most
 from windowlib import Count, Delta, Operator, Sliding, Time, Tumbling
 from windowlib.operators import Aggregate, agg
 
 Row = tuple[int, int, float]
-KEYS = 100
+KEYS = 10
 POLICIES: dict[str, Callable[[int], Count | Delta | Time]] = {
     "count": Count,
     "delta": lambda n: Delta(1, n),
@@ -56,8 +56,8 @@ FIGURES = (
         by_hand=by_hand.MEANS,
         spare=0,
         sizes=(10, 32, 100, 316, 1_000),
-        rows=200_000,
-        rounds=5,
+        rows=60_000,
+        rounds=3,
     ),
     Figure(
         file="figure4",
@@ -66,7 +66,7 @@ FIGURES = (
         by_hand=by_hand.PERCENTILES,
         spare=1,
         sizes=(10, 32, 100, 316, 1_000),
-        rows=20_000,
+        rows=12_000,
         rounds=3,
     ),
 )
@@ -77,8 +77,9 @@ def run() -> list[Measure]:
 
 
 def drawn(figure: Figure) -> list[Measure]:
-    """Measure a figure and write its picture."""
-    measures, panels = [], []
+    """Measure a figure; write the numbers and the picture."""
+    measures: list[Measure] = []
+    panels = {}
     for by, name in ((None, "one partition"), (0, f"{KEYS} partitions")):
         curves: dict[str, list[float]] = {}
         for policy in POLICIES:
@@ -86,23 +87,16 @@ def drawn(figure: Figure) -> list[Measure]:
                 times = alternate(candidates(figure, policy, n, by), figure.rounds)
                 for which, found in times.items():
                     nanos = statistics.median(found) / figure.rows * 1e9
-                    curves.setdefault(f"{policy}{which}", []).append(nanos)
+                    curves.setdefault(f"{policy}{which}", []).append(round(nanos))
                 line = f"{figure.title}, {policy}, {name}, {n:,} rows: Aggregate / by hand"
                 measures.append(at_most(None, line, "", HAND, times))
-        panels.append(panel(f"{figure.title}, {name}", figure.sizes, curves))
-    harness.OUT.mkdir(exist_ok=True)
-    path = harness.OUT / f"{figure.file}.svg"
-    path.write_text(charts.stacked(panels) + "\n", encoding="utf-8")
-    print(path)
+        panels[f"{figure.title}, {name}"] = {"xs": list(figure.sizes), "found": curves}
+    axes = {"x": "rows of a window", "y": "nanoseconds a row", "dashed": HAND}
+    print(charts.written(figure.file, panels, axes))
     return measures
 
 
 HAND = " by hand"
-
-
-def panel(title: str, sizes: Sequence[int], curves: dict[str, list[float]]) -> str:
-    axes = {"x": "rows of a window", "y": "nanoseconds a row"}
-    return charts.curves(sizes, curves, dashed=HAND, title=title, **axes)
 
 
 def stream(n: int) -> list[Row]:

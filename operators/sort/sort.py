@@ -346,13 +346,13 @@ class OrderedWindow(StoreWindow):
         self._read = order.place  # type: ignore[method-assign,assignment]
 
     def _specialised(self, sample: Any) -> dict[str, Callable[..., None]]:
-        made = super()._specialised(sample)
+        general = super()._specialised(sample)
         column, *others = self._order.columns
         by = self.spec.by
         named = isinstance(column.key.attribute, str) and (by is None or isinstance(by, str))
         if self._indexed or others or not named:
-            return made
-        return self._of_count(made["insert"], column)
+            return general
+        return self._of_count(general["insert"], column)
 
     def _of_count(
         self, general: Callable[..., None], column: SortColumn
