@@ -236,10 +236,13 @@ class Window(Generic[T, K]):
     def _build(self, sample: T) -> dict[str, Callable[..., None]]:
         """Specialised inserts and `advance`, which take the place of the methods."""
         if self._built is None:
-            self._built = build(self.state, sample)
+            self._built = self._specialised(sample)
         if "_clock" not in self.__dict__:  # a clock has its own in that place, which call these
             self.__dict__.update(self._built)
         return self._built
+
+    def _specialised(self, sample: T) -> tuple[Callable[..., None], Callable[..., None]]:
+        return build(self.state, sample)
 
     # -- input ----------------------------------------------------------------------------------
 

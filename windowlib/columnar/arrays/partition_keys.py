@@ -136,7 +136,7 @@ class PartitionKeys:
 class _Part:
     """Numbers for the values of one key column."""
 
-    __slots__ = ("_came", "_dictionary", "_numbers", "_remap", "name", "type")
+    __slots__ = ("_came", "_dictionary", "_numbers", "_remap", "_unknown", "name", "type")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -145,6 +145,7 @@ class _Part:
         self._numbers: IntegerCodes | TextCodes | _Objects = IntegerCodes()
         self._dictionary: Any = None  # the last one that came, and its values' numbers
         self._remap: Ids = np.empty(0, np.int32)
+        self._unknown = 0  # how many of them have no number yet
 
     def __len__(self) -> int:
         return self._numbers.count
@@ -213,17 +214,27 @@ class _Part:
         if self._dictionary is None or not _equal(self._dictionary, dictionary):
             self._dictionary = dictionary
             self._remap = np.full(len(dictionary) + 1, -1, np.int32)
-        entries = array.indices
-        if entries.null_count:
+            self._unknown = len(dictionary)
+        entries, nulls = array.indices, array.indices.null_count
+        if nulls:
             entries = entries.cast(pa.int64()).fill_null(len(dictionary))
-        places = entries.to_numpy()
-        ids: Ids = self._remap[places]
-        if len(ids) and ids.min() < 0:
-            used = pa.array(places[ids < 0]).unique().to_numpy()
+        places = entries.to_numpy().astype(np.intp, copy=False)
+        if self._unknown or (nulls and self._remap[-1] < 0):
+            self._number(dictionary, places)
+        ids: Ids = self._remap.take(places)
+        return ids
+
+    def _number(self, dictionary: Any, places: Some) -> None:
+        """Number the values of a dictionary at some places that have no number yet."""
+        rows = len(places)
+        first = np.full(len(self._remap), rows)  # the first row of each value
+        np.minimum.at(first, places, np.arange(rows))
+        used = np.flatnonzero((first < rows) & (self._remap < 0))
+        used = used[np.argsort(first[used])]
+        if len(used):
             wanted = pa.array(used, mask=used == len(dictionary))
             self._remap[used] = self.encode(physical.gather(physical.plain(dictionary), wanted))
-            ids = self._remap[places]
-        return ids
+            self._unknown = int(np.count_nonzero(self._remap[:-1] < 0))
 
     def arrow(self, ids: Some) -> Any:
         """The values with these numbers."""

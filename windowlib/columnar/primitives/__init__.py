@@ -60,6 +60,12 @@ def _installed() -> str:
 ENGINE = _installed()
 """Which engine computes: "numpy" or "numba"."""
 
+# A batch makes and frees hundreds of arrays. glibc gives their memory back each time, and the next
+# array is as slow as its pages are new, unless it has seen a larger block come and go: of such a
+# size, and twice as much at the end of the heap, it keeps what is freed. 32 MB are the most that it
+# learns from. The block itself is never touched, so it takes no memory.
+np.empty(30 << 20, np.uint8)
+
 _speed: ModuleType | None = None
 
 
