@@ -144,14 +144,14 @@ class Engine:
 
     # -- batches ----------------------------------------------------------------------------------
 
-    def layout(self, batch: pa.RecordBatch, ids: Ids | None = None) -> Layout:
+    def layout(self, batch: pa.RecordBatch) -> Layout:
         """The batch by partition; refuses what would evict a partition."""
         n, self.stayed = batch.num_rows, False
         if self.keys is None:
             self.ledger.grow(1)
             found = Layout(None, np.zeros(1, np.intp), np.array([0, n], np.intp))
         else:
-            ids = self.numbered(batch) if ids is None else ids
+            ids = self.numbered(batch)
             found = Layout(*group(ids, len(self.keys)))
         self._evicts_none(found, n)
         return found

@@ -135,9 +135,9 @@ class SlicedEngine(Engine):
             for plane, new in zip(history.places(closed[i]), closed[i], strict=True):
                 if plane is not None:
                     rows.keep(new, plane)
-        ledger.taken += runs.held - ledger.n
+        ledger.taken[:] += runs.held - ledger.n
         ledger.taken[rows.touched] += rows.fresh * self.every
-        ledger.n, ledger.closed = runs.held, rows.carried
+        ledger.put(n=runs.held, closed=rows.carried)
         self.seen_rows += runs.size
         self.advance(self.until)
 

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.kept_rows import RowColumns
-from windowlib.columnar.arrays.numbering import Ids
 from windowlib.columnar.arrays.stamps import HUGE
 from windowlib.columnar.engines.engine import MOST, Engine
 from windowlib.columnar.engines.row_engine import RowsEngine
@@ -90,9 +89,9 @@ class TumblingEngine(Engine):
         opened = self.ledger.ref[self.ledger.alive]
         return int(opened.min()) + self.lapse if self.lapse and len(opened) else None
 
-    def layout(self, batch: pa.RecordBatch, ids: Ids | None = None) -> Layout:
+    def layout(self, batch: pa.RecordBatch) -> Layout:
         """The batch by partition, with those that time closes before its last row is in."""
-        found, ledger = super().layout(batch, ids), self.ledger
+        found, ledger = super().layout(batch), self.ledger
         if len(self.passed) or len(self.marks):
             return with_partitions(found, np.flatnonzero(ledger.alive))
         if self.lapse:
@@ -158,7 +157,7 @@ class TumblingEngine(Engine):
         there = np.flatnonzero(busy[ids])
         few = QUIET * len(there) <= rows and lengths.max(initial=0) <= SHORT
         if not few or not self.summaries.takes_spread(inputs):
-            return self.layout(batch, ids)
+            return self.layout(batch)
         lengths[busy] = 0
         self._grow()
         self._quiet = lengths, self.summaries.spread(inputs, ids, self.ledger.size)
@@ -198,7 +197,7 @@ class TumblingEngine(Engine):
         open_ids = extents.ids[extents.stays]
         if self._quiet is not None:
             lengths, state = self._quiet
-            ledger.n += lengths
+            ledger.n[:] += lengths
             self.summaries.replace(state)
             self._quiet = None
         self.summaries.commit(extents)
@@ -229,7 +228,7 @@ class TumblingEngine(Engine):
         ledger = self.ledger
         self.summaries.commit_arrivals()
         runs.open_since(ledger.born, self.seen_rows)
-        ledger.n, ledger.alive = runs.held, runs.held > 0
+        ledger.put(n=runs.held, alive=runs.held > 0)
         self.left += len(runs.rows) * self.size
         self.seen_rows += runs.size
         self.advance(self.until)

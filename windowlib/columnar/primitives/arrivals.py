@@ -141,7 +141,7 @@ def signs(values: Array) -> tuple[bool, bool]:
 
 
 @compiled
-def _bits(bits: Array) -> tuple[int, int, int]:
+def _bits(bits: Array) -> tuple[Any, Any, Any]:
     """The largest without its sign, the bits that some have, and those that all have."""
     largest, some, every = np.uint64(0), np.uint64(0), ~np.uint64(0)
     for row in range(len(bits)):
@@ -151,7 +151,7 @@ def _bits(bits: Array) -> tuple[int, int, int]:
     return largest, some, every
 
 
-def _counting(foreseen: bool) -> Callable[..., tuple[int, int]]:
+def _counting(foreseen: bool) -> Callable[..., tuple[Any, Any]]:
     """The loop that gives rows to runs, with or without a branch at each row."""
 
     @compiled
@@ -166,7 +166,7 @@ def _counting(foreseen: bool) -> Callable[..., tuple[int, int]]:
         opening: Places,
         opens: bool,
         state: Places,
-    ) -> tuple[int, int]:
+    ) -> tuple[Any, Any]:
         """Give each row to the open run of its partition, which closes with its last row.
 
         Runs that close are replaced by new ones, which are numbered as they come. Fills in the run
@@ -175,7 +175,7 @@ def _counting(foreseen: bool) -> Callable[..., tuple[int, int]]:
         """
         for partition in range(len(held)):
             state[partition] = (held[partition] << HALF) | partition
-        full, fresh, slots = np.int64(length) << HALF, len(held), np.uint64(len(table))
+        full, fresh, slots = np.int64(length) << HALF, np.int64(len(held)), np.uint64(len(table))
         closed, opened = np.uint64(0), 0
         for row in range(len(keys)):
             slot = np.uint64(keys[row] - base)
@@ -193,7 +193,7 @@ def _counting(foreseen: bool) -> Callable[..., tuple[int, int]]:
                     closing[closed] = row
                     closed += ONE
                     mine = fresh
-                    fresh += 1
+                    fresh += np.int64(1)
                 state[partition] = mine
             else:
                 closes = mine >= full
@@ -330,7 +330,7 @@ class SliceRows:
         self.kept, self._size = kept, runs.length
         order, self.touched, starts = group(runs.owners, len(carried))
         """The partitions in which a slice closes."""
-        self._shape = order, self.touched, starts, carried, kept
+        self._shape: tuple[Any, ...] = order, self.touched, starts, carried, kept
         self.carried: Places = carried.copy()
         """How many slices each partition carries after the batch."""
         self.fresh: Places = np.diff(starts)
