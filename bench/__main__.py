@@ -24,6 +24,8 @@ HELPERS = {
     "farms_spark",
     "farms_virtual",
     "farms_work",
+    "figures_engines",
+    "figures_farms",
     "growth",
     "harness",
     "peers",
@@ -33,6 +35,7 @@ HELPERS = {
     "preference_parts",
     "preference_real",
     "simulated",
+    "sketches",
 }
 
 

@@ -1,7 +1,11 @@
-"""Panes on Spark against windows by explosion: the same sums, and what goes through the shuffle.
+"""Farms on Spark against what one would do without them.
 
-The exploded plan makes a row for every window that a tuple is in, and groups by key and window. The
-paned plan makes partial sums of slices where the rows are, and brings only these together.
+Where they pay: a function of one's own that takes its time, over windows of one key. Spark gives
+all of that to one task. By hand, rows are numbered, copied to all their windows and grouped.
+
+Panes against windows by explosion: the same sums, and what goes through the shuffle. The exploded
+plan makes a row for every window that a tuple is in, and groups by key and window. The paned plan
+makes partial sums of slices where the rows are, and brings only these together.
 """
 
 from __future__ import annotations
@@ -17,12 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
+from bench.farms_work import SIZE, SLIDE, Burn, burn, turns_in
 from bench.harness import Measure, ratio
-from windowlib import Sliding, Time
-from windowlib.farms import PaneFarm
+from windowlib import Count, Sliding, Time
+from windowlib.farms import PaneFarm, WindowFarm
 from windowlib.farms.models import TimeWindows
 from windowlib.operators import Aggregate, agg
 from windowlib.spark import attach, session
@@ -39,25 +44,30 @@ class Scale(NamedTuple):
     keys: int = 100
     rounds: int = 3
     memory: str = "2g"
+    counted: int = 60_000
+    """Rows of windows by count, where a window takes `price`."""
+    price: float = 5e-3
 
 
 FULL = Scale()
 
 
 def run(scale: Scale = FULL) -> Iterator[Measure]:
-    """B29."""
+    """Where farms pay, and B29."""
     folder = Path(tempfile.mkdtemp(prefix="windowlib-bench-"))
     spark = session("local[2]", spark__driver__memory=scale.memory)
     spark.sparkContext.setLogLevel("ERROR")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     try:
-        yield from _measured(spark, _written(folder, scale), scale)
+        yield from _paying(spark, str(folder / "counted"), scale)
+        yield from _measured(spark, _written(folder / "timed", scale), scale)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _written(folder: Path, scale: Scale) -> str:
     """Rows in four files, in order of time: a hundred a second of every key."""
+    folder.mkdir()
     rng = np.random.default_rng(29)
     at = np.arange(scale.rows) * 10 // scale.keys
     key, x = rng.integers(0, scale.keys, scale.rows), rng.integers(0, 1000, scale.rows)
@@ -66,6 +76,71 @@ def _written(folder: Path, scale: Scale) -> str:
         lo, hi = part * scale.rows // 4, (part + 1) * scale.rows // 4
         pq.write_table(table.slice(lo, hi - lo), folder / f"{part}.parquet")
     return str(folder)
+
+
+def _paying(spark: SparkSession, files: str, scale: Scale) -> Iterator[Measure]:
+    """A function that takes long, over windows of one key."""
+    Path(files).mkdir()
+    at = np.arange(scale.counted)
+    pq.write_table(pa.table({"at": at, "x": at % 1009}), f"{files}/0.parquet")
+    turns = turns_in(scale.price) / SIZE
+    op = Burn(Sliding(Count(SIZE), every=Count(SLIDE), order_by="at"), turns)
+    columns = "size long, total long"
+    plans: dict[str, Plan] = {
+        "by hand": lambda rows: by_hand(rows, turns),
+        "operator": attach(op, schema=columns),
+        "WindowFarm": attach(WindowFarm(op, workers=2), schema=columns),
+        "WindowFarm, active": attach(WindowFarm(op, workers=2, active=True), schema=columns),
+        "PaneFarm": attach(PaneFarm(op, workers=2), schema=columns),
+    }
+    found = {
+        name: sorted((row.size, row.total) for row in plan(spark.read.parquet(files)).collect())
+        for name, plan in plans.items()
+    }
+    assert found["operator"], "no windows to compare"
+    for name, rows in found.items():
+        assert rows == found["operator"], f"{name} and the operator differ"
+    walls, _ = _alternate(spark, plans, files, scale.rounds)
+    for name in ("WindowFarm", "WindowFarm, active", "PaneFarm"):
+        what = f"own function, {scale.price * 1e3:g} ms a window, one key"
+        yield Measure(f"{what}: operator / {name}", ratio(walls, "operator", name), 1.3, True)
+        yield Measure(f"{what}: by hand / {name}", ratio(walls, "by hand", name), 1, True)
+
+
+def by_hand(rows: DataFrame, turns: float) -> DataFrame:
+    """The windows of rows that are numbered first: each is a group, with copies of its rows."""
+    numbered = rows.withColumn("n", fn.row_number().over(Window.orderBy("at")) - 1)
+    last = fn.floor(fn.col("n") / SLIDE)
+    windows = fn.explode(fn.sequence(fn.greatest(last - SIZE // SLIDE + 1, fn.lit(0)), last))
+    copies = numbered.select("x", windows.alias("window")).groupBy("window")
+
+    def of(table: pa.Table) -> pa.Table:
+        values = table.column("x").to_numpy()
+        burn(int(turns * len(values)))
+        full = slice(0, len(values) == SIZE)  # the last ones are not
+        return pa.table({"size": [len(values)][full], "total": [int(values.sum())][full]})
+
+    found: DataFrame = copies.applyInArrow(of, "size long, total long")
+    return found
+
+
+def _alternate(
+    spark: SparkSession, plans: dict[str, Plan], files: str, rounds: int
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Seconds and bytes shuffled of each plan, in turn."""
+    walls: dict[str, list[float]] = {name: [] for name in plans}
+    moved: dict[str, list[float]] = {name: [] for name in plans}
+    order = list(plans)
+    for _ in range(rounds):
+        for name in order:
+            seconds, written = _timed(spark, plans[name](spark.read.parquet(files)))
+            walls[name].append(seconds)
+            moved[name].append(written)
+        order.reverse()
+    for name in plans:
+        seconds, written = statistics.median(walls[name]), statistics.median(moved[name])
+        print(f"{name}: {seconds:.2f} s, {written / 1e6:.2f} MB shuffled")
+    return walls, moved
 
 
 def _measured(spark: SparkSession, files: str, scale: Scale) -> Iterator[Measure]:
@@ -82,18 +157,7 @@ def _measured(spark: SparkSession, files: str, scale: Scale) -> Iterator[Measure
     alone = attach(SUMS, times="seconds")(_seconds(spark.read.parquet(files)))
     both = (sorted(map(tuple, f.collect())) for f in (alone, farmed(spark.read.parquet(files))))
     assert next(both) == next(both), "B29: PaneFarm and the operator differ"
-    walls: dict[str, list[float]] = {name: [] for name in plans}
-    moved: dict[str, list[float]] = {name: [] for name in plans}
-    order = list(plans)
-    for _ in range(scale.rounds):
-        for name in order:
-            seconds, written = _timed(spark, plans[name](spark.read.parquet(files)))
-            walls[name].append(seconds)
-            moved[name].append(written)
-        order.reverse()
-    for name in plans:
-        seconds, written = statistics.median(walls[name]), statistics.median(moved[name])
-        print(f"B29 {name}: {seconds:.2f} s, {written / 1e6:.2f} MB shuffled")
+    walls, moved = _alternate(spark, plans, files, scale.rounds)
     for name in ("exploded", "exploded in Python"):
         for ours in ("paned", "PaneFarm"):
             label = f"B29 size / slide = 10: {name} / {ours}"

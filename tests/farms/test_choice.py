@@ -78,21 +78,15 @@ def allowed(model, function):
 AGNOSTIC, ACTIVE, PANE, PARTITION = PATTERNS[1:]
 
 
-@pytest.mark.parametrize("model", [*OVERLAPPING, *ONE_TUPLE, *APART[:3]], ids=str)
-def test_windows_known_from_the_tuple_alone_allow_what_the_function_allows(model):
+@pytest.mark.parametrize("model", [*OVERLAPPING, *ONE_TUPLE, *APART], ids=str)
+def test_windows_known_when_a_tuple_comes_allow_what_the_function_allows(model):
     assert [AGNOSTIC, ACTIVE, PANE, PARTITION] == allowed(model, ASSOCIATIVE)
-    assert [AGNOSTIC, ACTIVE] == allowed(model, INCREMENTAL) == allowed(model, NEITHER)
-
-
-@pytest.mark.parametrize("model", APART[3:], ids=str)
-def test_windows_known_from_the_tuples_before_have_no_panes(model):
-    assert [AGNOSTIC, ACTIVE, PARTITION] == allowed(model, ASSOCIATIVE)
     assert [AGNOSTIC, ACTIVE] == allowed(model, INCREMENTAL) == allowed(model, NEITHER)
 
 
 @pytest.mark.parametrize("model", FORWARD, ids=str)
 def test_windows_known_at_their_trigger_have_no_active_workers(model):
-    assert [AGNOSTIC, PARTITION] == allowed(model, ASSOCIATIVE)
+    assert [AGNOSTIC, PANE, PARTITION] == allowed(model, ASSOCIATIVE)
     assert [] == allowed(model, INCREMENTAL)
     assert [AGNOSTIC] == allowed(model, NEITHER)
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib import Count, Event, Operator, OperatorModel, Sliding, Tumbling
-from windowlib.farms import Farm, WindowFarm
+from windowlib.farms import Farm, PaneFarm, WindowFarm, WindowPartition
 from windowlib.operators import Aggregate, Dedup, Join, Sort, agg
 
 KEYS = "abcdefg"
@@ -89,7 +89,14 @@ def operators(fail: str | None = None) -> dict[str, Operator]:
 def farms() -> dict[str, Farm]:
     """Farms, which run only if they are named; their rows have the number of their window."""
     slide = Sliding(Count(8), every=Count(4), by="k", order_by="ts")
-    return {"middles": WindowFarm(Aggregate(slide, mid=agg.median("v")), workers=2)}
+    middles = Aggregate(slide, mid=agg.median("v"))
+    ends = Aggregate(slide, first=agg.first("v"), high=agg.max("v"), last=agg.last("v"))
+    return {
+        "middles": WindowFarm(middles, workers=2),
+        "actives": WindowFarm(middles, workers=2, active=True),
+        "slices": PaneFarm(ends, workers=2),
+        "pieces": WindowPartition(ends, workers=2),
+    }
 
 
 def others() -> dict[str, Operator]:

@@ -33,7 +33,9 @@ def test_executors_and_workers_that_die_and_tasks_that_fail_change_nothing(tmp_p
     def batches(number):
         return lambda: len(list(out.glob("*.json"))) >= number
 
-    with cluster(tmp_path, "--only", "peaks,middles", "--fail", str(marker)) as process:
+    farms = ("middles", "actives", "slices")
+    only = ",".join(("peaks", *farms))
+    with cluster(tmp_path, "--only", only, "--fail", str(marker)) as process:
         assert killing.until(process, batches(1)), killing.log_of(tmp_path)
         executors = killing.below(process.pid, EXECUTOR)
         assert len(executors) == 2
@@ -45,4 +47,5 @@ def test_executors_and_workers_that_die_and_tasks_that_fail_change_nothing(tmp_p
         assert killing.ends(process) == 0, killing.log_of(tmp_path)
     assert marker.exists()
     killing.check(tmp_path, only="peaks")
-    assert job.written(tmp_path, "middles") == job.expected("middles")
+    for name in farms:
+        assert job.written(tmp_path, name) == job.expected(name), name

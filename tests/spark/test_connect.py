@@ -100,6 +100,7 @@ def test_streams_and_static_frames_on_connect_give_the_same_rows(tmp_path):
     while listener.totals(query).rows_in < watched.rows_in and time.monotonic() < until:
         time.sleep(0.1)  # it is told a moment after the batch
     print("listener", listener.totals(query) == watched)
+    spark.streams.removeListener(listener)  # otherwise its thread keeps the program alive
     """
     said = told(tmp_path, program, sys.executable, str(killing.ROOT))
     assert said.splitlines() == [
@@ -109,6 +110,33 @@ def test_streams_and_static_frames_on_connect_give_the_same_rows(tmp_path):
         "shown True",
         "listener True",
     ]
+
+
+@streams
+@pytest.mark.long
+def test_farms_on_connect_give_the_rows_of_their_operators(tmp_path):
+    job.write_input(tmp_path)
+    program = """
+    from windowlib.spark import attach
+    def same(name, rows):
+        found = sorted((row.asDict() for row in rows), key=lambda row: row["_window"])
+        return job.by_key(found) == job.expected(name)
+    source = spark.read.schema(job.SCHEMA).parquet(inputs)
+    for name, farm in job.farms().items():
+        attached = attach(farm, numbered=True)
+        made = attached(source)
+        print(name, "static", same(name, made.collect()))
+        def write(frame, batch, name=name):
+            frame.write.mode("overwrite").json(str(here / name / f"{batch}"))
+        writer = attached(stream).writeStream.foreachBatch(write)
+        writer = writer.option("checkpointLocation", str(here / f"checkpoint-{name}"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+        rows = spark.read.schema(made.schema).json(str(here / name / "*")).collect()
+        print(name, "stream", same(name, rows))
+    """
+    said = told(tmp_path, program, sys.executable, str(killing.ROOT))
+    wanted = [f"{name} {how} True" for name in job.farms() for how in ("static", "stream")]
+    assert said.splitlines() == wanted
 
 
 @pytest.mark.long

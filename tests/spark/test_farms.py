@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import functions as fn
@@ -21,6 +22,7 @@ from windowlib import (
     Event,
     Operator,
     OperatorModel,
+    PartitionCount,
     Session,
     Sliding,
     Time,
@@ -28,7 +30,7 @@ from windowlib import (
     replay,
     to,
 )
-from windowlib.errors import FarmError, OperatorError
+from windowlib.errors import OperatorError
 from windowlib.farms import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm
 from windowlib.farms.models import TimeWindows
 from windowlib.operators import Aggregate, Join, Skyline, TopDelta, TopK, agg, desc
@@ -67,11 +69,32 @@ class Reach(Operator):
         self.emit(low=low, high=high)
 
 
-class Above(Reach):
-    """Looks at the tuples twice."""
+class AboveMean(Operator):
+    """The values above the mean of their window: it looks at the tuples twice."""
+
+    model = OperatorModel(windows=[Tumbling, Sliding])
+    content = "arrow"
+    function_kind = "associative"
+    output = "k string, n bigint"
+
+    def before_flush(self, window, key):
+        if window.size(key):
+            self.emit_again(window, key, self.part_of(window, key))
+
+    on_trigger = before_flush
+
+    def part_of(self, window, key):
+        values = window.column("n", key)
+        return [int(values.sum()), len(values)]
+
+    def merge_parts(self, a, b):
+        return [a[0] + b[0], a[1] + b[1]]
 
     def emit_again(self, window, key, whole):
-        raise NotImplementedError
+        total, size = whole
+        for value in window.column("n", key).tolist():
+            if value * size > total:
+                self.emit(k=key if isinstance(key, str) else None, n=value)
 
 
 class Tuples(Operator):
@@ -138,6 +161,12 @@ UNTIMED = {
     ),
     "windows, columns": Case(WindowFarm(Middle(SLIDE), workers=2)),
     "pieces": Case(partition(SLIDE, ENDS)),
+    "slices, count": Case(pane_farm(SLIDE, ENDS)),
+    "slices, delta": Case(pane_farm(Sliding(Delta("ts", 50), every=Delta("ts", 20), **BY))),
+    "windows, active": Case(
+        WindowFarm(Aggregate(SLIDE, WHOLE, partial="emit"), workers=3, active=True)
+    ),
+    "pieces, twice": Case(WindowPartition(AboveMean(SLIDE), workers=2)),
     "pieces, no key": Case(partition(Tumbling(Delta("ts", 40), **ALL), ENDS), key=None),
     "windows, event time": Case(window_farm(HOPS, WHOLE | BOUNDS)),
     "pieces, sessions": Case(partition(Session(Event("ts"), gap=9, **EVENT), ENDS | BOUNDS)),
@@ -145,6 +174,9 @@ UNTIMED = {
 }
 TIMED = {
     "windows, time and count": Case(window_farm(Sliding(Time("20s"), every=Count(4), **BY), WHOLE)),
+    "windows, active by time": Case(
+        WindowFarm(Tuples(Sliding(Time("15s"), every=Time("6s"), **BY)), workers=2, active=True)
+    ),
     "windows, tuples": Case(WindowFarm(Tuples(Tumbling(Time("15s"), **BY)), workers=2)),
     "panes": Case(pane_farm(TICKS), options={"times": "at"}),
     "panes, hopping": Case(
@@ -179,7 +211,7 @@ CASES = {**UNTIMED, **TIMED}
 
 def ordered(rows):
     """Rows in the order of their windows, which then need no number any more."""
-    found = sorted(rows, key=lambda row: row.get("_window", 0))
+    found = sorted(rows, key=lambda row: row.get("_window") or 0)
     return [{name: row[name] for name in row if name != "_window"} for row in found]
 
 
@@ -354,15 +386,113 @@ def test_a_farm_is_not_called_on_rows():
         CASES["windows"].farm(ROWS)
 
 
-def test_an_operator_that_looks_twice_needs_the_tuples(frame):
-    pieces = WindowPartition(Above(Tumbling(Count(9))), workers=2)
-    with pytest.raises(FarmError, match="it defines emit_again"):
-        pieces(frame)
+LATE: dict[str, Any] = {"by": "k", "watermark": 3, "late": "port"}
+DISORDERED = [{**row, "n": number} for number, row in enumerate(cases.rows(7, back=True))]
+
+
+def test_late_rows_come_out_of_farms(spark):
+    rows = spark.createDataFrame(pa.Table.from_pylist(DISORDERED, cases.SCHEMA)).coalesce(1)
+    hops = Sliding(Event("ts", 30), every=Event("ts", 12), **LATE)
+    farms = {
+        "windows": WindowFarm(Aggregate(hops, WHOLE | BOUNDS), workers=2),
+        "pieces": WindowPartition(Aggregate(hops, ENDS | BOUNDS), workers=2, parts=2),
+    }
+    made = {name: attach(each, order_by="n")(rows) for name, each in farms.items()}
+    made |= {
+        f"{name} alone": attach(each.operator, order_by="n")(rows) for name, each in farms.items()
+    }
+    found = by_name(union(made).collect())
+    for name in farms:
+        want, got = found[f"{name} alone"], found[name]
+        assert {"out", "late"} == {row["_port"] for row in want}
+        assert sorted(map(str, want)) == sorted(map(str, got))
+
+
+# -- the choice --
+
+SMOOTH = agg.custom(int, lambda state, value: state // 2 + value, column="n")
+TWENTY = Sliding(Count(20), every=Count(6), **ALL)
+CHOICES = {
+    "a key": (Aggregate(SLIDE, SUMS), {}, "KeyFarm", "rows that differ in k never meet"),
+    "a heavy key": (
+        Aggregate(SLIDE, SUMS), {"heaviest": 0.9}, "PaneFarm", "they share slices when they fire"
+    ),
+    "slices by Spark": (Aggregate(TICKS, n=agg.count()), {}, "PaneFarm", "Spark's own functions"),
+    "a key, by time": (Aggregate(TICKS, SUMS), {}, "KeyFarm", "rows that differ in k never meet"),
+    "no key, by time": (
+        Aggregate(Sliding(Time("9s"), every=Time("2s"), **ALL), SUMS), {},
+        "PaneFarm", "parts of slices where the rows are",
+    ),
+    "no key": (Aggregate(TWENTY, SUMS), {}, "PaneFarm", "they share slices when they fire"),
+    "step by step": (Aggregate(TWENTY, out=SMOOTH), {}, "WindowFarm", "neighbours go together"),
+    "one by one": (
+        Aggregate(Sliding(Count(20), **ALL), SUMS), {}, "WindowFarm", "neighbours go together"
+    ),
+    "apart": (
+        Aggregate(Tumbling(Count(20), **ALL), SUMS), {}, "WindowPartition", "tasks share a window"
+    ),
+    "all values": (Aggregate(TWENTY, WHOLE), {}, "WindowFarm", "any task may take any window"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_farm_for_spark_is_chosen_and_says_why(frame, name):
+    op, options, kind, why = CHOICES[name]
+    more = {"times": "ts"} if op.timed else {}
+    schema = {"schema": "out bigint"} if name == "step by step" else {}
+    text = attach(farm(op, workers=2, **options), **more, **schema).explain(frame)
+    said = " ".join(text.split("stage 1")[0].split())
+    assert said.startswith(f"farm {kind}: ")
+    assert why in said
+
+
+def test_a_farm_that_was_asked_for_is_not_chosen_anew(frame):
+    assert "WindowFarm" in WindowFarm(Aggregate(SLIDE, SUMS), workers=2).explain(frame)
+
+
+def test_what_was_chosen_for_processes_stays_what_it_is(frame):
+    chosen = farm(Aggregate(TWENTY, out=SMOOTH), workers=2)
+    before = str(chosen.choice)
+    attach(chosen, schema="out bigint").explain(frame)
+    assert isinstance(chosen, WindowFarm)
+    assert chosen.active
+    assert before == str(chosen.choice)
+
+
+def test_rows_are_brought_together_where_slices_need_that_and_explain_says_so(frame):
+    def said(made, **options):
+        return " ".join(attach(made, **options).explain(frame).split())
+
+    panes = PaneFarm(Aggregate(TICKS, SUMS), workers=2)
+    assert "one part for each key" in said(panes, times="ts")
+    assert "(attach(key=...) says which rows meet)" in said(panes, times="ts", key="k")
+    counted = "(which windows a row is in is known where all rows of its key are)"
+    assert counted in said(PaneFarm(Aggregate(SLIDE, SUMS), workers=2))
+    initial = Sliding(Time("9s"), every=Time("2s"), by=lambda row: row["k"], order_by="ts")
+    first = PaneFarm(Aggregate(initial, SUMS), workers=2)
+    function = {"times": "ts", "schema": "key string, n bigint, s double, high bigint"}
+    assert "(the key of its window is a function)" in said(first, **function)
+    assert "(its tuples are looked at twice)" in said(PaneFarm(AboveMean(TICKS)), times="ts")
+
+
+@pytest.mark.parametrize(
+    ("window", "why"),
+    [
+        (Sliding(Time("9s"), every=Time("2s"), **ALL), "has results when it is empty"),
+        (Tumbling(Count(3), forget=PartitionCount(9), **BY), "it forgets partitions"),
+    ],
+)
+def test_workers_that_cannot_be_active_say_why(frame, window, why):
+    active = WindowFarm(Aggregate(window, SUMS), workers=2, active=True)
+    assert f"no active workers: {why}" in " ".join(active.explain(frame).split())
 
 
 # -- streams --
 
-STREAMED = ("windows, no key", "pieces")
+STREAMED = (
+    *("windows, no key", "pieces", "slices, count", "slices, delta"),
+    *("windows, active", "pieces, twice"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -398,16 +528,20 @@ def test_a_stream_of_event_time_gives_what_the_operator_gives_on_spark(spark, tm
         "pieces": WindowPartition(sums, workers=2, parts=2),
         "panes": PaneFarm(sums, workers=2),
     }
+    timed = Aggregate(TICKS, ENDS | {"high": agg.max("n")})
+    clocked: dict[str, Any] = {"clock": timed, "clocked slices": PaneFarm(timed, workers=2)}
     query = Query(tmp_path / "checkpoint")
     for cut in range(cases.CUTS):
         write_rows(tmp_path / "in", cut, cases.kept(cut), cases.SCHEMA)
         if cut:
             source = stream(spark, tmp_path / "in")
-            query.run(union({name: attach(each)(source) for name, each in farms.items()}))
-    found = {
-        name: {(row["k"], row["from"]): row for row in rows}
-        for name, rows in by_name(query.rows).items()
-    }
+            made = {name: attach(each)(source) for name, each in farms.items()}
+            made |= {name: attach(each, times="ts")(source) for name, each in clocked.items()}
+            query.run(union(made))
+    rows = by_name(query.rows)
+    assert len(rows["clock"]) > 10
+    assert sorted(map(str, rows["clock"])) == sorted(map(str, rows["clocked slices"]))
+    found = {name: {(row["k"], row["from"]): row for row in rows[name]} for name in farms}
     assert len(found["lists"]) > 10
     assert found["lists"] == found["windows"]
     for name in ("pieces", "panes"):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import exact_columns
-from windowlib.columnar.arrays.physical import plain_type
+from windowlib.columnar.arrays.physical import plain_type, take_pieces, take_rows
 from windowlib.columnar.inputs import empty_batch
 from windowlib.columnar.primitives import NONE, Array, Places, ranges
 from windowlib.columnar.primitives.grouping import stable_order
@@ -25,6 +25,10 @@ from windowlib.window.consumer import Decline
 
 RADIX = 1 << 32
 """Timestamps within so many numbers are sorted by their digits."""
+FEW_WINDOWS = 16
+"""Up to so many windows that close at once are looked for one by one."""
+FEW_PARTS = 4
+"""With more parts than this, rows that wait are put together."""
 
 
 @dataclass(slots=True)
@@ -51,8 +55,8 @@ class PlacedRows:
 
     def at(self, places: Places) -> PlacedRows:
         """Some of them."""
-        arrays: list[Any] = [None if each is None else each[places] for each in self._arrays]
-        return PlacedRows(self.batch.take(pa.array(places)), *arrays)
+        arrays: list[Any] = [None if each is None else each.take(places) for each in self._arrays]
+        return PlacedRows(take_rows(self.batch, places), *arrays)
 
     @classmethod
     def joined(cls, parts: Sequence[PlacedRows]) -> PlacedRows:
@@ -77,8 +81,8 @@ class ReleasedPanes(NamedTuple):
     """What comes out: rows, window after window, and the punctuations between them."""
 
     batch: pa.RecordBatch
-    windows: Array
-    """The number of the window of each row."""
+    windows: Array | None
+    """The number of the window of each row; None: not asked for."""
     marks: Places
     """Before which row each punctuation comes."""
     causes: Places
@@ -86,6 +90,7 @@ class ReleasedPanes(NamedTuple):
 
     def start_column(self, grid: Grid, kind: pa.DataType) -> pa.Array:
         """Where the window of each row starts, in the form that timestamps of a type have."""
+        assert self.windows is not None
         at, types = grid.points(self.windows), pa.types
         if types.is_timestamp(kind):
             return pa.array(at, pa.timestamp("us", kind.tz))
@@ -170,7 +175,7 @@ class PaneColumns:
             first: the number of the first arrival.
         """
         steps: list[PaneStep] = []
-        numbers = first + np.arange(batch.num_rows)
+        numbers = np.arange(first, first + batch.num_rows)
         placed = [self._placed(each, steps) for each in taken]
         if not self._keyed:
             ((hi, lo),) = placed
@@ -199,13 +204,16 @@ class PaneColumns:
         """The last and the first window of the rows of a lane; adds what they close."""
         lane, bounds, hi = taken.lane, taken.lane.bounds, taken.lane.last
         lane.bounds = lane.last = None
-        before = np.empty_like(bounds)
-        before[1:], before[0] = bounds[:-1], bounds[0] if lane.bound is None else lane.bound
-        lane.bound, lane.seen = int(before[0]), taken.reached[-1].item()
-        moves = np.flatnonzero(bounds != before)
+        first = int(bounds[0] if lane.bound is None else lane.bound)
+        lane.bound, lane.seen = first, taken.reached[-1].item()
+        moves = np.flatnonzero(bounds[1:] != bounds[:-1]) + 1
+        if bounds[0] != first:
+            moves = np.append(0, moves)
         at, to = taken.at[moves].tolist(), bounds[moves].tolist()
         steps += [PaneStep(lane, *step) for step in zip(at, to, strict=True)]
-        return hi, np.maximum(self._ends.indexes(taken.ts) + 1, before) if self._hops else None
+        if not self._hops:
+            return hi, None
+        return hi, np.maximum(self._ends.indexes(taken.ts) + 1, np.append(first, bounds[:-1]))
 
     def let_out(self, lanes: Sequence[Any]) -> ReleasedPanes | None:
         """Close all windows of some lanes that have rows."""
@@ -233,6 +241,10 @@ class PaneColumns:
         """Let out the windows that some steps close, in their order."""
         if not steps:
             return None
+        if self._parts and self._folded is not None and not self._hops and not self._keyed:
+            first, bound = min(int(part.hi.min()) for part in self._parts), steps[-1].bound
+            if first < bound <= first + FEW_WINDOWS:
+                return self._folding(steps, range(first, bound))
         held = self._whole()
         bounds = self._limits(held, steps)
         owners, windows, lanes = self._in_order(held, bounds)
@@ -248,13 +260,39 @@ class PaneColumns:
         if order is not None:
             within = ranges(heads[order], lengths[order])
             owners, windows = owners[within], windows[within]
-        batch = held.batch.select(self._sent).take(pa.array(owners))
+        batch = take_rows(held.batch.select(self._sent), owners)
         staying = np.flatnonzero(held.hi >= bounds)
         self._parts, self.size = [held.at(staying)] if len(staying) else [], len(staying)
         if self.size and held.lo is not None:
             limits = np.broadcast_to(bounds, held.lo.shape)[staying]
             self._parts[0].lo = np.maximum(held.lo[staying], limits)
         return ReleasedPanes(batch, windows, marks, causes)
+
+    def _folding(self, steps: list[PaneStep], windows: range) -> ReleasedPanes | None:
+        """As `_released` for one lane, where the order within a window is irrelevant.
+
+        Rows stay in their parts, and each part gives those of a window as they came.
+        """
+        if len(self._parts) > FEW_PARTS:
+            self._whole()
+        parts = self._parts
+        # Numbers of one byte from the first window on, of which 64 are compared at once.
+        size = len(windows)
+        which = [np.minimum(part.hi - windows.start, size).astype(np.int8) for part in parts]
+        found = [[np.flatnonzero(own == at) for at in range(size)] for own in which]
+        lengths = [sum(map(len, each)) for each in zip(*found, strict=True)]
+        some = [at for at, length in enumerate(lengths) if length]
+        filled, sizes = [windows[at] for at in some], [lengths[at] for at in some]
+        _, marks, causes = self._marked(steps, filled, [0] * len(filled), sizes)
+        if not len(marks):
+            return None
+        pieces = [(n, own[at]) for at in some for n, own in enumerate(found) if len(own[at])]
+        batch = take_pieces([part.batch.select(self._sent) for part in parts], pieces)
+        staying = [np.flatnonzero(own == size) for own in which]
+        pairs = zip(parts, staying, strict=True)
+        self._parts = [part.at(places) for part, places in pairs if len(places)]
+        self.size = sum(map(len, self._parts))
+        return ReleasedPanes(batch, None, marks, causes)
 
     def _limits(self, held: PlacedRows, steps: list[PaneStep]) -> Array:
         """The first window that stays open, for each row; one for all if there is one lane."""

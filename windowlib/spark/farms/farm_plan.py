@@ -7,24 +7,30 @@
 | `PaneFarm`, and `WindowPartition` by time | tasks compute partials of slices where the rows \
 are; buckets merge them |
 | `PaneFarm` of event time | tasks fold rows into partials of slices; buckets merge them |
-| `WindowPartition` | buckets send pieces of windows; tasks compute partials; tasks merge \
-them |
+| `PaneFarm` of other windows | buckets send the slices of what fires; tasks compute partials; \
+tasks merge them |
+| `WindowPartition` | the same with pieces of each window; they may be looked at twice |
+
+Which windows a row is in is often known only where all rows of its key are: then rows go there
+first, and what fires goes on to the tasks.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as fn
 from pyspark.sql.types import BinaryType, DayTimeIntervalType, LongType, StructField, StructType
 
 from windowlib.errors import FarmError
+from windowlib.farms.choice import choose
 from windowlib.farms.farm import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition
-from windowlib.farms.models import Slicing, TimeWindows, model_of
-from windowlib.farms.window_function import function_of, reads_twice
+from windowlib.farms.models import CountWindows, EventWindows, Slicing, TimeWindows, model_of
+from windowlib.farms.window_function import function_of, has_parts, reads_twice
 from windowlib.runtime.splitting import names_in
 from windowlib.spark.farms.slice_partials import (
     AT,
@@ -37,13 +43,19 @@ from windowlib.spark.farms.slice_partials import (
     with_places,
 )
 from windowlib.spark.farms.window_stages import (
-    PIECES,
+    ID,
     SENT,
+    SHARES,
+    WORKER,
+    ActiveWindows,
     ApplyFunction,
+    CollectRows,
     ComputePartials,
     FiringSender,
+    LookAgain,
     MergePartials,
     ResultRows,
+    ReturnWhole,
 )
 from windowlib.spark.observe.plan_text import explain_plan
 from windowlib.spark.plan import validation
@@ -53,6 +65,7 @@ from windowlib.spark.plan.input_merge import order_columns
 from windowlib.spark.plan.query_plan import (
     AttachOptions,
     QueryPlan,
+    for_each_worker,
     numbered,
     over_partials,
     plan_query,
@@ -94,16 +107,15 @@ class AttachedFarm(Attached):
         return farm_plan.frame()
 
     def _plan(self, frames: Sequence[DataFrame]) -> FarmPlan:
-        kind = _kind_of_plan(self.farm)
-        plan = plan_query(self.operator, kind.options(self.farm, self.options, frames), frames)
-        found = kind(self.farm, numbered(plan) if self.numbered else plan, self.numbered)
-        found.check()
-        return found
+        plan = plan_query(self.operator, self.options, frames)
+        plan = numbered(plan) if self.numbered else plan
+        return plan_of(chosen_for_spark(self.farm, plan), plan, self.numbered)
 
     def explain(self, *frames: DataFrame) -> str:
         """Which farm it is and why, what its stages do, and how the operator runs."""
         farm_plan = self._plan(frames)
-        said = [("farm", f"{type(self.farm).__name__}: {self.farm.choice}")]
+        farm = farm_plan.farm
+        said = [("farm", f"{type(farm).__name__}: {farm.choice}")]
         said += [(f"stage {n}", text) for n, text in enumerate(farm_plan.stages(), 1)]
         lines = [
             line
@@ -131,23 +143,10 @@ class FarmPlan:
         self.farm, self.plan, self.numbered = farm, plan, numbered
         self.operator, self.workers = plan.operator, farm.workers
 
-    @staticmethod
-    def options(farm: Any, options: AttachOptions, frames: Sequence[DataFrame]) -> AttachOptions:
-        """The options of the operator's plan: those that `attach` was told, unless changed."""
-        return options
-
-    def check(self) -> None:
-        """Refuse what it cannot do."""
-
     @property
     def tasks(self) -> int:
         """How many tasks share the work: several for each worker, which take them when free."""
         return TASKS * int(self.workers)
-
-    def refuse(self, why: str, fix: str) -> NoReturn:
-        """Say what it cannot do."""
-        kind = type(self.farm).__name__
-        raise FarmError(f"{kind}({self.operator.name}) on Spark: {why}. {fix}")
 
     def frame(self) -> DataFrame:
         """The DataFrame of its output."""
@@ -159,14 +158,11 @@ class FarmPlan:
 
 
 class KeyFarmPlan(FarmPlan):
-    """Buckets are the workers."""
+    """Buckets are the workers: several for each unless given, so that none waits for long."""
 
-    @staticmethod
-    def options(farm: Any, options: AttachOptions, frames: Sequence[DataFrame]) -> AttachOptions:
-        """Several buckets for each worker unless given, so that none waits for long."""
-        if options.buckets is not None or not frames:
-            return options
-        return replace(options, least_buckets=TASKS * farm.workers)
+    def __init__(self, farm: Any, plan: QueryPlan, numbered: bool) -> None:
+        buckets = replace(plan.numbers, least=TASKS * farm.workers)
+        super().__init__(farm, replace(plan, numbers=buckets), numbered)
 
     def frame(self) -> DataFrame:
         """The plan of the operator."""
@@ -180,16 +176,13 @@ class KeyFarmPlan(FarmPlan):
 class WindowFarmPlan(FarmPlan):
     """Buckets send windows, and tasks apply the function."""
 
-    def check(self) -> None:
-        """Rows are not copied to the tasks of all their windows."""
-        refuse_late_port(self)
-        if self.farm.active:
-            why = "rows would be copied through the shuffle to the tasks of all their windows"
-            self.refuse(why, "Use WindowFarm(op, active=False).")
+    passive = ""
+    """Why there are no active workers, if these were asked for."""
 
     def frame(self) -> DataFrame:
         """Two stages."""
-        sender = FiringSender(self.operator, self.farm.batch or 1, numbered=self.numbered)
+        batch = self.farm.batch or 0
+        sender = FiringSender(self.operator, batch, numbered=self.numbered, tasks=self.tasks)
         results = ResultRows(self.plan, self.numbered)
         work = ApplyFunction(self.operator, self.plan.inputs[0], results)
         sent = sent_windows(self, sender).repartition(self.tasks)
@@ -197,43 +190,95 @@ class WindowFarmPlan(FarmPlan):
 
     def stages(self) -> list[str]:
         """What it does."""
-        many = self.farm.batch or 1
-        rows = f", {many} neighbouring windows in a row" if many > 1 else ", a window in a row"
+        many = self.farm.batch or "as many"
+        rows = f"{many} neighbouring windows in a row" if many != 1 else "a window in a row"
+        share = "" if self.farm.batch else " as there are for each task"
+        why = f" (no active workers: {self.passive})" if self.passive else ""
         return [
-            f"buckets keep the window, and send what fires with its tuples{rows}",
+            f"buckets keep the window, and send what fires with its tuples, {rows}{share}{why}",
             f"round robin over {self.tasks} tasks, each of which computes the windows it gets",
         ]
 
 
-class WindowPartitionPlan(FarmPlan):
-    """Buckets send pieces of windows, tasks compute them, and tasks merge their results."""
-
-    def check(self) -> None:
-        """Tuples are gone when the result of the whole is known."""
-        refuse_second_look(self)
-        refuse_late_port(self)
-
-    @property
-    def parts(self) -> int:
-        """Into how many pieces a window is cut."""
-        return int(self.farm.parts)
+class ActivePlan(FarmPlan):
+    """Buckets are workers that have windows of their own, and get all rows."""
 
     def frame(self) -> DataFrame:
-        """Three stages."""
-        sender = FiringSender(self.operator, pieces=self.parts)
-        pieces = sent_windows(self, sender).repartition(self.tasks)
-        compute = ComputePartials(self.operator, self.plan.inputs[0])
-        partials = pieces.mapInArrow(compute, PIECES)
-        merge = MergePartials(self.operator, ResultRows(self.plan, self.numbered))
-        together = partials.repartition(self.tasks, PIECES.names[0])
-        return together.mapInArrow(merge, self.plan.output.struct)
+        """One stage."""
+        workers = int(self.workers)
+        work = ActiveWindows(self.operator, workers, self.numbered)
+        farm = type(self.farm).__name__
+        return frame_of(for_each_worker(self.plan, work, farm, WORKER, workers, self.tasks))
 
     def stages(self) -> list[str]:
         """What it does."""
         return [
-            f"buckets keep the window, and send what fires in {self.parts} pieces",
-            f"round robin over {self.tasks} tasks, each of which computes the pieces it gets",
-            "the results of one window meet in one task, which merges them in their order",
+            f"each row is copied to {self.workers} workers, each of which keeps the window in "
+            f"buckets and computes one in {self.workers} of what fires",
+        ]
+
+
+class SharesPlan(FarmPlan):
+    """Buckets send shares of what fires, tasks compute them, and tasks merge their results.
+
+    Args:
+        farm: the farm.
+        plan: the plan of its operator.
+        numbered: whether rows have the number of their window.
+        why: why rows are brought together first.
+    """
+
+    def __init__(self, farm: Any, plan: QueryPlan, numbered: bool, why: str = "") -> None:
+        super().__init__(farm, plan, numbered)
+        self.why = why
+        self.twice = reads_twice(self.operator)
+        self.shared = isinstance(farm, PaneFarm) and not self.twice and not self.spec.event_time
+
+    @property
+    def spec(self) -> Any:
+        """The window."""
+        (spec,) = self.operator.windows
+        return spec
+
+    @property
+    def parts(self) -> int:
+        """Into how many pieces a window is cut, if slices are not shared."""
+        given = int(self.farm.parts)
+        return max(given, self.workers) if isinstance(self.farm, PaneFarm) else given
+
+    def frame(self) -> DataFrame:
+        """Three stages; five with a second look at the tuples."""
+        how: dict[str, Any] = {"shared": True} if self.shared else {"pieces": self.parts}
+        sender = FiringSender(self.operator, **how, tasks=self.tasks)
+        work = ComputePartials(self.operator, self.plan.inputs[0], keeps=self.twice)
+        sent = sent_windows(self, sender).repartition(self.tasks)
+        found = sent.mapInArrow(work, SHARES).repartition(self.tasks, ID)
+        results = ResultRows(self.plan, self.numbered)
+        if not self.twice:
+            merge = MergePartials(self.operator, results)
+            return found.mapInArrow(merge, self.plan.output.struct)
+        whole = found.mapInArrow(ReturnWhole(self.operator), SHARES).repartition(self.tasks)
+        again = LookAgain(self.operator, self.plan.inputs[0], results)
+        rows = whole.mapInArrow(again, SHARES).repartition(self.tasks, ID)
+        return rows.mapInArrow(CollectRows(results), self.plan.output.struct)
+
+    def stages(self) -> list[str]:
+        """What it does."""
+        why = f" ({self.why})" if self.why else ""
+        what = "the slices of what fires, each of them once" if self.shared else ""
+        sent = what or f"what fires in {self.parts} pieces"
+        last = "the results of one window meet in one task, which merges them in their order"
+        if self.shared:
+            last = "the results of windows that share slices meet in one task, which merges them"
+        again = [
+            f"{last}, and gives the result back with the pieces",
+            f"round robin over {self.tasks} tasks, each of which looks at its pieces again",
+            "the rows of one window meet in one task, which puts them in their order",
+        ]
+        return [
+            f"buckets keep the window, and send {sent}{why}",
+            f"round robin over {self.tasks} tasks, each of which computes what it gets",
+            *(again if self.twice else [last]),
         ]
 
 
@@ -241,26 +286,6 @@ class PaneFarmPlan(FarmPlan):
     """Tasks compute partials of slices where the rows are, and buckets merge them."""
 
     ordered = False
-
-    def check(self) -> None:
-        """Slices are known from the time of a row alone, and partials come in any order."""
-        refuse_second_look(self)
-        if self.plan.holds:
-            why = "the clock of a stream waits for single rows, and slices have none"
-            self.refuse(why, "Use KeyFarm or WindowFarm, or drop times=.")
-        if self._time is None:
-            why = (
-                "its windows count the tuples of a key, which only the place that has the whole "
-                "key can do, so no task can tell the pane of a row"
-            )
-            self.refuse(why, "Use KeyFarm or WindowFarm, or replay the farm in process.")
-        if self.plan.options.key is not None:
-            said = f"attach(key={self.plan.options.key!r}) was said"
-            why = f"{said}, and parts have the key of the window"
-            self.refuse(why, "Drop key=, or partition the window by these columns.")
-        if names_in(self.spec.by) is None:
-            why = "the key of its window is a function, and tasks read columns"
-            self.refuse(why, "Name a column, which a Functor before it can make.")
 
     @property
     def spec(self) -> Any:
@@ -298,7 +323,7 @@ class PaneFarmPlan(FarmPlan):
         if times is not None:
             frame = frame.crossJoin(fn.broadcast(bounds([frame], times)))
         frame = self._ranged(frame)  # behind the join, under which Spark removes a sort
-        if (native := self._native) is not None:
+        if (native := self.native) is not None:
             return self._merged(native.operator, native.partials(frame))
         slices = self._time if times is not None else None
         order = (*self._order, PLACE) if self.plan.streaming and self._order else ()
@@ -328,7 +353,7 @@ class PaneFarmPlan(FarmPlan):
         return frame_of(over_partials(self.plan, merger, partials, farm, times))
 
     @property
-    def _native(self) -> NativeSlices | None:
+    def native(self) -> NativeSlices | None:
         """How Spark itself computes partials, if it can."""
         times, slices = self.plan.options.times, self._time
         if times is None or slices is None or self.numbered:
@@ -340,7 +365,7 @@ class PaneFarmPlan(FarmPlan):
         """What it does."""
         key = ", ".join(map(str, names_in(self.spec.by) or ())) or "none"
         what = "micro-batch" if self.plan.streaming else "slice"
-        if self._native is not None:
+        if self.native is not None:
             return [
                 f"Spark's own functions make one row for each key ({key}) and slice",
                 "buckets run the window over these rows",
@@ -357,69 +382,127 @@ class PaneFarmPlan(FarmPlan):
         ]
 
 
-class EventPanePlan(WindowPartitionPlan):
-    """Tasks fold rows of event time into partials of slices, which the watermark closes.
-
-    Where rows have to be in order, buckets keep the windows and send pieces of them.
-    """
-
-    @property
-    def _kept(self) -> str:
-        """Why rows cross the shuffle; empty if their partials do."""
-        if self.numbered:
-            return "windows are numbered where they fire"
-        return kept_rows(self.plan.bucket_spec())
-
-    @property
-    def parts(self) -> int:
-        """Into how many pieces a window is cut that is not folded."""
-        return max(int(self.farm.parts), int(self.workers))
+class FoldedPanePlan(FarmPlan):
+    """Tasks fold rows of event time into partials of slices, which the watermark closes."""
 
     def frame(self) -> DataFrame:
-        """The plan of the operator folds before the shuffle; else three stages."""
-        return super().frame() if self._kept else frame_of(self.plan)
+        """The plan of the operator, which folds before the shuffle."""
+        return frame_of(self.plan)
 
     def stages(self) -> list[str]:
         """What it does."""
-        if why := self._kept:
-            first, *others = super().stages()
-            return [f"{first} ({why})", *others]
         return [
             "each task folds its rows into one partial for each key and slice of event time",
             "buckets merge the partials, and windows fire when Spark's watermark has passed them",
         ]
 
 
-def _kind_of_plan(farm: Farm) -> type[FarmPlan]:
+def plan_of(farm: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
+    """The plan of a farm, given that of its operator."""
     if isinstance(farm, KeyFarm):
-        return KeyFarmPlan
-    if isinstance(farm, WindowFarm):
-        return WindowFarmPlan
-    (spec,) = farm.operator.windows
+        return KeyFarmPlan(farm, plan, numbered)
+    (spec,) = plan.operator.windows
     assert spec is not None
-    if spec.event_time and isinstance(farm, PaneFarm):
-        return EventPanePlan
-    timed = isinstance(model_of(spec), TimeWindows)
-    return WindowPartitionPlan if isinstance(farm, WindowPartition) and not timed else PaneFarmPlan
+    if isinstance(farm, WindowFarm):
+        passive = _passive(spec) if farm.active else ""
+        if farm.active and not passive:
+            return ActivePlan(farm, plan, numbered)
+        found = WindowFarmPlan(farm, plan, numbered)
+        found.passive = passive
+        return found
+    panes = isinstance(farm, PaneFarm)
+    if panes and spec.event_time:
+        why = "windows are numbered where they fire" if numbered else kept_rows(plan.bucket_spec())
+        why = _twice(plan.operator) or why
+        early: type[FarmPlan] = FoldedPanePlan
+    elif panes or isinstance(model_of(spec), TimeWindows):
+        why, early = brought_together(plan, spec), PaneFarmPlan
+    else:
+        return SharesPlan(farm, plan, numbered)
+    return SharesPlan(farm, plan, numbered, why) if why else early(farm, plan, numbered)
+
+
+def chosen_for_spark(farm: Farm, plan: QueryPlan) -> Farm:
+    """The farm that somebody asked for; or the best on Spark, in place of what `farm` chose."""
+    if farm.heaviest is None:
+        return farm
+    kind, reason = best_on_spark(farm, plan, farm.heaviest)
+    found = copy(farm)
+    if not isinstance(farm, kind) or (isinstance(farm, WindowFarm) and farm.active):
+        found = kind(plan.operator, workers=farm.workers, batch=farm.batch)
+    if reason:
+        found.choice = replace(found.choice, reason=reason)
+    return found
+
+
+def best_on_spark(farm: Farm, plan: QueryPlan, heaviest: float) -> tuple[type[Farm], str]:
+    """The kind of farm that is best on Spark, and why; no reason: there is no choice.
+
+    Args:
+        farm: what is best in process.
+        plan: the plan of its operator.
+        heaviest: the share of the most frequent key, if that is known.
+    """
+    operator, workers = plan.operator, int(farm.workers)
+    spec = operator.windows[0] if len(operator.windows) == 1 else None
+    if spec is None or operator.beyond_window():
+        return type(farm), ""
+    by_key, function, model = choose(operator, workers), function_of(operator), model_of(spec)
+    spread = by_key.pattern == "key" and heaviest * workers <= 1
+    shown = f"{function.shown} is associative"
+    parts = function.kind == "associative" and has_parts(operator)
+    if parts and isinstance(model, EventWindows):
+        if model.sliced and not kept_rows(plan.bucket_spec()):
+            return PaneFarm, "rows are folded into slices of event time before the shuffle."
+    elif parts and not brought_together(plan, spec):
+        early = PaneFarmPlan(PaneFarm(operator, workers=workers), plan, numbered=False)
+        if early.native is not None:
+            return PaneFarm, "Spark's own functions make a row of each slice before the shuffle."
+        if not spread:
+            return PaneFarm, f"{shown}, so tasks make parts of slices where the rows are."
+    if spread:
+        return KeyFarm, by_key.reason
+    if not parts or (isinstance(model, CountWindows) and model.slide == 1):
+        near = "neighbours go together, so that the tuples which they share are sent once"
+        return WindowFarm, f"any task may take any window; {near}."
+    if model.overlapping and not isinstance(model, EventWindows):
+        return PaneFarm, f"{shown} and windows overlap, so they share slices when they fire."
+    return WindowPartition, f"{shown}, so several tasks share a window."
+
+
+def _passive(spec: Any) -> str:
+    """Why workers cannot keep windows of their own; "" if they can."""
+    if names_in(spec.by) is None:
+        return "the key of its window is a function"
+    if spec.by is None and spec.timed:
+        return "a window without a key has results when it is empty, too, which are nobody's"
+    if spec.forget is not None:
+        return "it forgets partitions, which copies are not"
+    return ""
+
+
+def brought_together(plan: QueryPlan, spec: Any) -> str:
+    """Why the rows of a key have to be in one place before they are cut; "" if they do not."""
+    if why := _twice(plan.operator):
+        return why
+    if not isinstance(model_of(spec), TimeWindows):
+        return "which windows a row is in is known where all rows of its key are"
+    if plan.holds:
+        return "rows wait until the clock has passed them"
+    if plan.options.key is not None:
+        return "attach(key=...) says which rows meet"
+    if names_in(spec.by) is None:
+        return "the key of its window is a function"
+    return ""
+
+
+def _twice(operator: Any) -> str:
+    return "its tuples are looked at twice" if reads_twice(operator) else ""
 
 
 def sent_windows(plan: FarmPlan, sender: FiringSender) -> DataFrame:
     """The windows that buckets send, in place of the rows of the operator."""
     return frame_of(with_output(plan.plan, sender, SENT, type(plan.farm).__name__))
-
-
-def refuse_late_port(plan: FarmPlan) -> None:
-    """Refuse late rows as an output: they leave the buckets, which send windows."""
-    if any(spec is not None and spec.late == "port" for spec in plan.operator.windows):
-        why = "late rows would come out of its first stage, and rows of windows out of its last"
-        plan.refuse(why, 'Say late="drop" or late="update", or run the operator without a farm.')
-
-
-def refuse_second_look(plan: FarmPlan) -> None:
-    """Refuse an operator that looks at the tuples again."""
-    if reads_twice(plan.operator):
-        why = "it defines emit_again, and tuples are gone when the result of a window is known"
-        plan.refuse(why, "Use KeyFarm or WindowFarm, or replay the farm in process.")
 
 
 def ordered_function(operator: Any) -> str:

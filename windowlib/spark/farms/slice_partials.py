@@ -10,7 +10,7 @@ then no row goes to Python before the shuffle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
 from windowlib.farms.models import Slicing
 from windowlib.farms.window_function import function_of
 from windowlib.runtime.operator import Operator
-from windowlib.spark.farms.window_stages import numbered_row, window_of
+from windowlib.spark.farms.window_stages import TwoStacks, numbered_row, window_of
 from windowlib.spark.plan.shuffle import gathered
 from windowlib.spark.plan.static import END, START
 from windowlib.spark.plan.types import quoted
@@ -225,49 +225,6 @@ class PartialMerger(Emitter):
     def splits_by(self, port: int) -> tuple[str, ...] | None:
         """The columns that keep the operator's work apart."""
         return self.operator.splits_by(port)
-
-
-class TwoStacks:
-    """The merged values of places `[lo, hi)`, both of which only go forward: in two stacks.
-
-    >>> stacks = TwoStacks(lambda a, b: a + b, "abcdefg".__getitem__)
-    >>> stacks.merged(0, 3), stacks.merged(1, 4), stacks.merged(2, 4), stacks.merged(5, 7)
-    ('abc', 'bcd', 'cd', 'fg')
-    """
-
-    def __init__(self, merge: Callable[[Any, Any], Any], load: Callable[[int], Any]) -> None:
-        self._merge, self._load = merge, load
-        self._lo = self._hi = 0
-        self._front: list[Any] = []  # of each place: what is there up to the end of the front
-        self._back: Any = None
-        self._recent: list[Any] = []  # what the back is merged of
-
-    def merged(self, lo: int, hi: int) -> Any:
-        """The value of a range that is not empty."""
-        if lo >= self._hi:
-            self._lo = self._hi = lo
-            self._front, self._recent, self._back = [], [], None
-        for at in range(self._hi, hi):
-            value = self._load(at)
-            self._back = self._merge(self._back, value) if self._recent else value
-            self._recent.append(value)
-        self._hi = hi
-        leaving = lo - self._lo
-        if leaving >= len(self._front) and self._recent and leaving:
-            self._flip(leaving - len(self._front))
-        elif leaving:
-            del self._front[len(self._front) - leaving :]
-        self._lo = lo
-        if not self._front:
-            return self._back
-        return self._merge(self._front[-1], self._back) if self._recent else self._front[-1]
-
-    def _flip(self, leaving: int) -> None:
-        """What is left of the back becomes the front."""
-        found: list[Any] = []
-        for value in reversed(self._recent[leaving:]):
-            found.append(self._merge(value, found[-1]) if found else value)
-        self._front, self._recent, self._back = found, [], None
 
 
 ANSI = "spark.sql.ansi.enabled"

@@ -2,7 +2,7 @@
 
 A plan is a value. `plan_query` makes it from DataFrames and the options of `attach`; the stages of
 a farm and a stream that ends are other plans, made of it by `with_output`, `numbered`,
-`over_partials` and `ending_with`.
+`over_partials`, `for_each_worker` and `ending_with`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,6 @@ class AttachOptions:
 
     key: tuple[str, ...] | None = None
     buckets: int | None = None
-    least_buckets: int = 1
-    """How many there are at least, if nothing says how many."""
     port: int | None = None
     """The index of the one output that is wanted; None: all of them."""
     order_by: Order = ...
@@ -231,7 +229,7 @@ def plan_query(
         for port, frame in enumerate(frames)
     )
     partitions = shuffle_partitions(spark)
-    numbers = BucketNumbers(partitions, options.buckets if key else 1, options.least_buckets)
+    numbers = BucketNumbers(partitions, options.buckets if key else 1)
     inputs = tuple(arrow_schema(frame.schema, timezone) for frame in read)
     for number, schema in enumerate(inputs):
         operator.check_types(schema, number)
@@ -368,11 +366,12 @@ def with_output(plan: QueryPlan, operator: Operator, struct: StructType, farm: s
     Args:
         plan: the plan of the farm's operator.
         operator: what the stage runs.
-        struct: the columns of its one output.
+        struct: the columns of its first output; the others are not used.
         farm: which farm it is: a checkpoint of another farm has other state.
     """
     arrow = arrow_schema(struct, plan.timezone)
-    columns = QueryOutput(struct, arrow, (None,), (arrow,), (arrow,))
+    unused = (None,) * (len(operator.model.outputs) - 1)
+    columns = QueryOutput(struct, arrow, (None, *unused), (arrow, *unused), (arrow, *unused))
     return replace(_stage(plan, operator, plan.frames[0], farm), output=columns)
 
 
@@ -390,6 +389,29 @@ def over_partials(
     """
     stage = _stage(plan, operator, partials, farm)
     return replace(stage, orders=(None,), times=times, bounded=times is not None)
+
+
+def for_each_worker(
+    plan: QueryPlan, operator: Operator, farm: str, column: str, workers: int, buckets: int
+) -> QueryPlan:
+    """The stage of a farm that gives every worker a copy of each row.
+
+    Args:
+        plan: the plan of the farm's operator.
+        operator: what each worker runs.
+        farm: which farm it is: a checkpoint of another farm has other state.
+        column: says whose copy a row is.
+        workers: how many there are.
+        buckets: into how many parts keys and workers are split at least.
+    """
+    numbers = fn.explode(fn.sequence(fn.lit(0), fn.lit(workers - 1)))
+    copies = plan.frames[0].select("*", numbers.alias(column))
+    stage = _stage(plan, operator, copies, f"{farm}, {workers} active workers")
+    return replace(
+        stage,
+        key=[(*(plan.key or [()])[0], column)],
+        numbers=BucketNumbers(plan.partitions, plan.options.buckets, buckets),
+    )
 
 
 def _stage(plan: QueryPlan, operator: Operator, frame: DataFrame, farm: str) -> QueryPlan:

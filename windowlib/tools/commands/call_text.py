@@ -48,7 +48,7 @@ def constructors() -> Mapping[str, Callable[..., Any]]:
     import windowlib
     from windowlib import operators
     from windowlib.spark.farms.slice_partials import PartialMerger
-    from windowlib.spark.farms.window_stages import FiringSender
+    from windowlib.spark.farms.window_stages import ActiveWindows, FiringSender
 
     values = (
         *("Count", "Delta", "Either", "Event", "FixedSlack", "KSlack", "Landmark", "PartitionAge"),
@@ -58,7 +58,7 @@ def constructors() -> Mapping[str, Callable[..., Any]]:
     found = {name: getattr(windowlib, name) for name in values}
     found |= {n: getattr(operators, n) for n in operators.__all__ if n != "agg"}
     found |= {f"agg.{name}": getattr(operators.agg, name) for name in operators.agg.__all__}
-    found |= {each.__name__: each for each in (PartialMerger, FiringSender)}
+    found |= {each.__name__: each for each in (PartialMerger, FiringSender, ActiveWindows)}
     times = {"datetime": datetime.datetime, "timedelta": datetime.timedelta, "date": datetime.date}
     found |= {f"datetime.{name}": kind for name, kind in times.items()}
     return found | {"Decimal": Decimal}
