@@ -196,7 +196,7 @@ class Nothing(Mean):
 
 def nothing(rows: DataFrame) -> DataFrame:
     """State of as many groups as there are buckets, which does nothing."""
-    grouped = rows.groupBy(fn.pmod("key", fn.lit(2)).alias("bucket"))
+    grouped = rows.withColumn("bucket", fn.pmod("key", fn.lit(2))).groupBy("bucket")
     return grouped.transformWithState(Nothing(), "key long, mean double", "Append", "None")
 
 

@@ -154,7 +154,8 @@ def test_arrays_make_the_rows_that_unpacking_makes(spark, monkeypatch):
     data = stream_bytes(table.combine_chunks().to_batches()[0])
     sent = [dict.fromkeys(arrays.names), *arrays(data)]
     assert [2, 1] == [len(each["_0"]) for each in sent[1:]]
-    kinds = arrow_schema(StructType.fromDDL(", ".join(arrays.columns)), "UTC")
+    declared: Any = StructType.fromDDL(", ".join(arrays.columns))
+    kinds = arrow_schema(declared, "UTC")
     frame = spark.createDataFrame(pa.Table.from_pylist(sent, kinds))
     assert struct == arrays.rows(frame).schema
     made = arrays.rows(frame).toArrow()
@@ -176,7 +177,7 @@ def test_what_a_task_has_loaded_is_left_out_of_garbage_collections(monkeypatch):
         worker.end_task()
         after = gc.get_freeze_count()
         assert after > before
-        more = [[] for _ in range(10)]
+        more: list[list[int]] = [[] for _ in range(10)]
         worker.end_task()
         assert after >= gc.get_freeze_count()
         assert any(each is more for each in gc.get_objects())
