@@ -43,12 +43,15 @@ class Runs:
 
 def drawn(values):
     """Partitions and values of rows; the size of runs; how far open ones are, and their state."""
-    four = {"min_size": PARTITIONS, "max_size": PARTITIONS}
+
+    def four(of):
+        return st.lists(of, min_size=PARTITIONS, max_size=PARTITIONS)
+
     return st.tuples(
         st.lists(st.tuples(st.integers(0, PARTITIONS - 1), values), max_size=30),
         st.integers(1, 4),
-        st.lists(st.integers(0, 3), **four),
-        st.lists(values, **four),
+        four(st.integers(0, 3)),
+        four(values),
     )
 
 
@@ -60,7 +63,8 @@ def keyed(ids):
 def dealt(rows, size, held, dtype=np.int64, opens=True):
     ids, values = [i for i, _ in rows], [value for _, value in rows]
     held = [n % size for n in held]
-    runs = ArrivalRuns(*keyed(ids), np.array(held, np.intp), size, opens=opens)
+    keys, base, table = keyed(ids)
+    runs = ArrivalRuns(keys, base, table, np.array(held, np.intp), size, opens=opens)
     return runs, Runs(ids, size, held), np.array(values, dtype), values
 
 
@@ -168,7 +172,8 @@ def test_largest_and_smallest_floats():
 def slice_rows(owners, kept, held):
     """Slices of two rows that close, and how many slices partitions carry."""
     rows = [owner for owner in owners for _ in range(2)]
-    runs = ArrivalRuns(*keyed(rows), np.zeros(PARTITIONS, np.intp), 2, opens=False)
+    keys, base, table = keyed(rows)
+    runs = ArrivalRuns(keys, base, table, np.zeros(PARTITIONS, np.intp), 2, opens=False)
     return SliceRows(runs, kept, np.array(held, np.intp))
 
 

@@ -8,6 +8,7 @@ from tests.columnar.with_each_engine import engine  # noqa: F401 - runs each tes
 from windowlib import Count, Sliding, Tumbling
 from windowlib.columnar import handover
 from windowlib.columnar.engines import tumbling
+from windowlib.columnar.primitives import group
 from windowlib.operators import Aggregate, agg
 
 
@@ -71,7 +72,7 @@ OUTPUTS = {
     "spec", [Tumbling(Count(20), by="k"), Sliding(Count(20), every=Count(5), by="k")]
 )
 def test_few_rows_of_many_keys_give_what_single_rows_give(spec, outputs):
-    op = Aggregate(spec, **OUTPUTS[outputs])
+    op = Aggregate(spec, OUTPUTS[outputs])
     whole, single, rows = op.open(), op.open(), list[dict[str, object]]()
     single.connect(0, rows.append)
     for number, batch in enumerate(batches(3)):
@@ -88,10 +89,12 @@ def test_only_the_rows_of_subwindows_that_open_or_close_are_sorted(engine, monke
     if engine != "numpy":
         pytest.skip("compiled loops sort no rows")
     sorted_rows = []
-    group = tumbling.group
-    monkeypatch.setattr(
-        tumbling, "group", lambda ids, n: sorted_rows.append(len(ids)) or group(ids, n)
-    )
+
+    def counted(ids, n):
+        sorted_rows.append(len(ids))
+        return group(ids, n)
+
+    monkeypatch.setattr(tumbling, "group", counted)
     running = Aggregate(Tumbling(Count(100), by="k"), m=agg.mean("float")).open()
     for batch in batches(5):
         running.process_batch(batch)

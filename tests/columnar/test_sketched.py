@@ -163,7 +163,7 @@ def test_runs_of_zeros_of_every_length_are_counted_in_bulk():
 
 # -- batches --------------------------------------------------------------------------------------
 
-WINDOWS = {
+WINDOWS: dict[str, Any] = {
     "tumbling": Tumbling(Count(7)),
     "tumbling by key": Tumbling(Count(5), by="k"),
     "sliding by key": Sliding(Count(6), every=Count(3), by="k"),
@@ -173,7 +173,10 @@ RESULTS: dict[str, Any] = {
     "quantile": agg.approx_quantile("x", 0.5, size=8),
     "top": agg.approx_top_k("x", 2, capacity=4),
 }
-XS = {"floats": [0.1, NAN, -0.0, 0.0, 2.5, None, 7.0], "texts": ["a", "b", None, "", "longer"]}
+XS: dict[str, list[Any]] = {
+    "floats": [0.1, NAN, -0.0, 0.0, 2.5, None, 7.0],
+    "texts": ["a", "b", None, "", "longer"],
+}
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -842,19 +842,17 @@ def test_a_host_that_knows_the_columns_gets_the_same_names_whichever_side_comes_
 
 
 def test_a_subclass_with_its_own_way_of_taking_rows_is_asked_for_each():
-    class Seen(Join):
-        def on_open(self):
-            super().on_open()
-            self.seen = []
+    seen = []
 
+    class Seen(Join):
         def on_tuple(self, tuple_, port):
-            self.seen.append((port, tuple_["id"]))
+            seen.append((port, tuple_["id"]))
             super().on_tuple(tuple_, port)
 
     running = Seen(left=Sliding(Count(2)), right=Sliding(Count(2)), on="id").open()
     for port in (0, 1, 0):
         running.insert({"id": port, "ab"[port]: 1}, port)
-    assert [(0, 0), (1, 1), (0, 0)] == running.operator.seen
+    assert [(0, 0), (1, 1), (0, 0)] == seen
 
 
 def test_rows_of_several_forms_meet_in_queues():
@@ -862,7 +860,7 @@ def test_rows_of_several_forms_meet_in_queues():
     join = Join(left=Sliding(Count(2)), right=Sliding(Count(2)), on="id", how="outer")
     lefts = [{"id": 1, "x": 1}, {"id": 1.0}, {"id": None, "x": 3}, {"x": 4, "id": (1, NAN)}]
     rights = [row(1, 5), {"id": 1, "y": 6}, {"y": 7, "id": (1, NAN)}, {"id": NAN, "y": 8}]
-    running, out = join.open(), []
+    running, out = join.open(), list[Any]()
     running.connect(0, out.append)
     for left, right in zip(lefts, rights, strict=True):
         running.insert(left, 0)

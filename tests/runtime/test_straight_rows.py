@@ -33,7 +33,7 @@ from windowlib.errors import BrokenStateError, OperatorError
 from windowlib.operators import Aggregate, agg
 from windowlib.window.arrow import Times
 
-SPECS = [
+SPECS: list[Any] = [
     Tumbling(Time("3s"), by="k"),
     Tumbling(Count(3), by="k"),
     Tumbling(Count(3) | Time("4s"), by="k"),

@@ -154,12 +154,13 @@ class Running:
 
         made = window.state.taker(row, partial(Running.insert, self), row_failed, self._unbind)
         if made is not None:
-            vars(self)["insert"], self._retire = made
+            insert, self._retire = made  # before there is anything to retire
+            vars(self)["insert"] = insert
 
     def _unbind(self) -> None:
         """Let the method take rows again, which knows all cases, also from those who have ours."""
         if self._retire is not nowhere:
-            del vars(self)["insert"]
+            vars(self).pop("insert", None)  # an interrupt may have come before
             self._retire()
             self._retire = nowhere
         self._binds = type(self).insert is Running.insert

@@ -173,8 +173,8 @@ def _counting(foreseen: bool) -> Callable[..., tuple[Any, Any]]:
         of each row, the rows that close runs, those that open them if asked to, and `state`;
         returns how many close and open, or -1 if a key is not in the table.
         """
-        for partition in range(len(held)):
-            state[partition] = (held[partition] << HALF) | partition
+        for at in range(len(held)):
+            state[at] = (held[at] << HALF) | at
         full, fresh, slots = np.int64(length) << HALF, np.int64(len(held)), np.uint64(len(table))
         closed, opened = np.uint64(0), 0
         for row in range(len(keys)):
@@ -351,7 +351,9 @@ class SliceRows:
     def two_sums(self, closed: Pair, carried: Pair) -> Pair:
         """The sums of floats over each window, as pairs."""
         found = np.empty(len(closed[0])), np.empty(len(closed[0]))
-        _row_pairs(*closed, *self._shape, *carried, np.zeros((3, self.kept + 1)), *found)
+        front = np.zeros((3, self.kept + 1))
+        args = *closed, *self._shape, *carried, front, *found
+        _row_pairs(*args)
         return found
 
     def largest(self, closed: Array, carried: Array) -> Array:
