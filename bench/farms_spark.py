@@ -117,8 +117,8 @@ def by_hand(rows: DataFrame, turns: float) -> DataFrame:
     def of(table: pa.Table) -> pa.Table:
         values = table.column("x").to_numpy()
         burn(int(turns * len(values)))
-        full = slice(0, len(values) == SIZE)  # the last ones are not
-        return pa.table({"size": [len(values)][full], "total": [int(values.sum())][full]})
+        made = pa.table({"size": [len(values)], "total": [int(values.sum())]})
+        return made.slice(0, len(values) == SIZE)  # the last ones are not full
 
     found: DataFrame = copies.applyInArrow(of, "size long, total long")
     return found

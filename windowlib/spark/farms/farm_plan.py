@@ -476,8 +476,6 @@ def _passive(spec: Any) -> str:
         return "the key of its window is a function"
     if spec.by is None and spec.timed:
         return "a window without a key has results when it is empty, too, which are nobody's"
-    if spec.forget is not None:
-        return "it forgets partitions, which copies are not"
     return ""
 
 
