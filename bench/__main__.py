@@ -24,6 +24,8 @@ HELPERS = {
     "farms_spark",
     "farms_virtual",
     "farms_work",
+    "figures_engines",
+    "figures_farms",
     "growth",
     "harness",
     "peers",
@@ -33,6 +35,7 @@ HELPERS = {
     "preference_parts",
     "preference_real",
     "simulated",
+    "sketches",
 }
 
 
@@ -41,7 +44,7 @@ def main(arguments: list[str]) -> int:
     name, *options = arguments or [""]
     if name == "plot" and len(options) == 1 and options[0] in names:
         return _plot(options[0])
-    if name not in names or len(options) > 1:
+    if name not in names:
         listed = ", ".join(names)
         print(f"usage: python -m bench [plot] NAME, with NAME one of: {listed}", file=sys.stderr)
         return 2
@@ -49,7 +52,10 @@ def main(arguments: list[str]) -> int:
     if not options:
         report(name, module.run())
         return 0
-    (option,), known = options, getattr(module, "OPTIONS", {})
+    if hasattr(module, "selected"):
+        report(f"{name}_selected", module.selected(options))
+        return 0
+    option, known = " ".join(options), getattr(module, "OPTIONS", {})
     if option not in known:
         these = f"has the options {', '.join(known)}" if known else "has no options"
         print(f"python -m bench {name} {these}, and not {option}", file=sys.stderr)

@@ -8,13 +8,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from math import ceil, floor, log10
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench import harness
 from windowlib.errors import WorkloadError
 from windowlib.tools.svg import FONT, INK, LANES, MUTED, label, line, tag
 from windowlib.workload.checks import Floats, number, times
@@ -76,6 +79,56 @@ def utilisation(
     return frame.svg()
 
 
+def curves(
+    xs: Sequence[float],
+    found: Mapping[str, Sequence[float]],
+    *,
+    x: str,
+    y: str,
+    title: str,
+    dashed: str,
+) -> str:
+    """One curve for each name, with logarithms on both axes.
+
+    Names that end with `dashed` are drawn so, in the colour of the name without it.
+    """
+    at = [log10(number("xs", value)) for value in xs]
+    logs = {name: [log10(number(name, v)) for v in ys] for name, ys in found.items()}
+    heights = [v for ys in logs.values() for v in ys]
+    ys = (floor(min(heights)), ceil(max(heights)))
+    frame = _Frame(title, x, y, (min(at), max(at)), ys, logarithmic=True)
+    names = list(dict.fromkeys(name.removesuffix(dashed) for name in found))
+    colours = dict(zip(names, _colours(), strict=False))
+    for name, values in logs.items():
+        plain = name.removesuffix(dashed)
+        frame.curve(at, values, colours[plain], dashed=plain != name)
+        frame.legend.append((name, colours[plain], plain != name))
+    return frame.svg()
+
+
+def panels(numbers: Mapping[str, Any]) -> str:
+    """Pictures of curves one below the other, as one; from what `written` wrote."""
+    each = numbers["panels"].items()
+    pictures = [curves(**panel, **numbers["axes"], title=title) for title, panel in each]
+    high = HEIGHT * len(pictures)
+    inner = [
+        picture.replace("<svg", f'<svg y="{HEIGHT * i}"', 1) for i, picture in enumerate(pictures)
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{WIDTH}" height="{high}" '
+        f'viewBox="0 0 {WIDTH} {high}">\n' + "\n".join(inner) + "\n</svg>"
+    )
+
+
+def written(name: str, found: Mapping[str, Any], axes: Mapping[str, str]) -> Path:
+    """Write NAME.json and NAME.svg into bench/out; where the picture is."""
+    harness.OUT.mkdir(exist_ok=True)
+    numbers, path = {"axes": axes, "panels": found}, harness.OUT / f"{name}.svg"
+    path.with_suffix(".json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+    path.write_text(panels(numbers) + "\n", encoding="utf-8")
+    return path
+
+
 def bars(
     found: Mapping[str, float] | Mapping[str, Mapping[str, float]],
     *,
@@ -107,6 +160,27 @@ def bars(
     return frame.svg()
 
 
+def lines(
+    found: Mapping[str, Mapping[float, float]],
+    *,
+    x: str,
+    y: str,
+    title: str,
+    measured: Mapping[str, Mapping[float, float]] | None = None,
+) -> str:
+    """A line for each name, from `{"WF": {1: 1.0, 2: 1.98}}`; what was `measured` as dots on it."""
+    series = [*found.values(), *(measured or {}).values()]
+    xs = np.array([each for points in series for each in points], float)
+    ys = np.array([each for points in series for each in points.values()], float)
+    frame = _Frame(title, x, y, _range(xs, zero=False), (0.0, float(ys.max(initial=1e-9))))
+    for (name, points), colour in zip(found.items(), _colours(), strict=False):
+        frame.curve(list(points), list(points.values()), colour)
+        frame.name(name, colour)
+        dots = (measured or {}).get(name, {})
+        frame.dots(list(dots), list(dots.values()), colour, size=8)
+    return frame.svg()
+
+
 def _colours() -> list[str]:
     """More names than colours begin again."""
     return list(LANES) * 20
@@ -133,27 +207,48 @@ def ticks(low: float, high: float, most: int = 7) -> list[float]:
     return [round(i * step, digits) if digits else round(i * step) for i in range(first, last + 1)]
 
 
+def decades(low: float, high: float, most: int = 7) -> list[float]:
+    """Whole decimal logarithms within a range; where these are few, those of 2 and 5 as well.
+
+    >>> decades(1, 4), [round(10**power) for power in decades(1, 2)]
+    ([1, 2, 3, 4], [10, 20, 50, 100])
+    """
+    whole: list[float] = list(range(ceil(low - 1e-9), floor(high + 1e-9) + 1))
+    finer = sorted([power + log10(m) for power in range(floor(low), ceil(high)) for m in (2, 5)])
+    within = sorted([*whole, *(power for power in finer if low <= power <= high)])
+    return within if len(within) <= most else whole
+
+
 class _Frame:
     """Axes with labels, and what is drawn between them."""
 
     def __init__(
-        self, title: str, x: str, y: str, xs: tuple[float, float], ys: tuple[float, float]
+        self,
+        title: str,
+        x: str,
+        y: str,
+        xs: tuple[float, float],
+        ys: tuple[float, float],
+        *,
+        logarithmic: bool = False,
     ) -> None:
         self.title = title
+        marks = decades if logarithmic else ticks
+        shown = (lambda power: _short(10**power)) if logarithmic else _short
         self.legend: list[tuple[str, str, bool]] = []  # of each: text, colour, dashed
         self.xs = (float(xs[0]), float(xs[1] if xs[1] > xs[0] else xs[0] + 1))
         self.ys = (float(ys[0]), float(ys[1] * 1.05 if ys[1] > ys[0] else ys[0] + 1))
         self.parts = [label(LEFT, 24, title, 15, text_anchor="start", font_weight="600")]
         self.over: list[str] = []
         bottom = HEIGHT - BOTTOM
-        for value in ticks(*self.ys, most=6):
+        for value in marks(*self.ys, most=6):
             at = self._y(value)
             self.parts.append(line(LEFT, at, WIDTH - RIGHT, at))
-            self.parts.append(label(LEFT - 8, at + 4, _short(value), fill=MUTED, text_anchor="end"))
-        for value in ticks(*self.xs, most=10) if x else []:
+            self.parts.append(label(LEFT - 8, at + 4, shown(value), fill=MUTED, text_anchor="end"))
+        for value in marks(*self.xs, most=10) if x else []:
             at = self._x(value)
             self.parts.append(line(at, bottom, at, bottom + 4, MUTED))
-            self.parts.append(label(at, bottom + 17, _short(value), fill=MUTED))
+            self.parts.append(label(at, bottom + 17, shown(value), fill=MUTED))
         self.parts.append(line(LEFT, bottom, WIDTH - RIGHT, bottom, MUTED))
         self.parts.append(label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x, 12))
         self.parts.append(label(LEFT, 44, y, 12, MUTED, text_anchor="start"))
@@ -173,6 +268,7 @@ class _Frame:
         colour: str,
         *,
         fill: bool = False,
+        dashed: bool = False,
     ) -> None:
         """A line through points; with `fill`, what is below it is tinted."""
         path = " ".join(
@@ -183,12 +279,13 @@ class _Frame:
             area = f"{left:.1f},{low:.1f} {path} {right:.1f},{low:.1f}"
             self.parts.append(tag("polygon", points=area, fill=colour, fill_opacity=0.18))
         look = {"fill": "none", "stroke": colour, "stroke_width": 1.4, "class_": "curve"}
+        look |= {"stroke_dasharray": "5 4"} if dashed else {}
         self.parts.append(tag("polyline", points=path, stroke_linejoin="round", **look))
 
-    def dots(self, xs: Any, ys: Any, colour: str) -> None:
+    def dots(self, xs: Any, ys: Any, colour: str, size: float = 2.4) -> None:
         """A small dot for each point."""
         path = "".join(f"M{self._x(x):.1f} {self._y(y):.1f}h0" for x, y in zip(xs, ys, strict=True))
-        look = {"stroke": colour, "stroke_width": 2.4, "stroke_linecap": "round"}
+        look = {"stroke": colour, "stroke_width": size, "stroke_linecap": "round"}
         self.parts.append(tag("path", d=path, stroke_opacity=0.5, class_="dots", **look))
 
     def bar(self, left: float, right: float, value: float, colour: str) -> None:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bench import accuracy, columnar_peers
+from bench import accuracy, columnar_peers, sketches
 from bench.columnar_data import (
     LONG,
     SIZE,
@@ -62,7 +62,7 @@ G14 = Aggregate(Sliding(Count(LONG), every=Count(1)), p95=agg.quantile("value", 
 def run() -> list[Measure]:
     print(f"Python {platform.python_version()}, numpy {np.__version__}, pyarrow {pa.__version__}")
     pin()
-    return measured(Scale())
+    return [*measured(Scale()), *sketches.measured(sketches.Scale())]
 
 
 def pin() -> None:
@@ -193,7 +193,11 @@ NUMBERED, NAMED = ("W1 polars int_range.over",), ("W1s polars int_range.over",)
 ROLLING = ("W2 polars rolling.over", "W2 polars panes")
 GRID = ("W3 polars group_by_dynamic", "W3 polars sort, group_by_dynamic")
 PANES = ("W3 duckdb panes", "W3 polars panes")
+DUCKDB_PANES = ("W3 duckdb panes", "W3 duckdb panes, each spread to its windows")
 LISTS = ("W5 polars lists", "W5 polars lists as arrays")
+CODED_NUMPY, CODED_NUMBA = "W1s numpy, dictionary", "W1s numba, dictionary"
+ONE_LIST = ("W5 polars a list for each key",)
+CODED = ("W1s polars Categorical",)
 QUANTILE = ("G14 polars rolling_quantile",)
 
 WANTED = [
@@ -201,13 +205,18 @@ WANTED = [
     Wanted(2.3, "G7 W1, string keys: polars / numpy", "W1s numpy", NAMED),
     Wanted(3, "G8 W2: polars / numpy", "W2 numpy", ROLLING),
     Wanted(4, "G9 W3: polars group_by_dynamic / numpy", "W3 numpy", GRID),
-    Wanted(0.85, "G9 W3: duckdb panes / numpy", "W3 numpy", PANES[:1]),
+    Wanted(1, "G9 W3: the best panes in duckdb / numpy", "W3 numpy", DUCKDB_PANES),
+    Wanted(1, "G9 W3: the best panes in duckdb / numba", "W3 numba", DUCKDB_PANES),
     Wanted(4, "G10 W4: polars / numpy", "W4 numpy", ("W4 polars rolling_max",)),
     Wanted(3.5, "G11 W5: polars / numpy", "W5 numpy", LISTS),
+    Wanted(1, "G11 W5: one list a key in polars / numpy", "W5 numpy", ONE_LIST),
     Wanted(9, "G12 W1, integer keys: polars / numba", "W1 numba", NUMBERED),
     Wanted(9, "G12 W2: polars / numba", "W2 numba", ROLLING),
     Wanted(1.5, "G12 W3: panes / numba", "W3 numba", PANES),
-    Wanted(None, "G14 p95 at every row: polars / numpy", "G14 numpy", QUANTILE),
+    Wanted(1, "G14 p95 at every row: polars / numpy", "G14 numpy", QUANTILE),
+    Wanted(1, "G14 p95 at every row: polars / numba", "G14 numba", QUANTILE),
+    Wanted(2, "W1, dictionary-coded text: polars Categorical / numpy", CODED_NUMPY, CODED),
+    Wanted(2, "W1, dictionary-coded text: polars Categorical / numba", CODED_NUMBA, CODED),
 ]
 
 

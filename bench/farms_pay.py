@@ -1,8 +1,8 @@
-"""Whether farms pay: against the operator alone, and against a pool of processes by hand.
+"""Whether farms pay: against the operator alone, and against pools of processes by hand.
 
 Wall time from `open` to the last row, start-up of processes included, variants in turn in one run.
 The pool is what a user writes without this library: windows cut by hand, `map` with a chunk size,
-of which the best one counts.
+of which the best one counts. joblib and dask do the same, where they are installed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,9 +93,16 @@ def in_turn(name: str, variants: Mapping[str, Variant], rounds: int) -> dict[str
             start = time.perf_counter()
             found = variants[each]()
             times[each].append(time.perf_counter() - start)
-            same(f"{name}, {each}", found, wanted)
+            same(f"{name}, {each}", rounded(found), rounded(wanted))
         order.reverse()
     return times
+
+
+def rounded(rows: list[Any]) -> list[Any]:
+    """Rows without the last digits of floats, in which means by hand may differ."""
+    return [
+        {name: f"{x:.9g}" if isinstance(x, float) else x for name, x in row.items()} for row in rows
+    ]
 
 
 def speed(times: Mapping[str, list[float]], name: str, to: str) -> float:
@@ -124,23 +133,71 @@ def handlers(scale: Scale, cost: float) -> Iterator[Measure]:
     variants: dict[str, Variant] = {
         "plain": partial(fed, op, batch),
         "farm": partial(fed, farm(op, N), batch),
-        **{f"pool {size}": partial(pooled, values, turns, size) for size in CHUNKS},
+        **by_hand(partial(cut, values, SIZE, SLIDE), partial(computed, turns=turns)),
     }
     name = f"handler of {1e3 * cost:.2g} ms, {scale.windows:,} windows"
-    times = in_turn(name, variants, scale.rounds)
-    best = min((f"pool {size}" for size in CHUNKS), key=lambda each: sum(times[each]))
-    pool = speed(times, best, "plain")
-    yield Measure(f"{name}: farm / plain", speed(times, "farm", "plain"), 0.95, True)
-    note = f"the pool is {pool:.2f} x plain with chunks of {best.removeprefix('pool ')}"
-    yield Measure(f"{name}: farm / pool", speed(times, "farm", best), 1.0, True, note)
+    yield from compared(name, variants, scale.rounds)
 
 
-def pooled(values: Any, turns: int, chunk: int) -> list[Any]:
-    """The same by hand: windows cut in the parent, and given to a pool of processes."""
-    ends = range(SLIDE, len(values) + 1, SLIDE)
-    windows = [values[max(0, end - SIZE) : end].tolist() for end in ends]
+def cut(values: Any, size: int, slide: int) -> list[Any]:
+    """The windows as lists, as a user would cut them; the first ones are partial."""
+    ends = range(slide, len(values) + 1, slide)
+    return [values[max(0, end - size) : end].tolist() for end in ends]
+
+
+# -- pools by hand --------------------------------------------------------------------------------
+
+
+def by_hand(windows: Callable[[], list[Any]], function: Callable[[Any], Any]) -> dict[str, Variant]:
+    """The same without this library: with a chunk size of each kind, and with other libraries."""
+    found: dict[str, Variant] = {
+        f"pool {size}": partial(pooled, windows, function, size) for size in CHUNKS
+    }
+    for name, other in OTHERS.items():
+        if find_spec(name) is not None:
+            found[name] = partial(other, windows, function)
+    return found
+
+
+def pooled(windows: Callable[[], list[Any]], function: Any, chunk: int) -> list[Any]:
+    """Windows cut in the parent, and given to a pool of processes."""
     with ProcessPoolExecutor(N) as pool:
-        return list(pool.map(partial(computed, turns=turns), windows, chunksize=chunk))
+        return list(pool.map(function, windows(), chunksize=chunk))
+
+
+def with_joblib(windows: Callable[[], list[Any]], function: Any) -> list[Any]:
+    """The same with joblib, which finds the size of batches by itself; its pool starts anew."""
+    joblib, reuse = import_module("joblib"), import_module("joblib.externals.loky")
+    try:
+        run = joblib.delayed(function)
+        return list(joblib.Parallel(n_jobs=N)(run(window) for window in windows()))
+    finally:
+        reuse.get_reusable_executor().shutdown(wait=True)
+
+
+def with_dask(windows: Callable[[], list[Any]], function: Any) -> list[Any]:
+    """The same as a bag of dask's, on its processes."""
+    bag, found = import_module("dask.bag"), windows()
+    parts = bag.from_sequence(found, npartitions=min(len(found), 16 * N))
+    return list(parts.map(function).compute(scheduler="processes", num_workers=N))
+
+
+OTHERS: dict[str, Callable[..., list[Any]]] = {"joblib": with_joblib, "dask": with_dask}
+
+
+def compared(name: str, variants: Mapping[str, Variant], rounds: int) -> Iterator[Measure]:
+    """A farm against its operator, against the best pool, and against other libraries."""
+    times = in_turn(name, variants, rounds)
+    yield Measure(f"{name}: farm / plain", speed(times, "farm", "plain"), 0.95, True)
+    pools = [each for each in variants if each.startswith("pool")]
+    best = min(pools, key=lambda each: sum(times[each]))
+    size, pool = best.removeprefix("pool "), speed(times, best, "plain")
+    note = f"the pool is {pool:.2f} x plain with chunks of {size}"
+    yield Measure(f"{name}: farm / pool", speed(times, "farm", best), 1.0, True, note)
+    for other in OTHERS:
+        if other in variants:
+            note = f"it is {speed(times, other, 'plain'):.2f} x plain"
+            yield Measure(f"{name}: farm / {other}", speed(times, "farm", other), None, True, note)
 
 
 # -- what a farm does not speed up ----------------------------------------------------------------
@@ -155,27 +212,67 @@ def cheap(scale: Scale) -> Iterator[Measure]:
     total = Aggregate(
         Sliding(Count(10 * slide), every=Count(slide)), high=agg.max("x"), mean=agg.mean("x")
     )
-    yield from plainly(f"Aggregate, {rows:,} rows", total, keyed, scale.rounds)
+    hand = by_hand(partial(stretches, x, 10 * slide, slide), high_and_mean)
+    yield from plainly(f"Aggregate, {rows:,} rows", total, keyed, scale.rounds, hand)
     per_key = min(1000, rows // 200)  # so that each of the 100 keys has some windows
     window = Sliding(Count(per_key), every=Count(per_key // 10), by="k")
     by_key = Aggregate(window, high=agg.max("x"), mean=agg.mean("x"))
-    yield from plainly(f"Aggregate by key, {rows:,} rows", by_key, keyed, scale.rounds)
+    hand = by_hand(partial(stretches_by_key, x, per_key, 100), of_key)
+    yield from plainly(f"Aggregate by key, {rows:,} rows", by_key, keyed, scale.rounds, hand)
     size = 10_000 if scale.skylines > 5 else 200
     points = Points.anticorrelated(4).draw(size + size // 5 * scale.skylines, 3)
     batch = pa.record_batch({f"x{i}": points[:, i] for i in range(4)})
     window = Sliding(Count(size), every=Count(size // 5))
     skyline = Skyline(window, "x0", "x1", "x2", "x3")
-    yield from plainly(f"skyline, {size:,} / {size // 5:,}", skyline, batch, scale.rounds)
+    hand = by_hand(partial(stretches, points, size, size // 5), best_points)
+    hand = {each: partial(flat, variant) for each, variant in hand.items()}
+    yield from plainly(f"skyline, {size:,} / {size // 5:,}", skyline, batch, scale.rounds, hand)
 
 
-def plainly(name: str, op: Operator, batch: pa.RecordBatch, rounds: int) -> Iterator[Measure]:
-    """A farm against its operator."""
+def plainly(
+    name: str, op: Operator, batch: pa.RecordBatch, rounds: int, hand: Mapping[str, Variant]
+) -> Iterator[Measure]:
+    """A farm of an operator that reads whole batches."""
     variants: dict[str, Variant] = {
         "plain": partial(fed, op, batch, 65_536),
         "farm": partial(fed, farm(op, N), batch, 65_536),
+        **hand,
     }
-    times = in_turn(name, variants, rounds)
-    yield Measure(f"{name}: farm / plain", speed(times, "farm", "plain"), 0.95, True)
+    yield from compared(name, variants, rounds)
+
+
+def stretches(values: Any, size: int, slide: int) -> list[Any]:
+    """Full windows of an array."""
+    return [values[end - size : end] for end in range(size, len(values) + 1, slide)]
+
+
+def stretches_by_key(values: Any, size: int, keys: int) -> list[Any]:
+    """Full windows of each key, of which each has every `keys`-th value, in order of their ends."""
+    own = [values[key::keys] for key in range(keys)]
+    ends = range(size, len(own[0]) + 1, size // 10)
+    return [(key, each[end - size : end]) for end in ends for key, each in enumerate(own)]
+
+
+def high_and_mean(window: Any) -> dict[str, float]:
+    """What the aggregates compute, with numpy."""
+    return {"high": float(window.max()), "mean": float(window.mean())}
+
+
+def of_key(window: Any) -> dict[str, Any]:
+    """The same for a window of a key."""
+    key, values = window
+    return {"k": key, **high_and_mean(values)}
+
+
+def best_points(window: Any) -> list[Any]:
+    """The skyline of a window, by the operator itself: there is no faster way by hand."""
+    batch = pa.record_batch({f"x{i}": window[:, i] for i in range(4)})
+    return fed(Skyline(Tumbling(Count(len(window))), *batch.schema.names), batch, len(window))
+
+
+def flat(variant: Variant) -> list[Any]:
+    """The rows of all windows."""
+    return [row for rows in variant() for row in rows]
 
 
 # -- overhead -------------------------------------------------------------------------------------

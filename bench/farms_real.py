@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,9 +86,36 @@ class Ran(NamedTuple):
 class Variant(NamedTuple):
     """A farm and what it gets: some rows to warm up with, then those that count."""
 
-    farm: Farm
+    farm: Farm | Alone
     warm: Feed
     feed: Feed
+
+
+class Alone:
+    """The operator without a farm, which is run as one."""
+
+    def __init__(self, operator: Burn) -> None:
+        self._operator = operator
+
+    @contextmanager
+    def running(self) -> Iterator[Any]:
+        """The operator at work; what it is given has come out when the call is over."""
+        running: Any = self._operator.open()
+        running.drain, running.pool = _done, _NO_POOL
+        yield running
+
+
+class NoPool(NamedTuple):
+    """No worker."""
+
+    pids: tuple[int, ...] = ()
+
+
+_NO_POOL = NoPool()
+
+
+def _done() -> None:
+    """There is nothing to wait for."""
 
 
 def ran(variant: Variant) -> Ran:
@@ -95,7 +123,8 @@ def ran(variant: Variant) -> Ran:
     out: list[Any] = []
     with variant.farm.running() as running:
         running.connect(0, out.append)
-        _answered(running)
+        if isinstance(variant.farm, Farm):
+            _answered(running)
         variant.warm(running)
         running.drain()
         before, start = _worked(running), time.perf_counter()
@@ -144,7 +173,7 @@ def _wall(found: Mapping[str, list[Ran]]) -> dict[str, list[float]]:
 
 
 def variant(
-    farm: Farm, batch: pa.RecordBatch, times: str | None = None, warm: int | None = None
+    farm: Farm | Alone, batch: pa.RecordBatch, times: str | None = None, warm: int | None = None
 ) -> Variant:
     """A farm that gets a batch at once, its first rows (a fifth) before the clock runs."""
     first = batch.num_rows // 5 if warm is None else warm
@@ -165,8 +194,9 @@ def scaling(scale: Scale, turns: float) -> Iterator[Measure]:
     data = {name: rows * (3 if name == "PF" else 1) for name in PATTERNS}  # it has less to do
     for name, kind in PATTERNS.items():
         batch = keyed(data[name], Keys.uniform(scale.keys))
-        times = _one_and_two(f"B2 {name}", kind, op, batch, scale)
-        yield Measure(f"B2 R {name}: speed-up of {N} workers / {N}", times / N, 0.8, True)
+        gain, alone = _one_and_two(f"B2 {name}", kind, op, batch, scale)
+        yield Measure(f"B2 R {name}: speed-up of {N} workers / {N}", gain / N, 0.8, True)
+        yield Measure(f"B2 R {name}: {N} workers / the operator alone", alone, 0.95, True)
 
 
 def skew(scale: Scale, turns: float) -> Iterator[Measure]:
@@ -174,15 +204,23 @@ def skew(scale: Scale, turns: float) -> Iterator[Measure]:
     op = Burn(Sliding(Count(SIZE), every=Count(SLIDE), by="key"), turns / SLIDE)
     batch = keyed(scale.keys * scale.rows_a_key, Keys.heaviest(1000, 0.75))
     found = {name: _one_and_two("B3", PATTERNS[name], op, batch, scale) for name in ("KP", "WF")}
-    yield Measure(f"B3 R p_max 0.75: KP speed-up of {N} workers", found["KP"], 1.4, False)
-    yield Measure(f"B3 R p_max 0.75: WF speed-up of {N} workers", found["WF"], 1.6, True)
+    yield Measure(f"B3 R p_max 0.75: KP speed-up of {N} workers", found["KP"][0], 1.4, False)
+    yield Measure(f"B3 R p_max 0.75: WF speed-up of {N} workers", found["WF"][0], 1.6, True)
+    for name, (_, alone) in found.items():
+        label = f"B3 R p_max 0.75: {name}, {N} workers / the operator alone"
+        yield Measure(label, alone, 0.95, True)
 
 
-def _one_and_two(label: str, kind: Any, op: Burn, batch: pa.RecordBatch, scale: Scale) -> float:
+def _one_and_two(
+    label: str, kind: Any, op: Burn, batch: pa.RecordBatch, scale: Scale
+) -> tuple[float, float]:
+    """How many times as fast two workers are: as one, and as the operator alone."""
     wanted = expected(light(op), [batch])  # without the burning
     variants = {str(n): variant(kind(op, workers=n, chunk=1 << 14), batch) for n in (1, N)}
+    variants["alone"] = variant(Alone(op), batch)
     found = in_turn(label, variants, dict.fromkeys(variants, wanted), scale.rounds)
-    return ratio(_wall(found), "1", str(N))
+    wall = _wall(found)
+    return ratio(wall, "1", str(N)), ratio(wall, "alone", str(N))
 
 
 # -- B4 to B6 -------------------------------------------------------------------------------------
@@ -197,12 +235,16 @@ def panes(scale: Scale, turns: float) -> Iterator[Measure]:
         variants = {
             kind.__name__: variant(kind(op, workers=1), batch) for kind in (WindowFarm, PaneFarm)
         }
+        variants["alone"] = variant(Alone(op), batch)
         found = in_turn("B4", variants, dict.fromkeys(variants, wanted), scale.rounds)
         gain = ratio(_wall(found), "WindowFarm", "PaneFarm")
         r, sp = size // pane, slide // pane
         predicted = (r * T_G + T_H) / (sp * T_G + T_H)
         label = f"B4 R size {size}, slide {slide}: PF throughput / WF, by {predicted:.2f}"
         yield from between(f"{label} as predicted", gain / predicted, 0.85, 1.1)
+        alone = ratio(_wall(found), "alone", "PaneFarm")
+        label = f"B4 R size {size}, slide {slide}: PF, one worker / the operator alone"
+        yield Measure(label, alone, 0.95, True)
 
 
 def latencies(scale: Scale, turns: float) -> Iterator[Measure]:
@@ -228,12 +270,16 @@ def latencies(scale: Scale, turns: float) -> Iterator[Measure]:
         kind.__name__: Variant(kind(op, workers=N), _nothing, feed(kind.__name__))
         for kind in (WindowFarm, PaneFarm, WindowPartition)
     }
+    variants["alone"] = Variant(Alone(op), _nothing, feed("alone"))
     in_turn("B6", variants, dict.fromkeys(variants, wanted), scale.rounds)
     r = SIZE // SLIDE
     gain = ratio(taken, "WindowFarm", "PaneFarm")
     yield from between(f"B5 R WF latency / PF latency, r = {r}", gain, 0.8 * r, 1.1 * r)
     gain = ratio(taken, "WindowFarm", "WindowPartition")
     yield Measure(f"B6 R n = {N}: WF latency / WP latency", gain, 1.6, True)
+    for name, target in (("WindowFarm", None), ("PaneFarm", 0.95), ("WindowPartition", 0.95)):
+        label = f"B5, B6 R latency of the operator alone / {name}"
+        yield Measure(label, ratio(taken, "alone", name), target, True)
 
 
 # -- B8, B10, B12 ---------------------------------------------------------------------------------
@@ -252,10 +298,13 @@ def models(scale: Scale, turns: float) -> Iterator[Measure]:
             name: variant(WindowFarm(op, workers=N, active=name == "active"), batch, "at", full)
             for name in ("agnostic", "active")
         }
+        variants["alone"] = variant(Alone(op), batch, "at", full)
         found = in_turn("B8", variants, dict.fromkeys(variants, wanted), scale.rounds)
         label = f"B8 R {millis * windows / 1000:g} s / {millis} ms"
         rates = ratio(_wall(found), "agnostic", "active")
         yield from between(f"{label}: windows a second, active / agnostic", rates, 0.95, 1.05)
+        alone = ratio(_wall(found), "alone", "active")
+        yield Measure(f"{label}: active / the operator alone", alone, 0.95, True)
         worked = {name: [each.worked for each in runs] for name, runs in found.items()}
         name = f"{label}: processor time of a window, agnostic / active"
         yield Measure(name, ratio(worked, "agnostic", "active"), 1.15, False)
@@ -267,12 +316,15 @@ def chunks(scale: Scale, turns: float) -> Iterator[Measure]:
     batch = plain(scale.windows * SLIDE + SIZE)
     sizes = (50, 200, 1000, 5000)
     variants = {str(size): variant(WindowFarm(op, workers=N, chunk=size), batch) for size in sizes}
+    variants["alone"] = variant(Alone(op), batch)
     wanted = expected(light(op), [batch])
     times = _wall(in_turn("B10", variants, dict.fromkeys(variants, wanted), scale.rounds))
     for size, target, higher in ((50, 1.02, True), (200, None, False), (1000, 1.1, False)):
         yield Measure(
             f"B10 R time, chunks of {size} / 5000", ratio(times, str(size), "5000"), target, higher
         )
+    name = "B10 R chunks of 5000 / the operator alone"
+    yield Measure(name, ratio(times, "alone", "5000"), 0.95, True)
     yield from _common_divisor(scale, turns)
 
 
@@ -281,22 +333,11 @@ def _common_divisor(scale: Scale, turns: float) -> Iterator[Measure]:
     rate = 5000
     spec = Sliding(Time("1s"), every=Time("400ms"))
     op = Burn(spec, turns / SLIDE / 2)
-    pieces = [batch for _, batch in by_time(_stream(rate, scale), 0.2)]
-    whole = pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
-    first = len(pieces) // 5
-
-    def feed(batches: Sequence[pa.RecordBatch]) -> Feed:
-        def each(running: Any) -> None:
-            for batch in batches:
-                running.insert_batch(batch, times="at")
-
-        return each
-
-    start = sum(piece.num_rows for piece in pieces[:first])
-    fixed, gcd = (WindowFarm(op, workers=N, chunk=size) for size in (1000, 1 << 20))
+    whole = timed(_stream(rate, scale))
+    sizes: dict[str, Any] = {"fixed": 1000, "gcd": Time("200ms")}
     variants = {
-        "fixed": Variant(fixed, feed([whole.slice(0, start)]), feed([whole.slice(start)])),
-        "gcd": Variant(gcd, feed(pieces[:first]), feed(pieces[first:])),
+        name: variant(WindowFarm(op, workers=N, chunk=size), whole, "at")
+        for name, size in sizes.items()
     }
     wanted = expected(Burn(spec), [whole], times="at")
     times = _wall(in_turn("B10", variants, dict.fromkeys(variants, wanted), scale.rounds))
@@ -326,10 +367,12 @@ def completion(scale: Scale, turns: float) -> Iterator[Measure]:
     farm = WindowFarm(op, workers=N)
     wf = Variant(farm, feed(arrivals[:first], 0.0), feed(arrivals[first:], begin))
     wanted = expected(Burn(spec), [batch for _, batch in arrivals], times="at", until=end)
-    found = in_turn("B12", {"WF": wf}, {"WF": wanted}, min(3, scale.rounds))
-    took = statistics.median(each.seconds for each in found["WF"])
+    variants = {"WF": wf, "alone": wf._replace(farm=Alone(op))}
+    found = in_turn("B12", variants, dict.fromkeys(variants, wanted), min(3, scale.rounds))
+    took = {name: statistics.median(each.seconds for each in runs) for name, runs in found.items()}
     name = f"B12 R completion time / length of the stream, load {load / N:.2f} n"
-    yield Measure(name, took / (end - begin), 1.05, False)
+    yield Measure(name, took["WF"] / (end - begin), 1.05, False)
+    yield Measure("B12 R completion, WF / the operator alone", took["alone"] / took["WF"], 1, True)
 
 
 def _stream(rate: int, scale: Scale) -> Any:

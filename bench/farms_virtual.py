@@ -6,7 +6,7 @@ from a price list. So these measures say what the farms do, and not how fast thi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,8 +54,9 @@ FULL = Scale()
 
 
 def run(scale: Scale = FULL) -> Iterator[Measure]:
-    """B2 to B6, B11 and B12."""
+    """B2 to B6, B11 and B12, and several nodes."""
     yield from scaling(scale)
+    yield from nodes(scale)
     yield from skew(scale)
     yield from panes(scale)
     yield from latencies(scale)
@@ -116,6 +117,39 @@ def _speed_up(kind: Any, op: Burn, batch: pa.RecordBatch, n: int) -> float:
     )
     same(f"B3 {kind.__name__}", many.rows, one.rows)
     return one.end / many.end
+
+
+# -- several nodes --------------------------------------------------------------------------------
+
+NODES, CORES = 4, 2
+LATENCY, BANDWIDTH, ROW = 200e-6, 125e6, 16
+"""Of a network of 1 Gbit/s: seconds for a message, bytes a second, and bytes of a row."""
+
+
+def by_network(cost: Price) -> Callable[[str, Any], float]:
+    """A price list with the way of the rows to another node."""
+
+    def seconds(work: str, args: Any) -> float:
+        return cost(work, args) + LATENCY + _sent(work, args) * ROW / BANDWIDTH
+
+    return seconds
+
+
+def _sent(work: str, args: Any) -> int:
+    ranges = args[0] if work in ("rows", "windows", "partials") else ()
+    return 0 if isinstance(ranges, pa.Schema) else sum(hi - lo for _, lo, hi in ranges)
+
+
+def nodes(scale: Scale) -> Iterator[Measure]:
+    """Four nodes of two cores each, whose tasks get their rows by a network."""
+    op, batch = keyed_op(), keyed(scale.keys * scale.rows_a_key, Keys.uniform(scale.keys))
+    n = NODES * CORES
+    for name, kind in PATTERNS.items():
+        alone = simulate(kind(op, workers=1, chunk=1 << 16), [(0.0, batch)], price())
+        spread = simulate(kind(op, workers=n, chunk=1 << 16), [(0.0, batch)], by_network(price()))
+        same(f"nodes {name}", spread.rows, alone.rows)
+        label = f"{NODES} nodes of {CORES} V {name}: speed-up / {n}, by a network of 1 Gbit/s"
+        yield Measure(label, alone.end / spread.end / n, None, True)
 
 
 # -- B4 to B6: panes and parts --------------------------------------------------------------------

@@ -135,8 +135,9 @@ def operator(op: Operator, data: list[Any], many: bool = False) -> Candidate:
         running.connect(0, out.append)
 
         def timed() -> list[Any]:
-            insert = running.insert
-            for t in data:
+            running.insert(data[0])
+            insert = running.insert  # built for rows like the first
+            for t in islice(data, 1, None):
                 insert(t)
             return out
 

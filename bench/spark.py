@@ -7,6 +7,7 @@ without the first ones, in which Java and Python start.
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import statistics
 import tempfile
@@ -29,8 +30,14 @@ from bench.harness import Measure, ratio
 from windowlib import Count, Operator, Sliding, Tumbling
 from windowlib.operators import Aggregate, agg
 from windowlib.spark import session
+from windowlib.spark.session import BATCH_BYTES, UNLIMITED
 
 SIZE, SLIDE = 100, 10
+FEW = 100
+"""Rows of a micro-batch that costs what any does."""
+PLAIN = {"pass": "64m", "pass large": "64m"}
+"""Queries in a session as Spark is by itself, which gives a batch for Python so many bytes; all
+others are in one of `windowlib.spark.session`."""
 SCHEMA = "ts long, key long, value double"
 Query = Callable[[DataFrame], DataFrame]
 Times = dict[str, list[float]]
@@ -63,6 +70,8 @@ class Bench:
 
     def __init__(self, scale: Scale, folder: Path) -> None:
         self.scale, self.folder = scale, folder
+        self.first: Times = {}
+        """Seconds of the first micro-batches of queries."""
         self.spark: SparkSession = session("local[2]", spark__driver__memory=scale.memory)
         self.spark.sparkContext.setLogLevel("ERROR")
 
@@ -98,8 +107,11 @@ class Bench:
         order = list(queries)
         for _ in range(self.scale.rounds):
             for name in order:
-                taken = self.seconds(files[name], queries[name])[self.scale.warm :]
-                times[name].append(statistics.median(taken[: self.scale.batches]))
+                self.spark.conf.set(BATCH_BYTES, PLAIN.get(name, UNLIMITED))
+                first, *taken = self.seconds(files[name], queries[name])
+                self.first.setdefault(name, []).append(first)
+                steady = taken[self.scale.warm - 1 :][: self.scale.batches]
+                times[name].append(statistics.median(steady))
             order.reverse()
         return times
 
@@ -170,6 +182,24 @@ class Mean(StatefulProcessor):
         pass
 
 
+class Nothing(Mean):
+    """State that is never looked at."""
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        return iter(())
+
+
+def nothing(rows: DataFrame) -> DataFrame:
+    """State of as many groups as there are buckets, which does nothing."""
+    grouped = rows.withColumn("bucket", fn.pmod("key", fn.lit(2))).groupBy("bucket")
+    return grouped.transformWithState(Nothing(), "key long, mean double", "Append", "None")
+
+
 def by_key(rows: DataFrame) -> DataFrame:
     """transformWithState, grouped by the key itself."""
     grouped = rows.groupBy("key")
@@ -179,56 +209,115 @@ def by_key(rows: DataFrame) -> DataFrame:
 # -- the measures ---------------------------------------------------------------------------------
 
 
-def run(scale: Scale = FULL) -> list[Measure]:
-    """All measures of the Spark host."""
+def _w1(rows: DataFrame) -> DataFrame:
+    return rows.transform(tumbling())
+
+
+def _w2(rows: DataFrame) -> DataFrame:
+    return rows.transform(sliding())
+
+
+QUERIES: dict[str, tuple[str, Query]] = {
+    "pass": ("some", passed),
+    "set pass": ("some", passed),
+    "W1": ("some", _w1),
+    "W2": ("some", _w2),
+    "own tumbling": ("some", own_tumbling),
+    "own sliding": ("some", own_sliding),
+    "W6": ("many", _w1),
+    "own many": ("many", own_tumbling),
+    "pass large": ("large", passed),
+    "set pass large": ("large", passed),
+    "W1 large": ("large", _w1),
+    "W2 large": ("large", _w2),
+    "small": ("small", _w1),
+    "by key": ("small", by_key),
+    "few": ("few", _w1),
+    "nothing": ("few", nothing),
+}
+"""What is run, on which rows."""
+
+
+class Line(NamedTuple):
+    """Two queries and what to say of them: the speed of one by that of the other, or the time."""
+
+    name: str
+    of: str
+    to: str
+    target: float | None
+    times: bool = False
+    """Whether times are compared, of which less is better."""
+
+
+LINES = (
+    Line("W1 / pass-through, {rows}", "W1", "pass", 0.65),
+    Line("W2 / pass-through, {rows}", "W2", "pass", 0.65),
+    Line("W1 / pass-through, {large}", "W1 large", "pass large", 0.8),
+    Line("W2 / pass-through, {large}", "W2 large", "pass large", 0.8),
+    Line("W1 / pass-through of our settings, {rows}", "W1", "set pass", 0.65),
+    Line("W2 / pass-through of our settings, {rows}", "W2", "set pass", 0.65),
+    Line("W1 / pass-through of our settings, {large}", "W1 large", "set pass large", 0.8),
+    Line("W2 / pass-through of our settings, {large}", "W2 large", "set pass large", 0.8),
+    Line("W1 / Spark's tumbling window", "W1", "own tumbling", 0.75),
+    Line("W2 / Spark's sliding window", "W2", "own sliding", 2.5),
+    Line("W6 / Spark's tumbling window, {many} keys", "W6", "own many", 1.2),
+    Line("W1 / transformWithState by key", "small", "by key", None),
+    Line("W1 of few rows / transformWithState of nothing, time", "few", "nothing", 1.2, True),
+)
+
+
+def run(scale: Scale = FULL, words: Sequence[str] = ("/", "idle")) -> list[Measure]:
+    """All measures of the Spark host, or the lines that have one of some words in their names."""
+    lines = [line for line in LINES if any(word in line.name for word in words)]
     folder = Path(tempfile.mkdtemp(prefix="windowlib-bench-"))
     try:
         bench = Bench(scale, folder)
-        return [*_moving(bench), *_idle(bench)]
+        idle = _idle(bench) if "idle" in words else ()
+        return [*_moving(bench, lines), *idle]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _moving(bench: Bench) -> Iterator[Measure]:
+def selected(arguments: Sequence[str]) -> list[Measure]:
+    """The lines that arguments name: `--only W6,idle --rounds 2`."""
+    parser = argparse.ArgumentParser(prog="python -m bench spark")
+    parser.add_argument("--only", default="/,idle", help="words in the names of lines")
+    parser.add_argument("--rounds", type=int, default=FULL.rounds)
+    said = parser.parse_args(arguments)
+    return run(FULL._replace(rounds=said.rounds), said.only.split(","))
+
+
+def _moving(bench: Bench, lines: Sequence[Line]) -> Iterator[Measure]:
     scale = bench.scale
-    all_batches = scale.warm + scale.batches
-    few = bench.files("few", [(scale.rows, scale.keys)] * all_batches)
-    many = bench.files("many", [(scale.rows, scale.many)] * all_batches)
-    large = bench.files("large", [(4 * scale.rows, scale.keys)] * (scale.warm + 2))
-    small = bench.files("small", [(scale.by_key, scale.keys)] * all_batches)
-    w1, w2 = (lambda rows: rows.transform(tumbling())), (lambda rows: rows.transform(sliding()))
-    queries: dict[str, tuple[Path, Query]] = {
-        "pass": (few, passed),
-        "W1": (few, w1),
-        "W2": (few, w2),
-        "own tumbling": (few, own_tumbling),
-        "own sliding": (few, own_sliding),
-        "W6": (many, w1),
-        "own many": (many, own_tumbling),
-        "pass large": (large, passed),
-        "W1 large": (large, w1),
-        "W2 large": (large, w2),
-        "small": (small, w1),
-        "by key": (small, by_key),
+    sizes = {
+        "some": (scale.rows, scale.keys),
+        "many": (scale.rows, scale.many),
+        "large": (4 * scale.rows, scale.keys),
+        "small": (scale.by_key, scale.keys),
+        "few": (FEW, scale.keys),
     }
-    files = {name: path for name, (path, _) in queries.items()}
+    wanted = {name for line in lines for name in (line.of, line.to)}
+    queries = {name: each for name, each in QUERIES.items() if name in wanted}
+    paths: dict[str, Path] = {}
+    for name in {size for size, _ in queries.values()}:
+        batches = scale.warm + (2 if name == "large" else scale.batches)
+        paths[name] = bench.files(name, [sizes[name]] * batches)
+    files = {name: paths[size] for name, (size, _) in queries.items()}
     times = bench.alternate(files, {name: query for name, (_, query) in queries.items()})
     for name, seconds in times.items():
         print(f"{name:14} {statistics.median(seconds):.3f} s a micro-batch")
-
-    def speed(of: str, to: str) -> float:
-        return ratio(times, to, of)
-
-    rows = f"{scale.rows:,} rows a micro-batch"
-    yield Measure(f"G18 W1 / pass-through, {rows}", speed("W1", "pass"), 0.8, True)
-    yield Measure(f"G18 W2 / pass-through, {rows}", speed("W2", "pass"), 0.8, True)
-    rows = f"{4 * scale.rows:,} rows a micro-batch"
-    yield Measure(f"W1 / pass-through, {rows}", speed("W1 large", "pass large"), None, True)
-    yield Measure(f"W2 / pass-through, {rows}", speed("W2 large", "pass large"), None, True)
-    yield Measure("G19 W2 / Spark's sliding window", speed("W2", "own sliding"), 2, True)
-    yield Measure("G19 W6 / Spark's tumbling window", speed("W6", "own many"), 1, True)
-    yield Measure("W1 / Spark's tumbling window", speed("W1", "own tumbling"), None, True)
-    yield Measure("W1 / transformWithState by key", speed("small", "by key"), None, True)
+    said = {
+        "rows": f"{scale.rows:,} rows a micro-batch",
+        "large": f"{4 * scale.rows:,} rows a micro-batch",
+        "many": f"{scale.many:,}",
+    }
+    for line in lines:
+        found = ratio(times, line.of, line.to) if line.times else ratio(times, line.to, line.of)
+        yield Measure(line.name.format(**said), found, line.target, not line.times)
+    for name in ("W1", "own tumbling"):
+        if name in bench.first:
+            said_of = f"first micro-batch of {name} in a Java that runs already, seconds"
+            yield Measure(said_of, statistics.median(bench.first[name]), None, False)
 
 
 def _idle(bench: Bench) -> Iterator[Measure]:
@@ -245,4 +334,4 @@ def _idle(bench: Bench) -> Iterator[Measure]:
     for name, seconds in times.items():
         print(f"{name:14} {statistics.median(seconds):.3f} s a micro-batch")
     idle = f"{scale.many:,} idle keys"
-    yield Measure(f"G20 with {idle} / without", ratio(times, "idle", "alone"), 1.5, False)
+    yield Measure(f"time with {idle} / without", ratio(times, "idle", "alone"), 1.5, False)

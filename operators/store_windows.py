@@ -107,19 +107,20 @@ class StoreWindow(SlidingWindow[Any, Any]):
 
     # -- input ------------------------------------------------------------------------------------
 
-    def insert(self, tuple_: Any, /, key: Any = NO_KEY) -> None:
-        """Take one tuple."""
+    def _specialised(self, sample: Any) -> dict[str, Callable[..., None]]:
+        return {"insert": self._insert_one, "insert_many": self._insert_all}
+
+    def _insert_one(self, tuple_: Any, /, key: Any = NO_KEY) -> None:
         if key is not NO_KEY or self._lock is not None:
-            self.insert_many((tuple_,), None if key is NO_KEY else (key,))
+            self._insert_all((tuple_,), None if key is NO_KEY else (key,))
             return
         try:
             self._take(tuple_)
-        except Exception as error:
-            add_note(self, error, f"tuple {tuple_!r}")
+        except BaseException as error:
+            self._failed_at(tuple_, error)
             raise
 
-    def insert_many(self, tuples: Iterable[Any], keys: Iterable[Any] | None = None) -> None:
-        """Take tuples in order."""
+    def _insert_all(self, tuples: Iterable[Any], keys: Iterable[Any] | None = None) -> None:
         if keys is not None:
             reject_key(self.state, "insert(key=...)")
         take = self._take
@@ -129,10 +130,14 @@ class StoreWindow(SlidingWindow[Any, Any]):
                 try:
                     take(tuple_)
                 except BaseException as error:
-                    if isinstance(error, Exception):
-                        add_note(self, error, f"tuple {tuple_!r}")
-                    self._stopped(error, "taking a tuple")
+                    self._failed_at(tuple_, error)
                     raise
+
+    def _failed_at(self, tuple_: Any, error: BaseException) -> None:
+        """Taking a tuple raised: say where; an interrupt leaves the window half changed."""
+        if isinstance(error, Exception):
+            add_note(self, error, f"tuple {tuple_!r}")
+        self._stopped(error, "taking a tuple")
 
     def _take(self, tuple_: Any) -> None:
         what = self._read(tuple_)

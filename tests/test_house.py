@@ -25,7 +25,7 @@ TESTING = PACKAGE / "testing"
 TOOLS = PACKAGE / "tools"
 # Those of the testing kit that are of no use without the library they are for.
 KIT = {TESTING / "plugin.py": {"pytest"}, TESTING / "strategies.py": {"hypothesis"}}
-COMPILED = {"compiled", "compiled_loops"}  # need numba
+COMPILED = {"arrivals", "compiled", "compiled_loops", "compiled_ranks"}  # need numba
 
 
 def module_of(path):

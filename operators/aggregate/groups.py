@@ -7,7 +7,7 @@ Groups come in the order of their first tuple in the window.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from windowlib.attributes import key_getter, one_key
@@ -47,6 +47,10 @@ class GroupedPlan(Plan):
     def slots(self) -> bool:
         """Slots hold one row of state, not one per group."""
         return False
+
+    def few(self, tuples: Sequence[Any]) -> Any:
+        """None: there is a value for each group."""
+        return None
 
     def incremental(self) -> Any:
         """A new summary of a sliding subwindow."""

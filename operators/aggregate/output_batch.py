@@ -47,6 +47,8 @@ class AggregateBatch:
         arrays = []
         for field, column in zip(schema, self.columns.values(), strict=True):
             arrays.append(as_array(field, column))
+        if all(array.type == field.type for field, array in zip(schema, arrays, strict=True)):
+            return pa.RecordBatch.from_arrays(arrays, schema=schema)
         fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 

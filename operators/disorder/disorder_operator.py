@@ -241,6 +241,8 @@ class DisorderOperator(PassThrough):
 
     def _observed(self, ts: Any, groups: Sequence[tuple[Any, Any]]) -> list[BufferedRows] | None:
         """Let each lane see its timestamps; None, and nothing seen, if one is not allowed."""
+        import numpy as np
+
         before = [lane.state.snapshot() for lane, _ in groups] if self.late == "error" else []
         found = []
         for lane, at in groups:
@@ -253,7 +255,7 @@ class DisorderOperator(PassThrough):
             for (lane, _), state in zip(groups, before, strict=True):
                 lane.state.restore(state)
             return None
-        self.late_rows += sum(int(each.late.sum()) for each in found)
+        self.late_rows += sum(int(np.count_nonzero(each.late)) for each in found)
         return found
 
     def _renew(self, batch: Any, taken: Sequence[BufferedRows]) -> None:

@@ -245,8 +245,10 @@ class Panes(DisorderOperator):
         first = self._number + 1
         self._number += batch.num_rows
         released = self._columns.take(batch, taken, first)
-        late = sorted(place for each in taken for place in each.at[each.late].tolist())
-        self._release(released, batch, late if self.late == "port" else [], failures)
+        late: list[int] = []
+        if self.late == "port":
+            late = sorted(place for each in taken for place in each.at[each.late].tolist())
+        self._release(released, batch, late, failures)
 
     def _release(
         self, released: Any, batch: Any, late: list[int], failures: list[Exception]

@@ -15,6 +15,7 @@ from windowlib.operators.functions.call import (
 from windowlib.operators.functions.output_types import count_type
 from windowlib.operators.functions.quantile import check_fraction
 from windowlib.operators.sketches import HeavyHitters, HyperLogLog, QuantileSketch
+from windowlib.operators.sketches.hashing import digest
 from windowlib.summaries.aggregate_function import AggregateFunction
 from windowlib.summaries.folds import Fold, State
 
@@ -88,6 +89,7 @@ class ApproxCount(Sketched):
 
     name = "approx_count_distinct"
     kind = HyperLogLog
+    digest = staticmethod(digest)
 
     def __init__(self, precision: int) -> None:
         super().__init__(lambda: HyperLogLog(precision))
@@ -130,7 +132,12 @@ class ApproxTop(Sketched):
 LARGEST = 1 << 20
 """The largest size of a sketch."""
 
-APPROX_COUNT_DISTINCT = AggregateFunction("approx_count_distinct", ApproxCount, count_type)
+APPROX_COUNT_DISTINCT = AggregateFunction(
+    "approx_count_distinct",
+    ApproxCount,
+    count_type,
+    kernel="windowlib.columnar.kernels.sketched:CountSketchFunction",
+)
 
 
 def approx_count_distinct(column: Column, *, precision: int = 12) -> Agg:
@@ -142,7 +149,11 @@ def approx_count_distinct(column: Column, *, precision: int = 12) -> Agg:
     return aggregate(APPROX_COUNT_DISTINCT, {"": column}, precision=precision)
 
 
-APPROX_QUANTILE = AggregateFunction("approx_quantile", ApproxQuantile)
+APPROX_QUANTILE = AggregateFunction(
+    "approx_quantile",
+    ApproxQuantile,
+    kernel="windowlib.columnar.kernels.sketched:QuantileSketchFunction",
+)
 
 
 def approx_quantile(column: Column, q: float, *, size: int = 512) -> Agg:
@@ -153,7 +164,9 @@ def approx_quantile(column: Column, q: float, *, size: int = 512) -> Agg:
     return aggregate(APPROX_QUANTILE, {"": column}, q=q, size=size)
 
 
-APPROX_TOP_K = AggregateFunction("approx_top_k", ApproxTop)
+APPROX_TOP_K = AggregateFunction(
+    "approx_top_k", ApproxTop, kernel="windowlib.columnar.kernels.sketched:TopSketchFunction"
+)
 
 
 def approx_top_k(column: Column, k: int, *, capacity: int | None = None) -> Agg:

@@ -30,6 +30,7 @@ class Resident:
         self.key = key  # None: no row of the other side finds it
         self.matched = False
         self.number = 0  # in order of arrival; 0 until it has entered
+        self.next = self.prev = None
 
 
 class ResidentIndex:
@@ -37,20 +38,20 @@ class ResidentIndex:
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
-        self._first: dict[Any, Resident] = {}
+        self.firsts: dict[Any, Resident] = {}
+        """The oldest resident of each key; the others follow it."""
 
     def candidates(self, probe: Resident) -> Iterable[Resident]:
         """The residents that a row of the other side may match, oldest to newest."""
         try:
-            first = self._first.get(probe.key)
+            first = self.firsts.get(probe.key)
         except TypeError:
             raise SchemaError(unusable(self._owner, probe.key)) from None
         return () if first is None else _chain(first)
 
     def add(self, resident: Resident) -> None:
         """It is the newest of its key."""
-        resident.next = resident.prev = None
-        first = self._first.setdefault(resident.key, resident)
+        first = self.firsts.setdefault(resident.key, resident)
         if first is not resident:
             last = first.prev or first
             last.next, resident.prev, first.prev = resident, last, resident
@@ -58,12 +59,12 @@ class ResidentIndex:
     def remove(self, resident: Resident) -> None:
         """It is not there any more."""
         key, older, newer = resident.key, resident.prev, resident.next
-        first = self._first[key]
+        first = self.firsts[key]
         if first is resident:
             if newer is None:
-                del self._first[key]
+                del self.firsts[key]
                 return
-            self._first[key] = newer
+            self.firsts[key] = newer
             newer.prev = None if older is newer else older  # which is the last
         else:
             assert older is not None
@@ -76,10 +77,10 @@ class ResidentIndex:
 
     def clear(self) -> None:
         """Nobody is there any more."""
-        self._first.clear()
+        self.firsts.clear()
 
     def __iter__(self) -> Iterator[Resident]:
-        for first in self._first.values():
+        for first in self.firsts.values():
             yield from _chain(first)
 
 

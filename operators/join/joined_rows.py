@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -12,6 +12,15 @@ from windowlib.operators.arrow_output import common_type, schema_with, type_of
 
 Plan = list[tuple[str, str]]
 """Columns of a side, and what they are called in the output."""
+Merge = Callable[[Any, Any], dict[str, Any]]
+
+MERGE = """
+def merged(left, right):
+    if type(left) is dict and type(right) is dict and len(left) == {columns}:
+        try: return {{**left{added}}}
+        except KeyError: pass  # the right one lacks a column
+    return general(left, right)
+"""
 
 
 class JoinedRows:
@@ -36,6 +45,8 @@ class JoinedRows:
 
     def __init__(self, owner: str, shared: Sequence[str], suffixes: tuple[str, str]) -> None:
         self._owner = owner
+        self.merged: Merge = self._general
+        """Makes the output row: as calling it does, without that call."""
         self._shared = dict.fromkeys(shared)
         self._suffixes = suffixes
         self._fixed: tuple[set[type], set[type]] = (set(), set())
@@ -56,6 +67,7 @@ class JoinedRows:
         self._refuse_clash([name for plan in plans for _, name in plan])
         self._left, self._right = plans
         self._as_is = all(column == name for column, name in self._left)
+        self.merged = self._merging(len(known[0])) if self._as_is else self._general
         for mine, names in zip(self._known, known, strict=True):
             mine.clear()
             mine.update(names)
@@ -91,6 +103,17 @@ class JoinedRows:
 
     def __call__(self, left: Any, right: Any) -> dict[str, Any]:
         """The output row."""
+        return self.merged(left, right)
+
+    def _merging(self, columns: int) -> Merge:
+        """`merged` for dicts, where the left one has all its columns, under their own names."""
+        added = "".join(f", {name!r}: right[{column!r}]" for column, name in self._right)
+        names: dict[str, Any] = {"general": self._general}
+        exec(MERGE.format(columns=columns, added=added), names)
+        merged: Merge = names["merged"]
+        return merged
+
+    def _general(self, left: Any, right: Any) -> dict[str, Any]:
         ours, theirs = _fields(left, self._shared), _fields(right, self._shared)
         if self._as_is and len(ours) == len(self._known[0]):
             made = dict(ours)  # all its columns, under their own names

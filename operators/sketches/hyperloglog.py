@@ -55,6 +55,15 @@ class HyperLogLog(Sketch):
         else:
             self._remember(bits)
 
+    def add_digests(self, digests: Any) -> None:
+        """Count the values that a numpy array has the digests of: `add` for each, only faster."""
+        limit = (1 << self.precision) // 4  # chunks of so many: often enough to see them spill
+        for first in range(0, len(digests), limit):
+            if self._registers:
+                self._register_all(digests[first:])
+                return
+            self._remember_all(digests[first : first + limit])
+
     def count(self) -> int:
         """How many distinct values there were, about."""
         return round(_estimate(self._registers)) if self._registers else len(self._hashes)
@@ -93,6 +102,27 @@ class HyperLogLog(Sketch):
         if place == len(hashes) or hashes[place] != bits:
             hashes.insert(place, bits)
             self._spill()
+
+    def _register_all(self, digests: Any) -> None:
+        import numpy as np
+
+        rest = digests & np.uint64(self._mask)
+        # Without the bits that follow another one the highest stays, and a float is not rounded up.
+        lengths = np.frexp((rest & ~(rest >> np.uint64(1))).astype(np.float64))[1]
+        places = (digests >> np.uint64(self._width)).astype(np.intp)
+        registers = np.frombuffer(self._registers, np.uint8)
+        np.maximum.at(registers, places, (self._width + 1 - lengths).astype(np.uint8))
+
+    def _remember_all(self, digests: Any) -> None:
+        import numpy as np
+
+        known = np.union1d(np.frombuffer(self._hashes, np.uint64), digests)
+        size = 1 << self.precision
+        if known.nbytes > size:
+            self._hashes, self._registers = array("Q"), bytearray(size)
+            self._register_all(known)
+        else:
+            self._hashes = array("Q", known.tobytes())
 
     def _spill(self) -> None:
         """Turn to registers once the hashes are more bytes than they."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -73,6 +73,25 @@ class QuantileSketch(Sketch):
         lowest.append(x)
         if len(lowest) > self._room:
             self._compress()
+
+    def add_many(self, values: Sequence[Any]) -> None:
+        """Take values of one type, none of them null: `add` for each, only faster."""
+        some = [x for x in values if x == x]
+        if some:
+            self.add_between(some, min(some), max(some))
+        self._nans += len(values) - len(some)
+
+    def add_between(self, some: list[Any], low: Any, high: Any) -> None:
+        """`add_many` without NaN, where the first of the smallest and of the largest are known."""
+        self._include(low, high)
+        first = 0
+        while first < len(some):
+            lowest = self._levels[0]
+            last = first + self._room + 1 - len(lowest)
+            lowest += some[first:last]
+            first = last
+            if len(lowest) > self._room:
+                self._compress()
 
     def count(self) -> int:
         """How many values were added."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from heapq import nlargest
+from itertools import islice
 from operator import itemgetter
 from typing import Any, Self
 
@@ -69,6 +70,24 @@ class HeavyHitters(Sketch):
             raise SchemaError(msg) from None
         self._count += 1
 
+    def add_many(self, values: Sequence[Any]) -> None:
+        """Take values of one type, none of them null: `add` for each, only faster."""
+        counts, start = self._counts, self._error + 1
+        room = self.capacity
+        for value in values:
+            if value in counts:
+                counts[value] += 1
+                continue
+            if value == value:
+                counts[value] = start
+                if len(counts) <= room:
+                    continue
+                self._forget()
+            else:
+                self._enter(value)
+            counts, start = self._counts, self._error + 1
+        self._count += len(values)
+
     def top(self, k: int | None = None) -> list[tuple[Any, int]]:
         """The most frequent values with their counts, largest first; ties by first appearance.
 
@@ -119,11 +138,14 @@ class HeavyHitters(Sketch):
         counts = self._counts
         if len(counts) <= self.capacity:
             return
-        ranked = sorted(counts, key=counts.__getitem__, reverse=True)
         half = self.capacity // 2
-        kept = set(ranked[:half])
-        self._error = counts[ranked[half]]
-        self._counts = {value: count for value, count in counts.items() if value in kept}
+        ranked = sorted(counts.values(), reverse=True)
+        bar, self._error = ranked[half - 1], ranked[half]
+        kept = {value: count for value, count in counts.items() if count >= bar}
+        latest = (value for value in reversed(list(kept)) if kept[value] == bar)
+        for value in list(islice(latest, len(kept) - half)):
+            del kept[value]
+        self._counts = kept
 
     def _save(self) -> dict[str, Any]:
         counts = [[value, count] for value, count in self._counts.items()]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from heapq import nsmallest
 from typing import Any, Literal, NamedTuple
 
@@ -148,19 +150,35 @@ def _rising(other: Any) -> Any:
     return other.value if type(other) is Descending else -other
 
 
+NUMBERS: frozenset[type] = frozenset((int, float, bool))
+ALIKE: dict[type, frozenset[type]] = {
+    kind: frozenset((kind,)) for kind in (str, bytes, date, timedelta, Decimal)
+}
+ALIKE |= dict.fromkeys(NUMBERS, NUMBERS)
+"""Types whose values compare with all values of these types, whatever they are."""
+
+
 class SortColumn:
     """Reads one key of a tuple as a rank and a value."""
 
-    __slots__ = ("_name", "_nan", "_null", "get", "key", "known", "owner")
+    __slots__ = ("_name", "_nan", "_null", "alike", "get", "key", "known", "mixed", "owner")
 
     def __init__(self, key: SortKey, owner: str) -> None:
         self.key = key
         self.owner = f"{owner}({key!r})" if key.descending else f"{owner}({key.attribute!r})"
         self.get = Getter(key.attribute, self.owner)
-        self.known: Any = UNSET  # the first value, which all others must compare with
         self._name = key.attribute if isinstance(key.attribute, str) else UNSET
         self._null = (FIRST if key.nulls == "first" else LAST, 0)
         self._nan = (NAN_FIRST if key.descending else NAN_LAST, 0)
+        self.forget()
+
+    def forget(self, known: Any = UNSET) -> None:
+        """Start afresh: the next value, or this one, says what others have to compare with."""
+        self.known = known
+        self.mixed = False  # whether two values may turn out not to compare
+        self.alike: frozenset[type] = frozenset()  # types that need no look at `known`
+        if known is not UNSET:
+            self._begin(known)
 
     def __call__(self, row: Any) -> tuple[int, Any]:
         """The place of a tuple by this key; refuses a value that does not compare."""
@@ -170,14 +188,27 @@ class SortColumn:
             return self._null
         if value != value:
             return self._nan
-        if self.known is UNSET:
-            self.known = value
-        else:
-            try:
-                _ = value < self.known
-            except TypeError as error:
-                raise self.clash(value, self.known) from error
+        if type(value) not in self.alike:
+            self._compare(value)
         return VALUE, descending(value) if self.key.descending else value
+
+    def _begin(self, value: Any) -> None:
+        self.known = value
+        self.alike = ALIKE.get(type(value), self.alike)
+        self.mixed = not self.alike and type(value) is not datetime
+
+    def _compare(self, value: Any) -> None:
+        """Refuse a value that does not compare with the first one."""
+        known = self.known
+        if known is UNSET:
+            self._begin(value)
+            return
+        try:
+            _ = value < known
+        except TypeError as error:
+            raise self.clash(value, known) from error
+        if type(value) is not datetime or type(known) is not datetime:
+            self.mixed, self.alike = True, frozenset()
 
     def clash(self, value: Any, other: Any) -> SchemaError:
         """What to raise for two values that do not compare."""
@@ -213,6 +244,11 @@ class Order:
         self.place: Callable[[Any], Place] = self._several
         if len(self.columns) == 1:
             self.place = self.columns[0]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether places may turn out not to compare, though each compares with the first."""
+        return any(column.mixed for column in self.columns)
 
     def _several(self, row: Any) -> Place:
         place: Place = ()
@@ -276,7 +312,7 @@ class Order:
     def restore(self, state: Iterable[list[Any]]) -> None:
         """Take back what `snapshot` gave."""
         for column, known in zip(self.columns, state, strict=True):
-            column.known = known[0] if known else UNSET
+            column.forget(*known)
 
     def forget(self) -> None:
         """Start afresh: the next values say what others have to compare with."""

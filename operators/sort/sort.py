@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from heapq import heappop, heappush, heapreplace
 from typing import TYPE_CHECKING, Any
 
 from windowlib.durations import duration_text
@@ -11,14 +12,24 @@ from windowlib.errors import ModelError
 from windowlib.operators.arguments import window_of
 from windowlib.operators.arrow_output import send_firings
 from windowlib.operators.kinds import Partitioned, PassThrough, each_partition
-from windowlib.operators.sort.ordering import Nulls, Order, SortKey, first_known, sort_keys
+from windowlib.operators.sort.ordering import (
+    VALUE,
+    Nulls,
+    Order,
+    SortColumn,
+    SortKey,
+    descending,
+    first_known,
+    sort_keys,
+)
 from windowlib.operators.store_windows import Part, PartitionStore, StoreWindow
 from windowlib.runtime.model import OperatorModel
 from windowlib.spec.policies import Attribute, Count, Delta, Policy, Time
 from windowlib.spec.specification import By, Sliding, Spec, Tumbling
 from windowlib.window.consumer import Consumer
 from windowlib.window.container import Window
-from windowlib.window.subwindow import Subwindow
+from windowlib.window.engine.rules import reject_key
+from windowlib.window.subwindow import NO_KEY, Subwindow
 from windowlib.window.tumbling import TumblingWindow
 
 if TYPE_CHECKING:
@@ -126,7 +137,7 @@ class Sort(Partitioned, PassThrough):
         """The order, and how it is made."""
         yield "order", str(self.order)
         if isinstance(self.windows[0], Sliding):
-            yield "sort", "progressive: a sorted list, O(log n) per tuple"
+            yield "sort", "progressive: a heap, O(log n) per tuple"
         elif self.limit is None:
             yield "sort", "batch: sorted when full, stable"
         else:
@@ -249,24 +260,52 @@ they came, and neither the mark nor the tuple is ever compared.
 
 
 class SortStore(PartitionStore):
-    """The tuples of one partition, smallest first."""
+    """The tuples of one partition, the smallest at hand.
 
-    __slots__ = ("_window", "ordered")
+    They are a heap as long as their types say that all of them compare. A heap finds out late,
+    half rearranged, that two do not. A sorted list compares an entry with both its neighbours
+    before anything moves, so that one which does not compare is refused whole.
+    """
+
+    __slots__ = ("_window", "entries", "heap")
 
     def __init__(self, window: OrderedWindow) -> None:
-        from sortedcontainers import SortedList
-
         super().__init__()
         self._window = window
-        # Not a heap: adding compares an entry with both its neighbours before anything moves, so
-        # one that does not compare is refused whole. A heap finds out later, half rearranged.
-        self.ordered: Any = SortedList()
+        self.heap: list[Entry] | None = []
+        self.entries: Any = self.heap  # or a sorted list in place of the heap
 
     def __len__(self) -> int:
-        return len(self.ordered)
+        return len(self.entries)
+
+    def add(self, entry: Entry, *, mixed: bool) -> None:
+        """Take an entry; `mixed`: whether it may turn out not to compare with another."""
+        if mixed and self.heap is not None:
+            from sortedcontainers import SortedList
+
+            self.entries, self.heap = SortedList(self.heap), None
+        if self.heap is None:
+            self.entries.add(entry)
+        else:
+            heappush(self.heap, entry)
+
+    def replace(self, entry: Entry, *, mixed: bool) -> Entry:
+        """Take an entry; the smallest of the others, which goes."""
+        if self.heap is not None and not mixed:
+            return heapreplace(self.heap, entry)
+        self.add(entry, mixed=True)
+        found: Entry = self.entries.pop(int(self.entries[0] is entry))
+        return found
+
+    def pop(self) -> Entry:
+        """Take the smallest out."""
+        if self.heap is not None:
+            return heappop(self.heap)
+        found: Entry = self.entries.pop(0)
+        return found
 
     def _arrivals(self) -> list[Entry]:
-        return sorted(self.ordered, key=lambda entry: entry[-3])
+        return sorted(self.entries, key=lambda entry: entry[-3])
 
     def __iter__(self) -> Iterator[Any]:
         return ([mark, row] for *_, mark, row in self._arrivals())
@@ -274,8 +313,8 @@ class SortStore(PartitionStore):
     def extend(self, saved: Iterable[Any]) -> None:
         """Take back what iterating gave."""
         for mark, row in saved:
-            entry = self._window.entry(row, mark)
-            self.ordered.add(entry)
+            entry, mixed = self._window.entry(row, mark)
+            self.add(entry, mixed=mixed)
             if self._window.spec.evict.delta is not None:
                 self.watch(part_of(entry))
 
@@ -306,12 +345,62 @@ class OrderedWindow(StoreWindow):
         self._emit = emit
         self._read = order.place  # type: ignore[method-assign,assignment]
 
+    def _specialised(self, sample: Any) -> dict[str, Callable[..., None]]:
+        general = super()._specialised(sample)
+        column, *others = self._order.columns
+        by = self.spec.by
+        named = isinstance(column.key.attribute, str) and (by is None or isinstance(by, str))
+        if self._indexed or others or not named:
+            return general
+        return self._of_count(general["insert"], column)
+
+    def _of_count(
+        self, general: Callable[..., None], column: SortColumn
+    ) -> dict[str, Callable[..., None]]:
+        """Inserts of a count window with one key; what is not plain takes the general."""
+        emit, subs, most, numbers = self._emit, self._subs, self._most, self._numbers
+        name, falls, by = column.key.attribute, column.key.descending, self.spec.by
+
+        def insert(t: Any, /, key: Any = NO_KEY) -> None:
+            heap = None
+            if type(t) is dict and key is NO_KEY:
+                try:
+                    value = t[name]
+                    # Of a type that compares with all the others, and not NaN.
+                    if type(value) in column.alike and value == value:
+                        s = subs[None if by is None else t[by]]
+                        heap = s.data.heap
+                except (KeyError, TypeError):
+                    heap = None
+            if heap is None:
+                general(t, key)
+                return
+            try:
+                entry = VALUE, descending(value) if falls else value, next(numbers), self._now, t
+                if len(heap) == most:
+                    emit(heapreplace(heap, entry)[-1])
+                else:
+                    heappush(heap, entry)
+                s.taken += 1
+            except BaseException as error:
+                self._failed_at(t, error)
+                raise
+
+        def insert_many(tuples: Iterable[Any], keys: Iterable[Any] | None = None) -> None:
+            if keys is not None:
+                reject_key(self.state, "insert(key=...)")
+            for t in tuples:
+                insert(t)
+
+        return {"insert": insert, "insert_many": insert_many}
+
     def _content(self) -> SortStore:
         return SortStore(self)
 
-    def entry(self, row: Any, mark: Any) -> Entry:
-        """A tuple of a snapshot, in its place."""
-        return (*self._order.place(row), next(self._numbers), mark, row)
+    def entry(self, row: Any, mark: Any) -> tuple[Entry, bool]:
+        """A tuple of a snapshot, in its place; whether it may turn out not to compare."""
+        place = self._order.place(row)
+        return (*place, next(self._numbers), mark, row), self._order.mixed
 
     def _hold(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
         held = s.data
@@ -319,22 +408,26 @@ class OrderedWindow(StoreWindow):
             while (part := self._too_far(s, mark)) is not None:
                 self._expired(s, part)
         entry = (*what, next(self._numbers), mark, tuple_)
+        leaving, mixed = None, self._order.mixed
         try:
-            held.ordered.add(entry)
+            if len(held.entries) == self._most:
+                leaving = held.replace(entry, mixed=mixed)
+            else:
+                held.add(entry, mixed=mixed)
         except TypeError as error:
             raise self._order.clash(tuple_, held.rows(), error) from error
         if self._indexed:
             self._note_in(s, part_of(entry))
-        if self._most is not None and len(held.ordered) > self._most:
-            self._send(s, int(held.ordered[0] is entry))  # the smallest of those that waited
+        if leaving is not None:
+            self._let_go(s, leaving)
 
     def _expired(self, s: Subwindow, part: Part) -> None:
-        ordered = s.data.ordered
-        while ordered and not part[2] < ordered[0]:
-            self._send(s, 0)
+        held = s.data
+        while held.entries and not part[2] < held.entries[0]:
+            self._let_go(s, held.pop())
 
-    def _send(self, s: Subwindow, index: int) -> None:
-        entry = s.data.ordered.pop(index)
+    def _let_go(self, s: Subwindow, entry: Entry) -> None:
+        """Send what has left a partition."""
         if self._indexed:
             self._note_out(s, entry[-3])
         self._emit(entry[-1])
@@ -344,7 +437,7 @@ class OrderedWindow(StoreWindow):
         with self.locked():
             for s in list(self._subs.values()):
                 while len(s.data):
-                    self._send(s, 0)
+                    self._let_go(s, s.data.pop())
                 self._drop(s)
 
     def restore(self, state: Mapping[str, Any]) -> None:

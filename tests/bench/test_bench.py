@@ -4,6 +4,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from statistics import mean
 
@@ -27,6 +28,7 @@ from bench import (
     farms_real,
     farms_virtual,
     farms_work,
+    figures_farms,
     harness,
     operators,
     peers,
@@ -36,6 +38,7 @@ from bench import (
     preference_parts,
     preference_real,
     simulated,
+    sketches,
     time_joins,
 )
 from bench.harness import Measure
@@ -237,15 +240,43 @@ def rows_of(measures):
     return {measure.name.split()[0] for measure in found}
 
 
-def test_farms_are_compared_with_the_operator_and_with_a_pool():
-    few = farms_pay.Scale(windows=40, costs=(1e-5,), rows=2000, skylines=2, overhead=400, rounds=1)
-    found = {measure.name.rpartition(": ")[2]: measure for measure in farms_pay.run(few)}
-    assert {"farm / plain", "farm / pool", "bytes a buffered row"} < set(found)
-    assert all(found[name].ratio > 0 for name in ("farm / plain", "farm / pool"))
+PAY = farms_pay.Scale(windows=40, costs=(1e-5,), rows=20_000, skylines=2, overhead=400, rounds=1)
+
+
+def test_farms_are_compared_with_the_operator_and_with_a_pool(monkeypatch):
+    monkeypatch.setattr(farms_pay, "OTHERS", {})
+    monkeypatch.setattr(farms_pay, "CHUNKS", (16,))
+    found = list(farms_pay.run(PAY))
+    for rows in ("handler", "Aggregate, ", "Aggregate by key", "skyline"):
+        names = [measure.name.rpartition(": ")[2] for measure in found if rows in measure.name]
+        assert ["farm / plain", "farm / pool"] == names
+    assert "bytes a buffered row" == found[-1].name
+    assert all(measure.ratio > 0 for measure in found)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", farms_pay.OTHERS)
+def test_other_libraries_give_the_same_rows(name):
+    pytest.importorskip(name)
+    windows = [[1, 2], [3]]
+    found = farms_pay.OTHERS[name](lambda: windows, partial(farms_pay.computed, turns=1))
+    assert [{"total": 3}, {"total": 3}] == found
+
+
+def test_figures_of_farms_are_drawn_from_what_was_measured(monkeypatch, tmp_path):
+    monkeypatch.setattr(harness, "OUT", tmp_path)
+    few = figures_farms.Scale(48_000, 40, (1, 3), windows=8, seconds=2.0, real=False)
+    found = list(figures_farms.draw(few))
+    drawn = sorted(tmp_path.glob("figures_farms_*.svg"))
+    assert 8 == len(drawn)
+    assert all("</svg>" in picture.read_text() for picture in drawn)
+    assert {"workers", "keys", "latency", "size", "slide", "batch"} <= {
+        measure.name.split(",")[0] for measure in found
+    }
 
 
 def test_farms_are_measured_in_virtual_time_against_results_that_agree():
-    assert {"B2", "B3", "B4", "B5", "B6", "B11", "B12"} == rows_of(farms_virtual.run(FEW))
+    assert {"B2", "4", "B3", "B4", "B5", "B6", "B11", "B12"} == rows_of(farms_virtual.run(FEW))
 
 
 def test_what_virtual_time_measures_does_not_depend_on_the_machine():
@@ -289,6 +320,13 @@ def test_a_farm_of_processes_is_timed_and_gives_the_rows_of_the_operator():
         farms_real.in_turn("B2", variants, {"WF": wanted["WF"][:-1]}, rounds=1)
 
 
+def test_the_lines_of_spark_are_of_queries_that_there_are():
+    spark = pytest.importorskip("bench.spark")
+    named = {name for line in spark.LINES for name in (line.of, line.to)}
+    assert named == set(spark.QUERIES)
+    assert set(spark.PLAIN) <= named
+
+
 def test_a_part_of_a_benchmark_can_be_run(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(harness, "OUT", tmp_path)
     monkeypatch.setitem(farms.OPTIONS, "--virtual", lambda: [Measure("B2", 1.0, 0.95, True)])
@@ -300,6 +338,18 @@ def test_a_part_of_a_benchmark_can_be_run(monkeypatch, capsys, tmp_path):
     assert "core has no options, and not --virtual" in capsys.readouterr().err
     assert 2 == command.main([])
     assert "with NAME one of" in capsys.readouterr().err
+
+
+# -- sketches --
+
+
+def test_sketches_are_timed_once_they_have_the_state_of_single_rows(monkeypatch):
+    monkeypatch.setattr(sketches, "BATCH", 300)
+    few = sketches.Scale(rows=2_000, window=800, compared=2_000, rounds=1)
+    found = {measure.name: measure for measure in sketches.measured(few)}
+    targets = [each.target for name, each in found.items() if name.startswith("approx")]
+    assert [200] * len(sketches.CASES) == targets
+    assert all(measure.ratio > 0 for measure in found.values())
 
 
 # -- preference --

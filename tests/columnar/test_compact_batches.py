@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.examples import examples
 from windowlib.columnar.arrays import encoding
-from windowlib.columnar.arrays.encoding import compact_bytes, stream_bytes, stream_table
+from windowlib.columnar.arrays.encoding import compact, stream_bytes, stream_table
 
 KINDS = [
     pa.int64(),
@@ -26,6 +26,10 @@ KINDS = [
 @pytest.fixture(autouse=True)
 def _any_number_of_rows(monkeypatch):
     monkeypatch.setattr(encoding, "WORTH", 1)
+
+
+def compact_bytes(batch: pa.RecordBatch) -> bytes:
+    return stream_bytes(compact(batch))
 
 
 def same(column: pa.Array) -> bytes:

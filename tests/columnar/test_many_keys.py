@@ -1,10 +1,14 @@
-"""Keys that come and go: the table of keys does not grow without end."""
+"""Many keys: what few rows of each cost, and a table of keys that does not grow without end."""
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from windowlib import Count, Tumbling
+from tests.columnar.with_each_engine import engine  # noqa: F401 - runs each test with each engine
+from windowlib import Count, Sliding, Tumbling
 from windowlib.columnar import handover
+from windowlib.columnar.engines import tumbling
+from windowlib.columnar.primitives import group
 from windowlib.operators import Aggregate, agg
 
 
@@ -19,8 +23,80 @@ def test_keys_whose_partitions_are_gone_are_forgotten(monkeypatch):
         ids[-1] = -1 - batch % 2  # two partitions go on from batch to batch
         found = running.process_batch(pa.table({"id": ids, "x": ids}))
         rows += found.num_rows
-        engine = window.state.handover().engine
-        most = max(most, 0 if engine is None or engine.keys is None else len(engine.keys))
+        arrays = window.state.handover().engine
+        most = max(most, 0 if arrays is None or arrays.keys is None else len(arrays.keys))
     assert rows == 12 * 599 + 6
     assert 600 < most < 3600
     assert len(window) == 12  # one row without a second in each batch
+
+
+# -- few rows of each key in a batch --------------------------------------------------------------
+
+KEYS, ROWS = 400, 700
+
+
+def columns(rng, batch):
+    """Whole numbers, floats of one sign and of both, with nulls in some batches; all sums exact."""
+    numbers = rng.integers(0, 1 << 20, ROWS)
+    signed = (numbers - (1 << 19)) / 64
+    some = rng.random(ROWS) < 0.1 if batch % 2 else None
+    return {
+        "whole": pa.array(numbers - (1 << 19), mask=some),
+        "float": pa.array(numbers / 64, mask=some),
+        "signed": pa.array(signed, mask=some),
+    }
+
+
+def batches(seed):
+    rng = np.random.default_rng(seed)
+    known = KEYS // 2
+    for batch in range(12):
+        known = min(known + 20, KEYS)  # some are new
+        yield pa.record_batch({"k": rng.integers(0, known, ROWS) * 7, **columns(rng, batch)})
+
+
+OUTPUTS = {
+    "sums": {
+        "s": agg.sum("whole"),
+        "m": agg.mean("float"),
+        "c": agg.count("whole"),
+        "n": agg.count(),
+    },
+    "signed": {"s": agg.sum("signed"), "m": agg.mean("whole")},
+    "picks": {"s": agg.sum("float"), "high": agg.max("signed"), "low": agg.min("whole")},
+}
+
+
+@pytest.mark.parametrize("outputs", OUTPUTS)
+@pytest.mark.parametrize(
+    "spec", [Tumbling(Count(20), by="k"), Sliding(Count(20), every=Count(5), by="k")]
+)
+def test_few_rows_of_many_keys_give_what_single_rows_give(spec, outputs):
+    op = Aggregate(spec, OUTPUTS[outputs])
+    whole, single, rows = op.open(), op.open(), list[dict[str, object]]()
+    single.connect(0, rows.append)
+    for number, batch in enumerate(batches(3)):
+        rows.clear()
+        single.insert_many(batch.to_pylist())
+        assert rows == whole.process_batch(batch).to_pylist()
+        if number % 3:
+            state = whole.snapshot(arrays=number % 3 == 1)
+            whole = op.open()
+            whole.restore(state)
+
+
+def test_only_the_rows_of_subwindows_that_open_or_close_are_sorted(engine, monkeypatch):  # noqa: F811
+    if engine != "numpy":
+        pytest.skip("compiled loops sort no rows")
+    sorted_rows = []
+
+    def counted(ids, n):
+        sorted_rows.append(len(ids))
+        return group(ids, n)
+
+    monkeypatch.setattr(tumbling, "group", counted)
+    running = Aggregate(Tumbling(Count(100), by="k"), m=agg.mean("float")).open()
+    for batch in batches(5):
+        running.process_batch(batch)
+    assert len(sorted_rows) > 5
+    assert max(sorted_rows) * tumbling.QUIET <= ROWS

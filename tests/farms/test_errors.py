@@ -28,10 +28,12 @@ from windowlib import (
     WindowlibError,
 )
 from windowlib.control import PaneRoundRobin  # noqa: F401 - named in the table
+from windowlib.errors import BrokenStateError
 from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm  # noqa: F401
+from windowlib.farms.adaptive import BrokenFarm  # noqa: F401 - named in the table
 from windowlib.farms.choice import choose  # noqa: F401 - named in the table
 from windowlib.farms.chunks import ChunkStore
-from windowlib.farms.evaluator import WindowEvaluator  # noqa: F401 - named in the table
+from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
 from windowlib.farms.models import *  # noqa: F403
 from windowlib.farms.pool import ProcessPool, WorkerDeath, dumped  # noqa: F401
 from windowlib.farms.round_robin import RoundRobin  # noqa: F401 - named in the table
@@ -108,6 +110,33 @@ def resized(farm_):
         run.resize(3)
 
 
+class Endless(Operator):
+    """Wants to look at its tuples again and again."""
+
+    model = OperatorModel(windows=[Tumbling])
+    content = "arrow"
+    function_kind = "associative"
+
+    def part_of(self, window, key):
+        return 0
+
+    def emit_again(self, window, key, whole):
+        return whole
+
+
+def once_more():
+    """There is one round, and another is asked for."""
+    evaluator = WindowEvaluator(Endless(Tumbling(Count(1))))
+    evaluator.again(pa.record_batch({"x": [1]}), BatchExtent(None, 0, 1, 0), 0)
+
+
+def on_another_system():
+    """A pool where the system has no `poll`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr("select.poll")
+        ProcessPool(2, None)
+
+
 class Fails:
     """Cannot be read where a worker starts."""
 
@@ -175,10 +204,21 @@ CASES = [
     ("choose(Bare(Sliding(Count(9), every=Count(3))), 2)", f"PaneFarm(Bare): {NO_PARTS}"),
     ("WindowPartition(Bare(Tumbling(Count(9))), workers=2)", f"WindowPartition(Bare): {NO_PARTS}"),
     ("farm(5)", "farm(5): not an operator. Pass one, such as Aggregate(...)."),
-    ("WindowFarm(5)", "WindowFarm(5): not an operator. Pass an operator, such as Aggregate."),
+    ("WindowFarm(5)", "WindowFarm(5): not an operator. Pass one, such as Aggregate(...)."),
     (
         "KeyFarm(WindowFarm(rows))",
-        f"KeyFarm({WindowFarm(rows)!r}): a farm of a farm. Pass an operator, such as Aggregate.",
+        "KeyFarm(WindowFarm(rows)): no such nesting. Put a KeyFarm or a WindowFarm around a "
+        "WindowPartition or a PaneFarm.",
+    ),
+    (
+        "once_more()",
+        "Endless.emit_again(...): it returned a part for another round, and here there is one "
+        "alone. Use WindowPartition in process, or return None.",
+    ),
+    (
+        "on_another_system()",
+        'farm(..., when="always"): worker processes inherit a connection, which this system does '
+        "not allow. Leave out when=, or use a Unix system or WSL.",
     ),
     (
         "WindowFarm(rows, workers=0)",
@@ -252,13 +292,18 @@ CASES = [
     ("worker_count('resize', 0)", "resize(workers=0): not a number of workers. Use 1 or more."),
     (
         "restored(KeyFarm(sampled, workers=3), KeyFarm(sampled, workers=2))",
-        "restore(state): it is of 2 workers, and Sample keeps more than its windows, and that of "
-        "one key cannot be told apart. Open a farm of 2.",
+        "restore(state): it is of 2 workers. Sample: it keeps more than its windows, and that "
+        "cannot be told apart by key. Open a farm of 2.",
     ),
     (
         "resized(KeyFarm(sampled, workers=2))",
-        "resize(workers=3): Sample keeps more than its windows, and that of one key cannot be told "
-        "apart. Open a farm of 3 workers.",
+        "resize(workers=3): Sample: it keeps more than its windows, and that cannot be told apart "
+        "by key. Open a farm of 3 workers.",
+    ),
+    (
+        'BrokenFarm("high", "deciding where to work").insert',
+        "high: it was interrupted while it was deciding where to work, and that is half done. "
+        "restore() the last snapshot.",
     ),
     *(
         (
@@ -367,7 +412,7 @@ def test_a_mistake_gets_its_message(code, message):
     error = raised(code)
     assert message == re.sub(r"(<object object at )?0x[0-9a-f]+(?(1)>)", REPR, str(error))
     assert isinstance(error, WindowlibError)
-    assert isinstance(error, ValueError)
+    assert isinstance(error, ValueError | BrokenStateError)
 
 
 def ours(made):

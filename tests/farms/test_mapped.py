@@ -7,11 +7,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.farms import window_oracle as brute
 from tests.farms.model_oracle import Extents, mapped
 from tests.farms.window_oracle import members
-from windowlib import Count, Delta, Punct, Sliding, Time, Tumbling, advance, punct, replay
+from windowlib import (
+    Count,
+    Delta,
+    Event,
+    Landmark,
+    Punct,
+    Session,
+    Sliding,
+    Time,
+    Tumbling,
+    advance,
+    punct,
+    replay,
+)
 from windowlib.farms.models import (
     CountOrTime,
     CountWindows,
@@ -316,3 +331,40 @@ def test_some_extents_keep_their_numbers():
     found = Extents(np.arange(3), np.array([0, 1, 2]), np.array([2, 3, 4]), 2)
     assert [(0, 0, 2), (2, 2, 4)] == list(found.only(np.array([True, False, True])))
     assert 1 == found.only(np.array([True, False, True])).closed
+
+
+# -- how many windows a tuple may be in --
+
+
+@given(st.lists(st.integers(0, 6), max_size=40), st.integers(0, 12), st.integers(1, 5))
+def test_what_is_bounded_stays_below_its_bound(rises, size, slide):
+    values = np.cumsum(np.array(rises, np.int64))
+    models = [DeltaWindows(size, slide), Triggered("count", size + 1, "delta", slide)]
+    for model in models:
+        assert "FCB" == model.semantics
+        count = isinstance(model, Triggered)
+        extents = mapped(model, np.arange(len(values)), values) if count else mapped(model, values)
+        held = [len(extents.windows(i)) for i in range(len(values))]
+        assert max(held, default=0) <= (model.most or 0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "semantics"),
+    [
+        (Sliding(Count(5), every=Count(2)), "CF"),
+        (Sliding(Time("5s"), every=Time("2s")), "CF"),
+        (Tumbling(Delta("ts", 4)), "FCF"),
+        (Session(Event("ts"), gap=2, watermark=1, late="drop"), "FCF"),
+        (Landmark(Event("ts", 4), since=0, watermark=1, late="drop"), "FCF"),
+        (Sliding(Delta("ts", 6), every=Delta("ts", 2)), "FCB"),
+        (Sliding(Count(4), every=Delta("ts", 2)), "FCB"),
+        (Sliding(Delta("ts", 6), every=Delta("x", 2)), "FCU"),
+        (Sliding(Delta("ts", 6), every=Delta("ts", 0)), "FCU"),
+        (Sliding(Time("5s"), every=Count(2)), "FCU"),
+        (Sliding(Count(5), every=Time("2s")), "FCU"),
+        (Sliding(Delta("ts", 5), every=Count(2)), "FCU"),
+    ],
+    ids=str,
+)
+def test_windows_have_their_class_of_the_papers(spec, semantics):
+    assert semantics == model_of(spec).semantics

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from tests.farms.farm_cases import FARMS, AboveMean, Spread, Total, batches, mad
 from windowlib import Count, FarmError, Operator, OperatorModel, Sliding, Time, Tumbling, replay
 from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition, farm
 from windowlib.farms.chunks import LOCK
+from windowlib.farms.fork_server import ForkServer
+from windowlib.farms.pool import FORKS
 from windowlib.operators import Aggregate, Join, agg
 
 
@@ -194,6 +197,92 @@ def test_an_idle_partition_does_not_keep_chunks(monkeypatch):
     run.finish()
     assert most < 4000
     assert list(replay(op, rows)) == out
+
+
+# -- start --
+
+
+class Draws(Operator):
+    """A number that nobody else draws, and who drew it."""
+
+    model = OperatorModel(windows=[Tumbling])
+
+    def before_flush(self, window, key):
+        time.sleep(0.01)
+        self.emit(pid=os.getpid(), drawn=(random.random(), float(np.random.random())))
+
+
+def test_workers_are_forks_that_draw_numbers_of_their_own():
+    run, rows = opened(WindowFarm(Draws(Tumbling(Count(1))), **TWO))
+    pids = run.pool.pids
+    run.insert_many([{"x": x} for x in range(12)])
+    run.finish()
+    assert set(pids) == {row["pid"] for row in rows}
+    assert len({row["drawn"] for row in rows}) == 12
+
+
+@pytest.mark.skipif(not FORKS, reason="workers start afresh here")
+def test_a_server_of_forks_that_was_killed_is_replaced():
+    server = ForkServer.shared()
+    assert server is ForkServer.shared()
+    server._process.kill()
+    server._process.wait()
+    assert server.end(0, 1.0) is None
+    op = Aggregate(Tumbling(Count(2)), m=agg.median("x"))
+    run, rows = opened(WindowFarm(op, **TWO))
+    run.insert_many([{"x": x} for x in range(8)])
+    run.finish()
+    assert len(rows) == 4
+    assert server is not ForkServer.shared()
+
+
+# -- other systems --
+
+LIKE_MACOS = """
+import multiprocessing, os, pathlib, sys
+del os.sched_getaffinity
+from windowlib.farms import adaptive, chunks, pool
+pool.FORKS = False
+chunks.SHARED = adaptive.STAT = pathlib.Path("/none")
+multiprocessing.set_start_method("spawn")
+"""
+LIKE_WINDOWS = """
+import os, select, sys
+sys.modules["fcntl"] = None
+del select.poll
+"""
+PROGRAM = """
+from windowlib import Count, FarmError, Tumbling, replay
+from windowlib.farms import KeyFarm, WindowFarm, farm
+from windowlib.operators import Aggregate, agg
+op = Aggregate(Tumbling(Count(2), by="k"), middle=agg.median("x"))
+rows = [{"k": x % 3, "x": x} for x in range(30)]
+try:
+    for chosen in (WindowFarm(op, workers=2, when="always"), KeyFarm(op, workers=2, when="always")):
+        print(list(replay(chosen, rows)) == list(replay(op, rows)))
+except FarmError as error:
+    print(error)
+    running = farm(op, workers=2).open()
+    running.insert_many(rows)
+    print(running.explain().splitlines()[1])
+"""
+
+
+def printed(program):
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_system_without_shared_memory_whose_processes_start_afresh(tmp_path):
+    assert printed(LIKE_MACOS + PROGRAM) == "True\nTrue\n"
+
+
+def test_a_system_without_worker_processes_says_so_and_works_in_the_caller():
+    why = "worker processes inherit a connection, which this system does not allow"
+    assert printed(LIKE_WINDOWS + PROGRAM).splitlines() == [
+        f'farm(..., when="always"): {why}. Leave out when=, or use a Unix system or WSL.',
+        f"caller       {why} (row 0)",
+    ]
 
 
 # -- death --

@@ -2,8 +2,10 @@
 
 import random
 import warnings
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,9 +23,12 @@ from tests.farms.farm_cases import (
     slowly,
     stream,
     total_order,
+    unlucky,
 )
 from tests.helpers.examples import examples
-from windowlib import Event, Tumbling, advance, restart
+from windowlib import Event, Sliding, Time, Tumbling, advance, restart
+from windowlib.farms.virtual import VirtualPool
+from windowlib.farms.worker import StoredPartial
 from windowlib.operators import Aggregate, agg
 
 NAMES = [
@@ -35,7 +40,11 @@ def check(case, seed, *, size=60, **more):
     window, by, operator, kind = case
     rng = random.Random(seed)
     op = operator_of(window, by, operator)
-    options = {"workers": rng.randint(1, 4), "chunk": rng.choice([1, 3, 10, 100]), **more}
+    options = {
+        "workers": rng.randint(1, 4),
+        "chunk": rng.choice([1, 3, 10, 100, Time("2s")]),
+        **more,
+    }
     farm = made(kind, op, **options)
     items = stream(seed, size, clock=True, puncts="punct" in window)
     with warnings.catch_warnings():
@@ -94,6 +103,53 @@ def test_a_farm_that_is_saved_goes_on_where_it_was(case, seed, data):
         assert by_key(expected) == by_key(found)
 
 
+@given(drawn_cases, st.integers(0, 10**6), st.integers(1, 4), st.sampled_from([1, 3, 10]))
+@settings(max_examples=examples(200))
+def test_whoever_dies_and_however_many_there_are(case, seed, workers, chunk):
+    window, by, operator, kind = case
+    op = operator_of(window, by, operator)
+    farm, resized = unlucky(made(kind, op, workers=workers, chunk=chunk), seed)
+    items = stream(seed, 60, clock=True, puncts="punct" in window)
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore")
+        patch.setattr("windowlib.farms.key_farm.SAVE", 3)
+        expected, found = sent(op, items), sent(farm, resized(items))
+    if total_order(window, operator, kind):
+        assert expected == found
+    else:
+        assert by_key(expected) == by_key(found)
+
+
+ACTIVE = ["tumbling time", "tumbling delta", "tumbling punct", "tumbling either", "time time"]
+
+
+@pytest.mark.parametrize("window", [*ACTIVE, "count count"])
+@pytest.mark.parametrize("operator", ["folded", "tuples"])
+def test_active_workers_have_most_tuples_before_a_window_fires(window, operator):
+    op, sends = operator_of(window, True, operator), list[Any]()
+    workers: list[Any] = []
+
+    class Watched(VirtualPool):
+        def send(self, worker, work, args, oldest):
+            workers[:] = self._workers
+            sends.append((work, args))
+            super().send(worker, work, args, oldest)
+
+    farm = made("active", op, workers=2, chunk=1)
+    assert farm is not None
+    farm.__dict__["open"] = lambda start=0: type(farm).open(
+        farm, start, pool=lambda n, setup: Watched(n, setup, cost=lambda *_: 0.1)
+    )
+    items = stream(4, 200, clock=True, puncts="punct" in window)
+    items.append(advance(1000))
+    assert sent(op, items) == sent(farm, items)
+    closes = [args for work, args in sends if work == "close"]
+    held = sum(extent.hi - extent.lo for *_, extent in closes)
+    assert sum(max(0, taken) for _, taken, _, _ in closes) > 0.5 * held > 50
+    still = [name for worker in workers for name in worker._open]
+    assert len(still) <= 4  # windows that never fired
+
+
 def test_rows_that_waited_while_time_passed_belong_to_the_slice_of_when_they_came():
     op = operator_of("tumbling time", True, "columns")
     first, second, third, other, fourth, last = ({"k": k, "x": 1} for k in "aaabab")
@@ -106,9 +162,12 @@ def test_rows_that_waited_while_time_passed_belong_to_the_slice_of_when_they_cam
 
 @pytest.mark.parametrize("kind", ["key", "agnostic", "pane"])
 @pytest.mark.parametrize("window", ["count count", "tumbling time", "event keys"])
+@pytest.mark.parametrize("operator", ["columns", "merged", "holistic"])
 @pytest.mark.parametrize("workers", [1, 3])
-def test_state_is_for_any_number_of_workers(window, kind, workers):
-    op = operator_of(window, True, "columns")
+def test_state_is_for_any_number_of_workers(window, kind, operator, workers):
+    op = operator_of(window, True, operator)
+    if made(kind, op) is None:
+        pytest.skip("panes of a function that is not associative")
     items = [row for row in stream(5, 80, clock=False, puncts=False) if isinstance(row, dict)]
     found, want = list[Any](), list[Any]()
     running = op.open()
@@ -125,7 +184,7 @@ def test_state_is_for_any_number_of_workers(window, kind, workers):
     running.insert_many(items)
     running.advance(10)
     running.finish()
-    assert len(want) >= 4
+    assert len(want) >= (4 if operator == "columns" else 2)  # which sends rows of empty windows
     assert by_key([(0, row) for row in want]) == by_key([(0, row) for row in found])
 
 
@@ -136,6 +195,72 @@ def test_windows_of_event_time_have_their_bounds_in_large_batches_too(kind):
     items = stream(7, 3000, clock=False, puncts=False)
     found = sent(slowly(made(kind, op, workers=2, chunk=3000), 7), items)
     assert sent(op, items) == found
+
+
+def test_a_farm_by_key_says_whether_its_order_is_that_of_the_operator():
+    keyed = [case for case in cases() if case[3] == "key"]
+    assert len(keyed) > 50
+    for window, by, operator, kind in keyed:
+        farm = made(kind, operator_of(window, by, operator))
+        assert farm is not None
+        choice = farm.choice
+        assert choice.ordered == total_order(window, operator, kind), (window, operator)
+        assert choice.ordered == ("worker by worker" not in choice.reason)
+
+
+def test_several_rounds_are_gone_through():
+    items = stream(3, 40, clock=False, puncts=False)
+    rounds = {
+        row["round"] for _, row in sent(operator_of("tumbling count", False, "rounds"), items)
+    }
+    assert {0, 1} <= rounds
+
+
+@pytest.mark.parametrize("batches", [True, False])
+def test_chunks_by_time_have_the_rows_of_a_stretch(batches):
+    op = Aggregate(Sliding(Time("4s"), every=Time("2s")), m=agg.median("x"))
+    times = [0.5, 1, 1.9, 2, 2.5, 5, 5.5, 7.9, 8]
+    farm = slowly(made("agnostic", op, workers=2, chunk=Time("2s")), 1)
+    with farm.open() as run:
+        if batches:
+            at = pa.array([int(1e6 * t) for t in times], pa.duration("us"))
+            run.insert_batch(pa.record_batch({"at": at, "x": range(9)}), times="at")
+        else:
+            for i, now in enumerate(times):
+                run.advance(now)
+                run.insert({"x": i})
+            run.advance(9)
+            run.poll()
+        assert [chunk.rows for chunk in run.chunks.chunks] == [3, 2, 2, 1, 1]
+
+
+@given(drawn_cases, st.integers(0, 10**6))
+@settings(max_examples=examples(60))
+def test_however_small_the_parts_that_workers_hand_over_themselves(case, seed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("windowlib.farms.worker.LARGE", 0)
+        check(case, seed, size=80)
+
+
+def test_large_parts_do_not_go_through_the_parent(monkeypatch):
+    op = operator_of("count count", False, "columns")
+    farm = made("pane", op, workers=2, chunk=50)
+    items = stream(1, 40, clock=False, puncts=False)
+    for large, stored in ((1 << 12, False), (0, True)):
+        monkeypatch.setattr("windowlib.farms.worker.LARGE", large)
+        with slowly(farm, 1).open() as run:
+            out = list[Any]()
+            run.connect(0, out.append)
+            run.insert_many(items)
+            run.drain()
+            (slices,) = run.dispatch._slices.values()
+            parts = [part for each in slices for part in each.partials]
+            assert stored == any(isinstance(part, StoredPartial) for part in parts)
+            files = list(Path(run.chunks.folder).glob("part-*"))
+            assert len(files) == (len(parts) if stored else 0)
+            ((_, kept),) = run.snapshot()["state"]["dispatch"]
+            assert all(isinstance(part, list) for each in kept for part in each[4])
+        assert [row for _, row in sent(op, items)] == out
 
 
 def test_most_combinations_are_allowed_and_some_are_not():

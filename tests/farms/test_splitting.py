@@ -116,6 +116,6 @@ def test_busy_workers_have_smaller_parts_and_idle_ones_larger():
 def test_each_run_has_a_policy_of_its_own():
     farm = PaneFarm(ONE, workers=3, parts=partial(Adaptive, warmup=2))
     assert farm.policy is not None
-    one, other = farm.policy(), farm.policy()
+    one, other = farm.policy(farm.workers), farm.policy(farm.workers)
     assert one is not other
     assert (3, 2) == (one.workers, one.warmup)

@@ -27,6 +27,7 @@ from windowlib import (
     dump_state,
 )
 from windowlib.columnar import handover
+from windowlib.columnar.arrays.encoding import compact, stream_bytes
 from windowlib.operators import Aggregate, Dedup, Join, Reorder, Skyline, Sort, agg
 from windowlib.spark.bucket.bucket import Bucket, BucketSpec, MicroBatch
 from windowlib.spark.bucket.state_store import FORMAT, StateHead
@@ -170,6 +171,19 @@ def bucket_files() -> dict[str, bytes]:
     return found
 
 
+def chunk() -> pa.RecordBatch:
+    """Rows that cross the shuffle in few bytes, and stand in the log so."""
+    n = range(400)
+    return pa.record_batch(
+        {
+            "ts": pa.array([10**15 + 7 * i for i in n], pa.timestamp("us", "UTC")),
+            "k": pa.array(["abc"[i % 3] for i in n]),
+            "i": pa.array([None if i % 9 == 0 else i * 37 % 251 - 10**12 for i in n]),
+            "x": pa.array([i / 3 for i in n]),
+        }
+    )
+
+
 def main() -> None:
     """Write the files of this format that are not there."""
     handover.WORTH = 1  # so that a few rows are in arrays
@@ -179,6 +193,7 @@ def main() -> None:
         case.feed(made, 0, CUT)
         state = made.snapshot(arrays=name.endswith("arrays"))
         _write(f"{name}.{version}.state", dump_state(state))
+    _write(f"chunk.{FORMAT}.stream", stream_bytes(compact(chunk())))
     for name, data in bucket_files().items():
         _write(f"bucket.{FORMAT}.{name}", data)
 

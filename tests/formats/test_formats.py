@@ -2,9 +2,10 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 
-from tests.formats.stored import CUT, FOLDER, OPERATORS, ROWS, WINDOWS, micro_batch, spec
+from tests.formats.stored import CUT, FOLDER, OPERATORS, ROWS, WINDOWS, chunk, micro_batch, spec
 from windowlib import load_state
 from windowlib.columnar.arrays.encoding import stream_table
 from windowlib.runtime import running
@@ -45,6 +46,13 @@ def test_a_stored_bucket_goes_on(head):
     assert rows[0] == rows[1]
 
 
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("chunk.*.stream")), ids=lambda path: path.name)
+def test_stored_rows_in_few_bytes_are_read(path):
+    data = path.read_bytes()
+    assert len(data) < chunk().nbytes
+    assert pa.table(chunk()).equals(stream_table(data))
+
+
 def test_every_format_that_is_read_has_files():
     names = {path.name for path in FOLDER.iterdir()}
     assert set(WINDOWS) | set(OPERATORS) == {path.name.partition(".")[0] for path in FILES}
@@ -53,7 +61,7 @@ def test_every_format_that_is_read_has_files():
     for number in snapshot.ARRAY_READERS:
         assert any(f"-{number}.state" in name for name in names)
     for number in state_store.READERS:
-        assert f"bucket.{number}.head" in names
+        assert {f"bucket.{number}.head", f"chunk.{number}.stream"} <= names
     for path in FILES:
         assert load_state(path.read_bytes())["v"] in {**snapshot.READERS, **running.READERS}
         assert path.read_bytes()[8] in state_bytes.READERS

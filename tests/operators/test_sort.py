@@ -608,7 +608,7 @@ def test_explain_says_the_order_and_how_it_is_made():
         "  engine     its own",
         "output       out: punctuation of its own",
         "order        price descending, nulls last; ts ascending, nulls first",
-        "sort         progressive: a sorted list, O(log n) per tuple",
+        "sort         progressive: a heap, O(log n) per tuple",
     ]
     last = [Sort("x", window=Tumbling(Punct()), limit=limit) for limit in (None, 3)]
     assert ["sort         batch: sorted when full, stable"] == last[0].explain().splitlines()[-1:]
@@ -805,6 +805,43 @@ def test_values_that_clash_deep_inside_are_refused_whole_by_a_progressive_sort()
     assert NESTED == str(refused.value)
     running.finish()
     assert [(1, "a")] == out
+
+
+class Half:
+    """Compares with whole numbers, and with nothing else."""
+
+    def __lt__(self, other):
+        return 2.5 < other if type(other) is int else NotImplemented
+
+    def __gt__(self, other):
+        return 2.5 > other if type(other) is int else NotImplemented
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["", "after a restart"])
+def test_values_that_compare_with_numbers_but_not_with_one_another_are_refused_whole(again):
+    sort = Sort("x", window=Sliding(Count(4)))
+    running, window, out = opened(sort, X)
+    running.insert_many(xs([3, 1, 2, Decimal("2.5")]))  # a heap of numbers, until the last
+    if again:
+        state = running.snapshot()
+        running, window, out = opened(sort, X)
+        running.restore(state)
+    with pytest.raises(SchemaError, match="do not compare"):
+        running.insert({"x": Half()})
+    window.state.check()
+    assert [] == out
+    running.insert({"x": 0})
+    running.finish()
+    assert [1, 0, 2, Decimal("2.5"), 3] == out
+
+
+@pytest.mark.parametrize("key", ["x", desc("x")], ids=str)
+def test_rows_of_other_forms_find_their_place_among_dicts(key):
+    row = namedtuple("row", "x k")
+    sort = Sort(key, window=Sliding(Count(2), by="k"))
+    items = [row(3, "a"), {"x": 1, "k": "a"}, row(2, "a"), {"x": 4, "k": "a"}]
+    found = [r["x"] if isinstance(r, dict) else r.x for r in replay(sort, items)]
+    assert ([1, 2, 3, 4] if key == "x" else [3, 2, 4, 1]) == found
 
 
 @pytest.mark.parametrize("limit", [None, 2])

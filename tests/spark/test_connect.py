@@ -100,6 +100,7 @@ def test_streams_and_static_frames_on_connect_give_the_same_rows(tmp_path):
     while listener.totals(query).rows_in < watched.rows_in and time.monotonic() < until:
         time.sleep(0.1)  # it is told a moment after the batch
     print("listener", listener.totals(query) == watched)
+    spark.streams.removeListener(listener)  # otherwise its thread keeps the program alive
     """
     said = told(tmp_path, program, sys.executable, str(killing.ROOT))
     assert said.splitlines() == [

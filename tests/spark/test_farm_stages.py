@@ -8,7 +8,7 @@ micro-batches. What comes out is what the operator gives, row for row.
 import random
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 import cloudpickle
@@ -52,6 +52,7 @@ from windowlib.spark.plan import validation
 from windowlib.spark.plan.attach import FutureStream
 from windowlib.spark.plan.query_plan import AttachOptions, numbered, plan_query
 from windowlib.spark.versions import arrow_schema
+from windowlib.window.state_bytes import load_state
 
 BY: dict[str, Any] = {"by": "k", "order_by": "ts"}
 EVENT: dict[str, Any] = {"by": "k", "watermark": 3}
@@ -183,7 +184,7 @@ class LocalQuery:
         )
         schema = f"{said or 'k string'}, out bigint" if names[2] == "step by step" else None
         options = AttachOptions(schema=schema)
-        plan = plan_query(farm.operator, options, [FutureStream(COLUMNS)])
+        plan = plan_query(farm.operator, options, [cast(Any, FutureStream(COLUMNS))])
         self.keyed = plan.key is not None and not spec.event_time
         self.plan = farm_plan.plan_of(farm, numbered(plan), numbered=True)
         self.buckets: dict[int, Kept] = {}
@@ -200,7 +201,8 @@ class LocalQuery:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(farm_plan, "frame_of", run)
             patch.setattr(farm_plan, "for_each_worker", copies)
-            return self.plan.frame().rows()
+            frame: Any = self.plan.frame()
+            return list(frame.rows())
 
     def _sent(
         self, plan: Any, rows: list[Any], now: float | None, restore: bool
@@ -218,9 +220,9 @@ class LocalQuery:
         given: dict[int, list[Any]] = {0: [], 1: []}
         many = plan.operator.workers if WORKER in plan.inputs[0].names else 0
         for row in rows:
-            own = crc32(str(row["k"]).encode()) if self.keyed else 0
+            place = crc32(str(row["k"]).encode()) if self.keyed else 0
             for copy in [{**row, WORKER: n} for n in range(many)] or [row]:
-                given[(own + copy.get(WORKER, 0)) % 2].append(copy)
+                given[(place + copy.get(WORKER, 0)) % 2].append(copy)
         found = []
         for number, own in given.items():
             bucket = self.buckets.setdefault(number, Kept(spec))
@@ -311,7 +313,7 @@ def test_a_partition_with_most_rows_gets_more_tasks():
     keys = ["hot"] * 4000 + ["cold"] * 700
     table = {"k": keys, "n": range(len(keys)), "x": [1.0] * len(keys)}
     running.insert_batch(pa.record_batch(table))
-    shares = [window_stages.SentShare(*window_stages.load_state(row["_what"])) for row in sent]
+    shares = [window_stages.SentShare(*load_state(row["_what"])) for row in sent]
     many = {key: sum(share.key == key for share in shares) for key in ("hot", "cold")}
     assert many["hot"] > 3
     assert 1 == many["cold"]

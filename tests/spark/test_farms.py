@@ -437,9 +437,10 @@ CHOICES = {
 @pytest.mark.parametrize("name", CHOICES)
 def test_the_farm_for_spark_is_chosen_and_says_why(frame, name):
     op, options, kind, why = CHOICES[name]
-    more = {"times": "ts"} if op.timed else {}
-    schema = {"schema": "out bigint"} if name == "step by step" else {}
-    text = attach(farm(op, workers=2, **options), **more, **schema).explain(frame)
+    told: dict[str, Any] = {"times": "ts"} if op.timed else {}
+    if name == "step by step":
+        told["schema"] = "out bigint"
+    text = attach(farm(op, workers=2, **options), **told).explain(frame)
     said = " ".join(text.split("stage 1")[0].split())
     assert said.startswith(f"farm {kind}: ")
     assert why in said

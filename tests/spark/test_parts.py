@@ -2,7 +2,9 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 import contextlib
+import gc
 import json
+import math
 import os
 import pickle
 import signal
@@ -12,37 +14,45 @@ import sys
 import threading
 from collections import Counter
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import StructType
 
 from tests.spark import cases
 from tests.spark.test_bucket import spec_of
+from windowlib.columnar.arrays import sorting
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.errors import StateError, StateVersionError
+from windowlib.spark import python_worker as worker
 from windowlib.spark.bucket import state_cache, state_store
 from windowlib.spark.bucket.bucket import Bucket, MicroBatch, MicroBatchResult
 from windowlib.spark.bucket.state_cache import StateCache, run_micro_batch
 from windowlib.spark.bucket.state_store import StateHead, StateStore
-from windowlib.spark.plan import shuffle
+from windowlib.spark.plan import output_rows, shuffle, types
 from windowlib.spark.plan.input_merge import merged_inputs
+from windowlib.spark.plan.output_rows import OutputArrays, Unpack
 from windowlib.spark.plan.shuffle import (
     HELLO,
     REGISTER,
     BucketNumbers,
     Pack,
     PackedRows,
-    Unpack,
     common_types,
     gathered,
     partition_of,
     spread,
 )
 from windowlib.spark.plan.types import PORT
+from windowlib.spark.versions import arrow_schema
+from windowlib.window.arrow import in_order, ranks
 from windowlib.window.state_bytes import ENVELOPE, MAGIC, dump_state
 
 ROOT = Path(__file__).parents[2]
@@ -117,16 +127,96 @@ def test_unpacking_names_the_output_and_fills_what_it_lacks():
 
 
 def test_unpacking_gives_large_outputs_in_parts(monkeypatch):
-    monkeypatch.setattr(shuffle, "OUT_ROWS", 4)
+    monkeypatch.setattr(output_rows, "OUT_ROWS", 4)
     table = pa.table({"x": range(10)})
     parts = list(Unpack([None], table.schema).rows(None, table))
     assert [4, 4, 2] == [part.num_rows for part in parts]
     assert list(range(10)) == [row["x"] for part in parts for row in part.to_pylist()]
 
 
+def test_arrays_make_the_rows_that_unpacking_makes(spark, monkeypatch):
+    monkeypatch.setattr(output_rows, "OUT_ROWS", 2)
+    day = date(1969, 12, 31)
+    table = pa.table(
+        {
+            "a.b": pa.array([1, 2, 3], pa.int8()),
+            "n": pa.array([2**63 - 1, None, -(2**63)], pa.int64()),
+            "x": pa.array([0.5, math.nan, None], pa.float64()),
+            "f": pa.array([0.5, -0.0, math.inf], pa.float32()),
+            "text": pa.array(["ü", None, ""], pa.string()),
+            "at": pa.array([-1, None, 1 << 50], pa.timestamp("us", "UTC")),
+            "day": pa.array([day, None, day], pa.date32()),
+        }
+    )
+    struct = types.spark_of(table.schema, "test")
+    assert OutputArrays.fit(struct)
+    arrays = OutputArrays(struct)
+    data = stream_bytes(table.combine_chunks().to_batches()[0])
+    sent = [dict.fromkeys(arrays.names), *arrays(data)]
+    assert [2, 1] == [len(each["_0"]) for each in sent[1:]]
+    declared: Any = StructType.fromDDL(", ".join(arrays.columns))
+    kinds = arrow_schema(declared, "UTC")
+    frame = spark.createDataFrame(pa.Table.from_pylist(sent, kinds))
+    assert struct == arrays.rows(frame).schema
+    made = arrays.rows(frame).toArrow()
+    assert repr(table.to_pylist()) == repr(made.cast(table.schema).to_pylist())
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.decimal128(3, 1), pa.list_(pa.int32()), pa.binary(), pa.timestamp("us"), pa.bool_()]
+)
+def test_other_columns_are_unpacked(kind):
+    assert not OutputArrays.fit(types.spark_of(pa.schema({"x": kind}), "test"))
+
+
+def test_what_a_task_has_loaded_is_left_out_of_garbage_collections(monkeypatch):
+    monkeypatch.setattr(worker, "TaskContext", SimpleNamespace(get=lambda: "a task"))
+    monkeypatch.setattr(worker, "_loaded", 0)
+    before = gc.get_freeze_count()
+    try:
+        worker.end_task()
+        after = gc.get_freeze_count()
+        assert after > before
+        more: list[list[int]] = [[] for _ in range(10)]
+        worker.end_task()
+        assert after >= gc.get_freeze_count()
+        assert any(each is more for each in gc.get_objects())
+    finally:
+        gc.unfreeze()
+
+
+def test_a_process_that_runs_no_task_collects_what_it_will(monkeypatch):
+    monkeypatch.setattr(worker, "_loaded", 0)
+    before = gc.get_freeze_count()
+    worker.end_task()
+    assert before == gc.get_freeze_count()
+
+
 # -- merging --
 
+
+def ordered(values):
+    return sorted(values, key=ranks)
+
+
 stamps = st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=8)
+
+
+pairs = st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 5)), st.integers(0, 2)), max_size=8)
+
+
+@given(
+    st.lists(pairs.map(ordered), max_size=6),
+    st.sampled_from([0, 2, 64]),
+    st.sampled_from([("ts",), ("ts", "m")]),
+)
+def test_the_chunks_of_tasks_that_come_in_any_order_are_put_in_order(runs, most, names):
+    values = [value for run in runs for value in run]
+    ts, m = zip(*values, strict=True) if values else ((), ())
+    table = pa.table({"ts": pa.array(ts, pa.int64()), "m": m, "n": range(len(values))})
+    expected = sorted(table.to_pylist(), key=lambda row: ranks([row[name] for name in names]))
+    with mock.patch.object(sorting, "RUNS", most):
+        assert expected == in_order(table, names).to_pylist()
 
 
 @given(st.lists(stamps, min_size=2, max_size=3))
@@ -233,7 +323,7 @@ class Handle:
         self.value, self.pages = Value(), Pages()
 
     def getValueState(self, name, schema):  # noqa: N802
-        assert ("window", len(StateHead.__dataclass_fields__)) == (name, schema.count(",") + 1)
+        assert ("window", len(StateHead.__dataclass_fields__)) == (name, len(schema))
         return self.value
 
     def getMapState(self, name, key, value):  # noqa: N802

@@ -240,6 +240,53 @@ def test_a_window_without_handlers_has_no_line_for_it():
     window = SlidingWindow[Any, Any]("sliding, count(3), count(1)")
     assert "guard" not in source(window, 1)
     window = SlidingWindow("sliding, count(3), count(1)", events=recursive("on_trigger", None))
-    assert (
-        source(window, 1).count("guard.held = True") == 2
-    )  # a call of insert, a whole insert_many
+    assert source(window, 1).count("guard.subs = busy") == 2  # a handler's call, a whole loop
+    window = SlidingWindow("sliding, count(3), count(1)", events=Everything())
+    assert source(window, 1).count("guard.subs = busy") == 2  # an insert with its handlers
+
+
+class Everything(WindowEvents[Any, Any]):
+    """Handlers for every tuple."""
+
+    def before_insert(self, window, tuple_, key):
+        pass
+
+    def after_insert(self, window, tuple_, key):
+        pass
+
+    def on_trigger(self, window, key):
+        pass
+
+
+@pytest.mark.parametrize("spec", [Tumbling(Count(2), by="k"), Sliding(Delta("x", 4), by="k")])
+@pytest.mark.parametrize("row", [{"x": 1}, {"k": "a", "x": None}, 7], ids=str)
+def test_whatever_else_is_wrong_with_it_it_is_refused_as_a_call_by_a_handler(spec, row):
+    """And leaves nothing behind, where the tuple would have been refused in any case."""
+    event = "after_flush" if isinstance(spec, Tumbling) else "on_trigger"
+    events, other = recursive(event, lambda window: window.insert(row)), quiet(event)
+    window = driven(made(spec, events, "generated"), "one")
+    assert events.refused
+    assert all("called by a handler of this window" in text for text in events.refused)
+    assert driven(made(spec, other, "generated"), "one").snapshot() == window.snapshot()
+
+
+def test_a_hint_that_an_interrupt_has_left_does_no_harm():
+    window = TumblingWindow(Tumbling(Count(3), by="k"), events=quiet("before_flush"))
+    window.insert_many(ROWS[:2])
+    window.state.guard.held = True
+    window.insert(ROWS[0])
+    assert window.size(ROWS[0]["k"]) == 2
+    assert not window.state.guard.held
+
+
+def test_an_insert_that_was_taken_before_a_batch_finds_its_state():
+    events = quiet("before_flush")
+    type(events).content = "arrow"
+    window = TumblingWindow(Tumbling(Count(50), by="k"), events=events)
+    window.insert(ROWS[0])
+    insert = window.insert
+    window.insert_batch(pa.RecordBatch.from_pylist(ROWS * 40))
+    assert window.state.ahead
+    insert(ROWS[0])
+    assert window.seen == 1 + len(ROWS) * 40 + 1
+    window.state.check()

@@ -18,7 +18,7 @@ from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.kept_rows import RowColumns
 from windowlib.columnar.arrays.partition_keys import PartitionKeys
 from windowlib.columnar.arrays.physical import gather
-from windowlib.columnar.kernels.kernel import Result, none_empty
+from windowlib.columnar.kernels.kernel import Result, none_empty, repeated
 from windowlib.columnar.primitives import NONE, Places, ranges
 from windowlib.errors import AccessError
 from windowlib.spec.specification import Spec
@@ -107,7 +107,7 @@ class Entries:
     def __init__(self, firings: Firings) -> None:
         self.firings, groups = firings, firings.groups
         self._owners: Places | slice = slice(None)
-        self.counts = np.broadcast_to(np.intp(1), len(firings))
+        self.counts = repeated(1, len(firings))
         """How many entries each firing has."""
         if groups is not None or not none_empty(firings.sizes):
             whole = (firings.sizes > 0).astype(np.intp)

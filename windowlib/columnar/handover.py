@@ -383,7 +383,7 @@ class WindowHandOver(HandOver):
         at = 0
         while at < batch.num_rows:
             step = min(SLICE, FIRST) if self.engine is None else self.engine.step(SLICE)
-            yield batch.slice(at, step)
+            yield batch.slice(at, step) if at or step < batch.num_rows else batch
             at += step
 
     def _columnar(self, batch: pa.RecordBatch, stamps: Stamps | None) -> int:
@@ -397,7 +397,8 @@ class WindowHandOver(HandOver):
                 if part is not None:
                     self._advance(int(part[0]))
                 engine = self._ready(batch.schema, batch.num_rows)
-                self._take(engine, batch.slice(lo, hi - lo), part)
+                whole = hi - lo == batch.num_rows
+                self._take(engine, batch if whole else batch.slice(lo, hi - lo), part)
                 taken = hi
         except Decline as reason:
             self._declined(reason)
@@ -454,18 +455,16 @@ class WindowHandOver(HandOver):
 
     def _ready(self, schema: pa.Schema, rows: int) -> Engine:
         """The engine, with the window's state in it."""
-        schema = schema.remove_metadata()
-        if self.engine is not None and self.engine.schema != schema:
-            self.settle()
-        if self.engine is None:
-            window = self.window
-            engine = engine_for(window, schema)
-            engine.check_load(rows)
-            engine.load(parts_of(window))
-            engine.load_asleep(parts_of(window, asleep=True))
-            self.lead(engine)
-            return engine
-        return self.engine
+        if self.engine is not None and self.engine.schema.equals(schema):
+            return self.engine
+        self.settle()
+        window = self.window
+        engine = engine_for(window, schema.remove_metadata())
+        engine.check_load(rows)
+        engine.load(parts_of(window))
+        engine.load_asleep(parts_of(window, asleep=True))
+        self.lead(engine)
+        return engine
 
     def lead(self, engine: Engine) -> None:
         """The window's state is in this engine from now on."""

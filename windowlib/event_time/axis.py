@@ -364,7 +364,7 @@ def _column(column: Any) -> tuple[Any, bool] | None:
     if column.null_count or not len(column):
         return None
     if pa.types.is_integer(kind) and kind != pa.uint64():
-        return column.to_numpy(zero_copy_only=False).astype(np.int64), False
+        return column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False), False
     if pa.types.is_float32(kind) or pa.types.is_float64(kind):
         found = column.to_numpy(zero_copy_only=False).astype(np.float64)
         return (found, False) if np.isfinite(found).all() else None

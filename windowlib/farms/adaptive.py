@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -24,12 +25,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from windowlib.durations import Instant
 from windowlib.errors import FarmError, SchemaError
 from windowlib.farms.figures import FarmFigures, Tell
-from windowlib.farms.key_farm import RunningKeyFarm
-from windowlib.farms.pool import CallerPool, ProcessPool
+from windowlib.farms.key_farm import fixed_keys
+from windowlib.farms.pool import CallerPool, ProcessPool, no_processes
 from windowlib.farms.running_farm import RunningFarm, worker_count
-from windowlib.farms.transfer import movable, returnable
-from windowlib.runtime.running import Running, insert_pieces, nowhere
+from windowlib.farms.transfer import movable
+from windowlib.runtime.running import Running, insert_pieces, kept, nowhere
 from windowlib.window.arrow import as_arrow, in_order, joined
+from windowlib.window.failure import broken_state, raise_first
 
 if TYPE_CHECKING:
     from windowlib.farms.farm import Farm
@@ -38,7 +40,7 @@ Place = Literal["caller", "trial", "starting", "workers"]
 
 ROW = 3e-6
 """Seconds for a row below which no farm pays: that is what its emitter costs."""
-LOOK = 0.1
+LOOK = 0.05
 """Seconds of work after which the operator alone is looked at first."""
 TRIAL = 0.03
 """Seconds of work that a trial takes."""
@@ -50,14 +52,16 @@ PIECE = 0.025
 """Seconds that a piece of a batch takes, so that a long batch can be looked at on the way."""
 BUSY, IDLE = 0.9, 0.4
 """Shares of their time that workers work, beyond which a farm with "auto" workers has others."""
+SHARE = 0.03
+"""The share of its time that a farm may lose with trials."""
 SPARE = 1.4
 """Processors that must be free for a trial, the caller's included."""
-SAMPLE = 0.02
+SAMPLE = 0.03
 """Seconds between two looks at the processors, at least."""
-RUNNABLE = Path("/proc/loadavg")
+STAT = Path("/proc/stat")
 SKIP = 960
 """Rows that come one by one between two samples of `LEAST` that are measured."""
-FIRST, LEAST = 2048, 64
+FIRST, LEAST = 512, 64
 """Rows of the first piece of a batch, and of any."""
 
 
@@ -101,34 +105,45 @@ def processor_count() -> int:
 
 
 class Processors:
-    """How many processors this process could use: those that others leave, and its own.
+    """How many processors this process could use: its own, and those that are idle.
 
-    It goes by how many threads want to run, where the system says so, averaged over some looks.
+    It goes by how long they were idle since the last look, where the system says so. What others do
+    at a lower priority does not count, because they make room.
     """
 
     def __init__(self) -> None:
         self.all = processor_count()
-        self._wanted, self._last = 1.0, 0.0
-
-    @property
-    def free(self) -> float:
+        self.free = float(self.all)
         """How many, one at least."""
-        return min(float(self.all), max(1.0, self.all + 1 - self._wanted))
+        self._last, self._before = time.monotonic(), _idle_and_all()
+        self._weight = 1.0  # of the next look: the first is all that is known
 
     def look(self) -> None:
-        """Look how many threads want to run, unless that was just done."""
+        """Look how long processors were idle, unless that was just done."""
         now = time.monotonic()
         if now - self._last < SAMPLE:
             return
-        self._last = now
-        try:
-            wanted = int(RUNNABLE.read_text().split()[3].partition("/")[0])
-        except (OSError, ValueError, IndexError):
-            return
-        self._wanted += 0.3 * (max(1, wanted) - self._wanted)
+        (idle, ticks), self._last = _idle_and_all(), now
+        before, self._before = self._before, (idle, ticks)
+        if ticks > before[1]:
+            found = 1 + self.all * (idle - before[0]) / (ticks - before[1])
+            self.free += self._weight * (min(found, self.all) - self.free)
+            self._weight = 0.5
 
     def __str__(self) -> str:
         return f"{self.free:.1f} of {self.all} processors are free"
+
+
+def _idle_and_all() -> tuple[int, int]:
+    """The time of all processors so far: what nobody wanted of it, and all; 0 where unknown."""
+    try:
+        with STAT.open() as file:
+            _, user, nice, system, idle, waiting, *others = file.readline().split()
+        unwanted = int(idle) + int(waiting) + (int(nice) if not os.nice(0) else 0)
+        ticks = sum(map(int, (user, nice, system, idle, waiting, *others[:3])))
+    except (OSError, ValueError):
+        return 0, 0
+    return unwanted, ticks
 
 
 class AdaptiveFarm:
@@ -167,6 +182,9 @@ class AdaptiveFarm:
         self._every = 1.0
         self._patience = LOOK
         """Seconds of work until workers are tried again; more each time they did not pay."""
+        self._tried = 0.0  # when workers were last tried
+        self._own: Any = None
+        """What the operator keeps beside its windows, while a farm has these."""
         self._alone = 0.0
         """Microseconds that a row took the operator alone, when that was last measured."""
         self.decisions: list[Decision] = []
@@ -182,17 +200,23 @@ class AdaptiveFarm:
     def _stays(self) -> str | None:
         """Why the operator can only work alone; None if it can move."""
         farm, operator = self.farm, self.farm.operator
+        if (why := no_processes()) is not None:
+            return why
         if self.workers == 1:
             return "one worker is no faster than the caller"
-        if not returnable(operator):
-            return f"{operator.name} keeps more than its windows, so it cannot move while it runs"
+        if farm.workers_keep_keys:
+            why = fixed_keys(operator)
+            return None if why is None else f"{why}, so it cannot move while it runs"
         state = self.current.snapshot()
         moves = ("parts", "event_time")
         if "windows" not in state or not all(
             any(form in each for form in moves) for each in state["windows"]
         ):
             return f"{operator.name} is no single window, so it cannot move while it runs"
-        if farm.wanted != "key" and not movable(state):
+        (window,) = self.current.windows
+        if farm.wanted in ("pane", "window partition") and window.state.consumer.fired is not None:
+            return "it computes whole batches at once, and shares the work of its windows by itself"
+        if not movable(state):
             return "its window keeps results and no tuples, and takes rows as fast as a farm"
         return None
 
@@ -224,15 +248,17 @@ class AdaptiveFarm:
             self._skip -= 1
             self.current.insert(row, port)
             return
-        start = time.perf_counter()
+        failures, start = list[Exception](), time.perf_counter()
         try:
             self.current.insert(row, port)
-        finally:
-            self._single += time.perf_counter() - start
-            self._singles += 1
-            if self._singles == LEAST:
-                self._took(SKIP + LEAST, self._single * (SKIP + LEAST) / LEAST)
-                self._single, self._singles, self._skip = 0.0, 0, SKIP
+        except Exception as error:
+            failures.append(error)
+        self._single += time.perf_counter() - start
+        self._singles += 1
+        if self._singles == LEAST:
+            seconds, self._single, self._singles, self._skip = self._single, 0.0, 0, SKIP
+            self._took(SKIP + LEAST, seconds * (SKIP + LEAST) / LEAST)
+        raise_first(failures)
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
         """Take rows in order."""
@@ -255,12 +281,12 @@ class AdaptiveFarm:
                 taken += 1
                 yield row
 
+        def had() -> int:
+            return taken
+
         while taken:  # one by one, because the next row may come much later
-            taken, start = 0, time.perf_counter()
-            try:
-                self.current.insert_many(some(), port)
-            finally:
-                self._took(taken, time.perf_counter() - start)
+            taken = 0
+            self._timed(had, self.current.insert_many, some(), port)
 
     def insert_each(
         self, rows: Iterator[Any], out: Sized, port: int = 0, **row: Any
@@ -279,14 +305,16 @@ class AdaptiveFarm:
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order."""
-        for piece in self._pieces(as_arrow(batch, "insert_batch")):
-            self._timed(piece.num_rows, self.current.insert_batch, piece, port, times)
+        with self._whole("taking a batch"):
+            for piece in self._pieces(as_arrow(batch, "insert_batch")):
+                self._timed(piece.num_rows, self.current.insert_batch, piece, port, times)
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch, wait, and give the rows of the first output that it made."""
-        for piece in self._pieces(as_arrow(batch, "process_batch")):
-            found = self._timed(piece.num_rows, self.current.process_batch, piece, port, times)
-            self._ready.append(found)
+        with self._whole("taking a batch"):
+            for piece in self._pieces(as_arrow(batch, "process_batch")):
+                found = self._timed(piece.num_rows, self.current.process_batch, piece, port, times)
+                self._ready.append(found)
         ready, self._ready = self._ready, []
         some = [each for each in ready if each.num_rows]
         return joined(some) if len(some) > 1 else (some or ready)[0]
@@ -305,13 +333,18 @@ class AdaptiveFarm:
             at += piece.num_rows
             yield piece
 
-    def _timed(self, rows: int, call: Callable[..., Any], *args: Any) -> Any:
-        """Do something that takes time, and look whether it should be done elsewhere."""
-        start = time.perf_counter()
-        try:
-            return call(*args)
-        finally:
-            self._took(rows, time.perf_counter() - start)
+    def _timed(self, rows: int | Callable[[], int], call: Callable[..., Any], *args: Any) -> Any:
+        """Do something that takes time, and look whether it should be done elsewhere.
+
+        A failure is a result like others; after an interrupt nothing moves.
+        """
+        failures, found, start = list[Exception](), None, time.perf_counter()
+        with kept(failures):
+            found = call(*args)
+        seconds = time.perf_counter() - start
+        self._took(rows if isinstance(rows, int) else rows(), seconds)
+        raise_first(failures)
+        return found
 
     def _took(self, rows: int, seconds: float) -> None:
         self.rows += rows
@@ -323,14 +356,36 @@ class AdaptiveFarm:
             return
         if rows >= self._piece:
             wanted = rows * PIECE / max(seconds, 1e-6)
-            self._piece = max(LEAST, int(min(wanted, 4 * self._piece)))
+            if seconds > ROW * rows:  # what is cheap need not be looked at soon
+                wanted = min(wanted, 4 * self._piece)
+            self._piece = max(LEAST, int(wanted))
         since = self._since
         since.rows += rows
         since.seconds += seconds
         if not self._spread:
             self._processors.look()
         if since.seconds >= self._look or self._pool is not None:
-            _LOOKS[self.place](self)
+            with self._whole("deciding where to work"):
+                _LOOKS[self.place](self)
+
+    @contextmanager
+    def _whole(self, doing: str) -> Iterator[None]:
+        """Something of which an interrupt must not leave a half."""
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self._break(doing)
+            raise
+
+    def _break(self, doing: str) -> None:
+        """Refuse every later use, and leave no worker and no chunk behind."""
+        old = self.current
+        self.current = BrokenFarm(self.farm.name, doing)
+        vars(self).pop("insert", None)
+        self._stop_pool()
+        if _is_farm(old):
+            old.close()
 
     # -- what is passed on ------------------------------------------------------------------------
 
@@ -397,6 +452,7 @@ class AdaptiveFarm:
         if self._fixed is not None:
             self._decide("caller", self._fixed)
             return
+        self._tried = time.perf_counter()
         alone = self._alone = since.micros(since.seconds)
         self._decide("trial", f"a row takes {alone:.3g} µs, which may be enough for workers")
         self._look = TRIAL
@@ -417,17 +473,20 @@ class AdaptiveFarm:
         if gain >= GAIN:
             self._pool = ProcessPool(self.workers, self.current.setup)
             self._decide("starting", f"{_costs_text(parent, work)}, so {gain:.2g} times as fast")
-        else:
-            self._move_to_operator(f"{_costs_text(parent, work)}, which workers do not outweigh")
+            return
+        rows = self._since.rows
+        self._move_to_operator(f"{_costs_text(parent, work)}, which workers do not outweigh")
+        lost = time.perf_counter() - self._tried - rows * self._alone / 1e6
+        self._look = max(self._look, lost / SHARE)
 
     def _look_at_start(self) -> None:
         """Are the workers ready?"""
         assert self._pool is not None
         if not self._pool.ready:
             return
-        pool, self._pool = self._pool, None
         self._started = time.perf_counter()
-        self.current.use(pool, self.workers)
+        self.current.use(self._pool, self.workers)
+        self._pool = None
         self._look = WATCH
         self._decide("workers", f"{self.workers} processes are ready")
 
@@ -469,15 +528,15 @@ class AdaptiveFarm:
     def _move_to_farm(self) -> str | None:
         """Go on as a farm whose worker is the caller; why not, if that cannot be."""
         state, schemas = self.current.snapshot(), self.current._schemas
+        farm: RunningFarm = self.farm.running(self._start, pool=CallerPool, workers=1)
         try:
-            farm: RunningFarm = self.farm.running(self._start, pool=CallerPool, workers=1)
             farm.adopt(state, schemas[0])
-        except (SchemaError, FarmError) as error:
-            return f"a farm cannot go on from here: {error}"
-        if isinstance(farm, RunningKeyFarm) and (why := farm.fixed()) is not None:
+        except BaseException as error:
             farm.close()
-            return why
-        farm._schemas = list(schemas)
+            if isinstance(error, SchemaError | FarmError):
+                return f"a farm cannot go on from here: {error}"
+            raise
+        farm._schemas, self._own = list(schemas), state["state"]
         self._go_on(farm)
         return None
 
@@ -485,21 +544,24 @@ class AdaptiveFarm:
         """Go on as the operator alone."""
         farm = self.current
         alone: Running = self.farm.operator.open(self._start)
-        alone.restore(farm.released())
+        state = farm.released()
+        if not self.farm.workers_keep_keys:  # which has moved what belongs to no window, too
+            state["state"] = self._own
+        alone.restore(state)
         alone._schemas = list(farm._schemas)
-        self._go_on(alone)
         farm.close()
+        self._go_on(alone)
         self._decide("caller", reason)
         self._patience *= 8
         self._look = self._patience
 
     def _go_on(self, running: Any) -> None:
-        self.current = running
-        vars(self).pop("insert", None)
         if _is_farm(running):
             self._observed(running)
         for port, outputs in self._connected.items():
             running.connect(port, *outputs)
+        vars(self).pop("insert", None)
+        self.current = running
 
     def _stop_pool(self) -> None:
         if self._pool is not None:
@@ -508,14 +570,17 @@ class AdaptiveFarm:
 
     def resize(self, workers: int) -> None:
         """Use another number of workers, now or as soon as there are any."""
-        self.workers = worker_count("resize", workers)
-        vars(self).pop("insert", None)
-        self._fixed = self._stays() if self.place == "caller" else None
-        if self.place == "starting":
-            self._stop_pool()
-            self._pool = ProcessPool(workers, self.current.setup)
-        elif self.place == "workers":
+        workers = worker_count("resize", workers)
+        if self.place == "workers":
             self.current.resize(workers)
+        vars(self).pop("insert", None)
+        with self._whole("changing its workers"):
+            self.workers = workers
+            if self.place == "caller":
+                self._fixed = self._stays()
+            elif self.place == "starting":
+                self._stop_pool()
+                self._pool = ProcessPool(workers, self.current.setup)
 
     # -- what can be asked ------------------------------------------------------------------------
 
@@ -590,6 +655,16 @@ class AdaptiveFarm:
         if _is_farm(old):
             old.close()
         return running
+
+
+class BrokenFarm:
+    """What is left of a farm that was interrupted while it moved: it can be restored, or closed."""
+
+    def __init__(self, name: str, doing: str) -> None:
+        self._broken = broken_state(name, doing)
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._broken
 
 
 _LOOKS: dict[Place, Callable[[AdaptiveFarm], None]] = {

@@ -17,8 +17,8 @@ the emitter, which keeps the tuples.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NoReturn, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, NoReturn, get_args
 
 from windowlib.errors import FarmError, suggestion
 from windowlib.farms.models import (
@@ -30,9 +30,9 @@ from windowlib.farms.models import (
     model_of,
 )
 from windowlib.farms.window_function import WindowFunction, function_of, has_parts
-
-if TYPE_CHECKING:
-    from windowlib.runtime.operator import Operator
+from windowlib.runtime.graph import Graph
+from windowlib.runtime.operator import Operator
+from windowlib.spec.specification import Sliding
 
 FarmPattern = Literal["key", "window agnostic", "window active", "pane", "window partition"]
 PATTERNS: tuple[FarmPattern, ...] = get_args(FarmPattern)
@@ -63,6 +63,17 @@ class Choice:
     reason: str
     columns: tuple[str, ...] = ()
     partials: bool = False
+    ordered: bool = True
+    """Whether all rows come out in the order of the operator, and not only those of each key."""
+
+    def around(self, inner: Choice) -> Choice:
+        """The choice for a farm whose workers are farms: the inner one has the windows."""
+        many = self.workers // inner.workers
+        reason = (
+            f"{many} windows of {inner.workers} workers each are under way: {inner.pattern}, as "
+            f"{inner.reason} A worker that is free helps the others."
+        )
+        return replace(self, reason=reason, partials=False, ordered=True)
 
     def __str__(self) -> str:
         many = "1 worker" if self.workers == 1 else f"{self.workers} workers"
@@ -132,7 +143,38 @@ def _by_key(operator: Operator, workers: int) -> Choice | None:
         f"rows that differ in {', '.join(columns)} never meet, so no row is copied and any "
         f"function will do."
     )
-    return Choice("key", workers, reason, columns)
+    later = _sends_later(operator)
+    if later:
+        reason += (
+            f" What {later} makes it send comes worker by worker, in order for each key; a "
+            f"WindowFarm has the order of the operator."
+        )
+    return Choice("key", workers, reason, columns, ordered=not later)
+
+
+def _sends_later(operator: Operator) -> str:
+    """What else than a row makes an operator send rows, of several keys at once; "" if nothing."""
+    if isinstance(operator, Graph):
+        found = dict.fromkeys(filter(None, map(_sends_later, operator.operators.values())))
+        return " or ".join(found)
+    specs = [spec for spec in operator.windows if spec is not None]
+    if any(spec.event_time for spec in specs):
+        return "the watermark or the end of the input"
+    if any(spec.timed for spec in specs) or operator.has_timers:
+        return "time"
+    if any(spec.punctuated for spec in specs):
+        return "a punctuation"
+    return "the end of the input" if at_end(operator) else ""
+
+
+def at_end(operator: Operator) -> bool:
+    """Whether an operator may send rows when its input ends."""
+    sliding = any(isinstance(spec, Sliding) for spec in operator.windows)
+    told = getattr(operator, "flush_at_end", None)
+    if told is not None and (told or not sliding or not operator.beyond_window()):
+        return bool(told)
+    own = type(operator)
+    return (own.on_finish, own.on_input_end) != (Operator.on_finish, Operator.on_input_end)
 
 
 def _no_key(operator: Operator) -> tuple[str, str]:

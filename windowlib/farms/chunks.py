@@ -20,7 +20,6 @@ If the memory is full, chunks go to a folder on disk, with links to them where r
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import tempfile
@@ -31,6 +30,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,12 @@ from windowlib.columnar.arrays.encoding import stream_buffer
 from windowlib.columnar.primitives import Array
 from windowlib.errors import FarmError, WindowlibWarning
 from windowlib.window.arrow import joined
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # on Windows, where no farm has worker processes
+    fcntl = None
 
 RowRange = tuple[int, int]
 ChunkRange = tuple[int, int, int]
@@ -145,7 +151,7 @@ class ChunkStore:
         data, path = stream_buffer(batch), _path(self.folder, number)
         try:
             try:
-                _write(path, data)
+                write_whole(path, data)
             except OSError as error:
                 if error.errno not in FULL:
                     raise
@@ -177,7 +183,7 @@ class ChunkStore:
             )
             warnings.warn(msg, WindowlibWarning, stacklevel=2)
         target = os.path.join(folder, os.path.basename(path))
-        _write(target, data)
+        write_whole(target, data)
         os.symlink(target, path)
 
     def _unlink(self, number: int) -> None:
@@ -302,7 +308,7 @@ def _path(folder: str, number: int) -> str:
     return os.path.join(folder, f"{number}.arrow")
 
 
-def _write(path: str, data: Any) -> None:
+def write_whole(path: str, data: Any) -> None:
     """A file, whole or not at all."""
     try:
         with open(path, "wb") as file:
@@ -346,6 +352,8 @@ def _new_folder(shared: Path | None) -> tuple[str, int | None]:
 
 def _locked(folder: str, create: int = 0) -> int | None:
     """Hold a folder for as long as the process lives; None: another one does."""
+    if fcntl is None:
+        return None
     lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CLOEXEC | create, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -238,8 +238,26 @@ class WindowEvaluator:
 
     def again(self, batch: pa.RecordBatch, extent: BatchExtent, whole: Any) -> list[Item]:
         """What the operator sends for a part of a window, once it knows the result of the whole."""
+        items, part = self.round(batch, extent, whole)
+        if part is not None:
+            msg = (
+                f"{self.operator.name}.emit_again(...): it returned a part for another round, and "
+                f"here there is one alone. Use WindowPartition in process, or return None."
+            )
+            raise FarmError(msg)
+        return items
+
+    def round(
+        self, batch: pa.RecordBatch, extent: BatchExtent, whole: Any
+    ) -> tuple[list[Item], Any]:
+        """The same, and what its part becomes for another round; None: there is none."""
         (seen,) = views(self.window, batch, [extent])
-        return self.called(extent, lambda _, key: self.operator.emit_again(seen, key, whole), None)
+        parts: list[Any] = []
+
+        def act(_: Any, key: Any) -> None:
+            parts.append(self.operator.emit_again(seen, key, whole))
+
+        return self.called(extent, act, None), parts[0]
 
     def empty(self, now: int) -> list[Item]:
         """What the operator sends for a punctuation that closes nothing."""
@@ -261,6 +279,7 @@ class FilledWindow:
             evaluator.operator._puncts,
         )
         summarizer, self._wide = operator.summarizer(0), _wide(spec)
+        self._folds = summarizer is not None
         window: Any = operator.container(0)(self._wide, events=None, summarizer=summarizer)
         operator.containers = (window,)
         operator.on_open()
@@ -268,8 +287,16 @@ class FilledWindow:
         self._handler = getattr(operator, evaluator.event)
 
     def add(self, rows: Sequence[Any]) -> None:
-        """More tuples."""
-        self.window.insert_many(rows)
+        """More tuples: one makes the partition, and those that nobody folds are just there."""
+        if self._folds or len(rows) < 2:
+            self.window.insert_many(rows)
+            return
+        self.window.insert(rows[0])
+        ((_, s),) = self.window.state.subwindows.items()
+        s.data.extend(rows[1:])
+        if isinstance(self._wide, Sliding):
+            s.taken += len(rows) - 1
+            s.stamps.extend([s.stamps[-1]] * (len(rows) - 1))
 
     def fire(self, extent: BatchExtent) -> list[Item]:
         """The handler is called, and the window is empty again."""

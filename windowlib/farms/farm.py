@@ -11,7 +11,6 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, Literal
 
 from windowlib.control import Adaptive
@@ -34,6 +33,10 @@ from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Count, Time
 from windowlib.summaries.folds import Fold
 
+INNER = ("window partition", "pane")
+"""What the workers of a farm may be, in place of one process each."""
+MOST_ROWS = 1 << 16
+"""Rows of a chunk by time at most."""
 GRAIN = 1024
 """Tuples in a slice where it is not known where windows start."""
 _GRAINS = CountWindows(GRAIN, GRAIN).pairs()
@@ -46,19 +49,26 @@ class Farm(Operator):
     this machine, which `finish` stops; on Spark the executors are the workers.
 
     Args:
-        operator: what each worker does.
+        operator: what each worker does; or, for a `KeyFarm` or a `WindowFarm`, a `WindowPartition`
+            or a `PaneFarm`, which each worker is then.
         workers: how many there are; as many as the machine has processors, unless given. With
             "auto" it begins with two, and has more while these are busy.
         scheduling: "on-demand", the next task goes to a free worker; or "round-robin".
         batch: how many neighbouring windows, or slices, make one task at least; unless given, as
             many as are about 5 ms of work.
-        chunk: how many rows are stored and looked at together.
+        chunk: how many rows are stored and looked at together; or those of a stretch of time, as
+            Time("50ms"): windows whose size and slide it divides are made of whole chunks.
         when: "auto", workers are used while they pay, and else the operator works in the calling
             process; or "always".
     """
 
     wanted: FarmPattern
     model: Any
+    operator: Operator
+    inner: Farm | None
+    workers: int
+    batch: int | None
+    parts: int
 
     def __init__(
         self,
@@ -67,18 +77,26 @@ class Farm(Operator):
         workers: int | Literal["auto"] | None = None,
         scheduling: Scheduling = "on-demand",
         batch: int | None = None,
-        chunk: int = 4096,
+        chunk: int | Time = 4096,
         when: Literal["auto", "always"] = "auto",
     ) -> None:
         kind = type(self).__name__
-        if not isinstance(operator, Operator) or isinstance(operator, Farm):
-            what = "a farm of a farm" if isinstance(operator, Farm) else "not an operator"
-            raise FarmError(f"{kind}({operator!r}): {what}. Pass an operator, such as Aggregate.")
+        self.inner = operator if isinstance(operator, Farm) else None
+        """The farm that each worker is, if that is one."""
+        if self.inner is not None:
+            self._check_nesting(self.inner)
+            operator = self.inner.operator
+        if not isinstance(operator, Operator):
+            msg = f"{kind}({operator!r}): not an operator. Pass one, such as Aggregate(...)."
+            raise FarmError(msg)
         self.operator, self.model, self.windows = operator, operator.model, operator.windows
-        self.workers = _workers(workers)
+        self.workers = _workers(workers) * (1 if self.inner is None else self.inner.workers)
         self.follows_load = workers == "auto"
         self.name = operator.name
         self.choice = self._chosen()
+        span = None
+        if isinstance(chunk, Time):
+            span, chunk = chunk.micros, MOST_ROWS
         for word, value in (("batch", 1 if batch is None else batch), ("chunk", chunk)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 what = "tasks" if word == "batch" else "rows"
@@ -90,16 +108,36 @@ class Farm(Operator):
         if when not in ("auto", "always"):
             raise FarmError(f'{kind}(when={when!r}): no such time. Use "auto" or "always".')
         self.scheduling, self.batch, self.chunk, self.when = scheduling, batch, chunk, when
+        self.span = span
+        """Microseconds of which the rows are stored together; None: any."""
         self.limit = 4 * self.workers
         """How many tasks may be under way before rows have to wait."""
-        self.parts = 1
         self.heaviest: float | None = None
         """Of one that `farm` chose: the share of the most frequent key, for other hosts."""
-        self.policy: Callable[[], Adaptive] | None = None
-        """What makes the policy that decides how slices are cut, if one does."""
+        self.parts = 1 if self.inner is None else self.inner.parts
+        self.policy: Callable[[int], Adaptive] | None = None
+        """What makes the policy, for a number of workers, that decides how slices are cut."""
+        if self.inner is not None:
+            self.policy = self.inner.policy
 
     def _chosen(self) -> Choice:
-        return choose(self.operator, self.workers, pattern=self.wanted)
+        found = choose(self.operator, self.workers, pattern=self.wanted)
+        return found if self.inner is None else found.around(self.inner.choice)
+
+    def _check_nesting(self, inner: Farm) -> None:
+        """Refuse a farm of farms that is none of the papers'."""
+        if self.wanted in ("key", "window agnostic") and inner.wanted in INNER:
+            return
+        msg = (
+            f"{type(self).__name__}({type(inner).__name__}({inner.name})): no such nesting. Put a "
+            f"KeyFarm or a WindowFarm around a WindowPartition or a PaneFarm."
+        )
+        raise FarmError(msg)
+
+    @property
+    def workers_keep_keys(self) -> bool:
+        """Whether workers have operators of their own, and not windows that are given to them."""
+        return self.wanted == "key" and self.inner is None
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -114,8 +152,9 @@ class Farm(Operator):
         return RunningWindowFarm(self, start, **options)
 
     def dispatch(self, run: Any) -> Any:
-        """How windows become tasks."""
-        raise NotImplementedError
+        """How windows become tasks; around another farm, as that one does it."""
+        assert self.inner is not None
+        return self.inner.dispatch(run)
 
     # -- the operator behind it -------------------------------------------------------------------
 
@@ -166,6 +205,8 @@ class Farm(Operator):
 
     def describe(self) -> dict[str, str]:
         """What the operator says, and what else a state depends on."""
+        if self.inner is not None:  # which has the windows
+            return self.inner.describe()
         return {**self.operator.describe(), "farm": type(self).__name__}
 
     def explain(self, *batches: Any) -> str:
@@ -202,6 +243,8 @@ class WindowFarm(Farm):
 
     def dispatch(self, run: Any) -> Any:
         """Windows, or slices of them if they are merged."""
+        if self.inner is not None:
+            return super().dispatch(run)
         if self.partials:
             return PaneDispatch(run, CountSlicer(_GRAINS))
         return (ActiveDispatch if self.active else AgnosticDispatch)(run)
@@ -311,6 +354,8 @@ class KeyFarm(Farm):
 
     def running(self, start: Instant = 0, **options: Any) -> Any:
         """Start the workers."""
+        if self.inner is not None:
+            return super().running(start, **options)
         return RunningKeyFarm(self, start, **options)
 
 
@@ -394,7 +439,7 @@ def _parts(kind: str, parts: int) -> int:
     return parts
 
 
-def _policy(parts: Callable[[int], Adaptive], workers: int) -> Callable[[], Adaptive]:
+def _policy(parts: Callable[[int], Adaptive], workers: int) -> Callable[[int], Adaptive]:
     """What makes the policies of a farm, one for each run: they learn."""
     if not isinstance(found := parts(workers), Adaptive):
         msg = (
@@ -402,4 +447,4 @@ def _policy(parts: Callable[[int], Adaptive], workers: int) -> Callable[[], Adap
             f"at. Use a number, Adaptive or AdaptivePid."
         )
         raise FarmError(msg)
-    return partial(parts, workers)
+    return parts

@@ -27,9 +27,10 @@ from windowlib.farms.evaluator import Item
 from windowlib.farms.pool import dumped
 from windowlib.farms.running_farm import FailedResult, RunningFarm
 from windowlib.farms.scheduler import Task
-from windowlib.farms.transfer import key_sizes, returnable
+from windowlib.farms.transfer import key_sizes
 from windowlib.farms.worker import WorkerException, WorkerSetup
-from windowlib.runtime.regrouping import regrouped
+from windowlib.runtime.operator import Operator
+from windowlib.runtime.regrouping import held_together, key_columns, node_columns, regrouped
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
@@ -192,10 +193,8 @@ class RunningKeyFarm(RunningFarm):
 
     def __init__(self, farm: KeyFarm, *args: Any, **options: Any) -> None:
         super().__init__(farm, *args, **options)
-        operator = farm.operator
-        names = [operator.splits_by(port) for port in range(len(operator.model.inputs))]
-        self._placement = KeyPlacement([each or () for each in names], self.workers)
-        self._local = operator.open(self._now / 1e6)
+        self._placement = KeyPlacement(columns_of(farm.operator), self.workers)
+        self._local = farm.operator.open(self._now / 1e6)
         n = self.workers
         self._saved_states: list[bytes | None] = [None] * n
         self._log: list[deque[Task]] = [deque() for _ in range(n)]
@@ -316,7 +315,7 @@ class RunningKeyFarm(RunningFarm):
 
     def resize(self, workers: int) -> None:
         """Go on with another number of workers, to which the keys move with their windows."""
-        if (why := self.fixed()) is not None:
+        if (why := fixed_keys(self.farm.operator)) is not None:
             raise FarmError(f"resize(workers={workers}): {why}. Open a farm of {workers} workers.")
         super().resize(workers)
 
@@ -328,20 +327,6 @@ class RunningKeyFarm(RunningFarm):
         self._placement = KeyPlacement(self._placement.columns, workers)
         self._spread(state)
 
-    def fixed(self) -> str | None:
-        """Why keys cannot move to other workers; None if they can."""
-        operator = self.farm.operator
-        name = operator.name
-        if not returnable(operator) or any(spec is None for spec in operator.windows):
-            return f"{name} keeps more than its windows, and that of one key cannot be told apart"
-        for spec, names in zip(operator.windows, self._placement.columns, strict=True):
-            by = spec.by  # type: ignore[union-attr]
-            if (by,) != tuple(names) and (not isinstance(by, tuple) or by != tuple(names)):
-                return f"the windows of {name} have other keys than the farm"
-            if isinstance(by, tuple) and len(by) == 1:
-                return f"the windows of {name} have keys of one column as tuples"
-        return None
-
     def adopt(self, state: Mapping[str, Any], schema: Any) -> None:
         """Go on from the snapshot of the operator alone."""
         self._now = self._told = state["now"]
@@ -350,10 +335,22 @@ class RunningKeyFarm(RunningFarm):
 
     def _spread(self, state: Mapping[str, Any]) -> None:
         """Give the keys of an operator to the workers."""
-        owners = self._placement.assign(key_sizes(state))
-        operator = self.farm.operator
-        states = regrouped(operator, [state], lambda op, port, key: owners[key], self.workers)
+        operator, place = self.farm.operator, self._placement
+        place.assign(key_sizes(operator, state, self._placed))
+
+        def owner(operator: Operator, port: int, key: Any) -> int:
+            return place.owner(self._placed(operator, port, key))
+
+        states = regrouped(operator, [state], owner, self.workers)
         self._load({"keys": self._placement.dump(), "workers": states})
+
+    def _placed(self, operator: Operator, port: int, key: Any) -> Any:
+        """The key of the farm to which one of its operator belongs, or of a node of a graph."""
+        columns: Sequence[Sequence[str]] = self._placement.columns
+        if operator is not self.farm.operator:
+            columns = node_columns(operator, columns)
+        values = tuple(map(one_key, key_columns(operator, columns, port, key)))
+        return values[0] if len(values) == 1 else values
 
     def released(self) -> dict[str, Any]:
         """The state as a snapshot of the operator alone, after waiting for what is under way."""
@@ -370,9 +367,9 @@ class RunningKeyFarm(RunningFarm):
 
     def _redistribute(self, saved: Sequence[Mapping[str, Any] | None]) -> None:
         """Give the state of another number of workers to these."""
-        if (why := self.fixed()) is not None:
+        if (why := fixed_keys(self.farm.operator)) is not None:
             many = len(saved)
-            msg = f"restore(state): it is of {many} workers, and {why}. Open a farm of {many}."
+            msg = f"restore(state): it is of {many} workers. {why}. Open a farm of {many}."
             raise FarmError(msg)
         states = []
         for each in saved:
@@ -391,6 +388,16 @@ class RunningKeyFarm(RunningFarm):
         for worker, each in enumerate(state["workers"]):
             self._saved_states[worker] = blob = None if each is None else dumped(each)
             self.pool.send(worker, "restore", (blob,), 0)
+
+
+def columns_of(operator: Operator) -> list[tuple[str, ...]]:
+    """For each input the columns by which rows are kept apart; none if rows never meet."""
+    return [operator.splits_by(port) or () for port in range(len(operator.model.inputs))]
+
+
+def fixed_keys(operator: Operator) -> str | None:
+    """Why the keys of an operator cannot move to other workers; None if they can."""
+    return held_together(operator, columns_of(operator))
 
 
 # -- which worker has which key: a new key goes where there is least to do ------------------------
@@ -455,12 +462,17 @@ class KeyPlacement:
             heapreplace(least, (each + count, worker))
             self._workers[key] = worker
 
-    def assign(self, sizes: Mapping[Any, int]) -> dict[Any, int]:
-        """Give workers to keys that have been somewhere else; those of all keys."""
+    def assign(self, sizes: Mapping[Any, int]) -> None:
+        """Give workers to keys that have been somewhere else."""
         self._place(sizes.items(), self._load.copy())
         for key, size in sizes.items():
             self._load[self._workers[key]] += size
-        return self._workers
+
+    def owner(self, key: Any) -> int:
+        """The worker of a key, which may be new."""
+        if key not in self._workers:
+            self.assign({key: 1})
+        return self._workers[key]
 
     def dump(self) -> list[Any]:
         """The workers of all keys, and how much they have been given, as plain data."""

@@ -8,6 +8,9 @@ backward | from the tuple and those before it |
 | `EventWindows` | backward | from the tuple, and late tuples from the watermark |
 | `SlideByTuple`, `SlideByTime`, `DeltaWindows`, `Triggered` | forward | when the trigger has come |
 
+`semantics` has the names of the papers: CF, FCF, and of those with forward context FCB where it is
+known how many windows a tuple may be in, and FCU where it is not.
+
 `model_of` gives the model of a `Tumbling` or a `Sliding` specification; `Slicing` cuts the windows
 of a regular model into the slices that they share.
 """
@@ -51,6 +54,7 @@ __all__ = [
 ]
 
 Context = Literal["free", "backward", "forward"]
+Semantics = Literal["CF", "FCF", "FCB", "FCU"]
 PolicyKind = Literal["count", "delta", "time"]
 
 
@@ -69,6 +73,11 @@ class WindowModel:
     def overlapping(self) -> bool:
         """Whether a tuple may be in several windows."""
         return False
+
+    @property
+    def semantics(self) -> Semantics:
+        """The class of the papers: context free, forward context free, bounded or unbounded."""
+        return "CF" if self.context == "free" else "FCF"
 
 
 # -- context free: windows of one length at one distance ------------------------------------------
@@ -450,6 +459,16 @@ class ForwardWindows(WindowModel):
         """Yes: how far the next trigger reaches back is not known."""
         return True
 
+    @property
+    def most(self) -> int | None:
+        """How many windows hold a tuple at most; None if there is no bound to that."""
+        return None
+
+    @property
+    def semantics(self) -> Semantics:
+        """Bounded if it is known when a tuple comes how many windows may hold it, at most."""
+        return "FCU" if self.most is None else "FCB"
+
 
 @dataclass(frozen=True, slots=True)
 class SlideByTuple(ForwardWindows):
@@ -511,6 +530,15 @@ class DeltaWindows(ForwardWindows):
     size: Any
     slide: Any
     partial: bool = True
+    alike: bool = True
+    """Whether size and slide are of the same value."""
+
+    @property
+    def most(self) -> int | None:
+        """Triggers are more than a slide apart, and a tuple leaves after the size."""
+        if not self.alike or not self.slide:
+            return None
+        return 1 - int(-self.size // self.slide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,6 +550,12 @@ class Triggered(ForwardWindows):
     trigger: PolicyKind
     slide: Any
     partial: bool = True
+
+    @property
+    def most(self) -> int | None:
+        """A tuple leaves after so many others, each of which may trigger; time needs no tuples."""
+        counted = self.evict == "count" and self.trigger == "delta"
+        return int(self.size) if counted else None
 
 
 # -- specifications -------------------------------------------------------------------------------
@@ -588,7 +622,8 @@ def _sliding(spec: Sliding) -> WindowModel:
         case "count", "time":
             return SlideByTime(size, slide, partial=partial)
         case "delta", "delta":
-            return DeltaWindows(size, slide, partial=partial)
+            alike = len({delta.attribute for delta in spec.deltas}) == 1
+            return DeltaWindows(size, slide, partial=partial, alike=alike)
         case evict, trigger:
             return Triggered(evict, size, trigger, slide, partial=partial)  # type: ignore[arg-type]
 

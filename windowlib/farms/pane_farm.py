@@ -25,7 +25,7 @@ from windowlib.farms.running_farm import FailedResult
 from windowlib.farms.scheduler import Task
 from windowlib.farms.window_farm import Dispatch, RunningWindowFarm
 from windowlib.farms.window_function import reads_twice
-from windowlib.farms.worker import PartialReference, WorkerException
+from windowlib.farms.worker import PartialReference, StoredPartial, WorkerException
 
 if TYPE_CHECKING:
     from windowlib.farms.window_farm import RunningWindowFarm
@@ -146,6 +146,8 @@ class SlicedDispatch(Dispatch):
         return sorted(found, key=lambda window: window.number)
 
     def _came(self, slice_: PaneSlice, place: int, part: Any) -> None:
+        if isinstance(part, StoredPartial):
+            part.owned()
         slice_.partials[place] = (
             FailedResult(part.exception()) if isinstance(part, WorkerException) else part
         )
@@ -184,8 +186,7 @@ class SlicedDispatch(Dispatch):
         if (failed := window.failed()) is not None:
             self._done(window, failed)
         elif self._twice:
-            then = _then(self._again, window)
-            self.run.put(Task("merged", (partials,), then=then))
+            self._round(window, [], partials)
         else:
             then = self.run.receiver([window.number])
             self.run.put(Task("finish", (firing.key, partials, firing.now), then=then))
@@ -198,23 +199,37 @@ class SlicedDispatch(Dispatch):
         """The oldest row that is read again."""
         return min(self._again_from.values(), default=None)
 
-    def _again(self, window: PendingWindow, whole: Any) -> None:
+    def _round(self, window: PendingWindow, sent: list[Any], partials: Sequence[Any]) -> None:
+        """Have parts merged, for another look at the tuples; `sent` came of those before."""
+        self.run.put(Task("merged", (partials,), then=_then(self._again, window, sent)))
+
+    def _again(self, window: PendingWindow, sent: list[Any], whole: Any) -> None:
         """The tuples are looked at once more, now that the result of the whole is known."""
         if isinstance(whole, FailedResult):
             self._done(window, whole)
             return
         firing, found = window.firing, {}
 
-        def received(place: int, items: Any) -> None:
-            found[place] = items
+        def received(place: int, answer: Any) -> None:
+            found[place] = answer
             if len(found) == len(window.slices):
-                self._done(window, _joined([found[i] for i in sorted(found)]))
+                self._looked(window, sent, [found[i] for i in sorted(found)])
 
         for place, slice_ in enumerate(window.slices):
             seen = BatchExtent(firing.key, 0, slice_.hi - slice_.lo, firing.now)
             args = (self.run.chunk_ranges(slice_.runs), seen, whole)
             first = min(lo for lo, _ in slice_.runs)
             self.run.put(Task("again", args, first=first, then=_then(received, place)))
+
+    def _looked(self, window: PendingWindow, sent: list[Any], answers: Sequence[Any]) -> None:
+        """All parts have been looked at; if they have become others, there is another round."""
+        failed = next((each for each in answers if isinstance(each, FailedResult)), None)
+        if failed is not None:
+            self._done(window, failed)
+            return
+        items = sent + [item for items, _ in answers for item in items]
+        partials = [part for _, part in answers if part is not None]
+        self._round(window, items, partials) if partials else self._done(window, items)
 
 
 class PaneDispatch(SlicedDispatch):
@@ -223,8 +238,13 @@ class PaneDispatch(SlicedDispatch):
     def __init__(self, run: RunningWindowFarm, slicer: Slicer) -> None:
         super().__init__(run)
         self._slicer = slicer
-        self.splitter = None if self.farm.policy is None else SliceSplitter(self.farm.policy())
+        self.resized()
         self._slices: dict[Any, deque[PaneSlice]] = {}
+
+    def resized(self) -> None:
+        """A policy is for a number of workers, and learns anew."""
+        policy = self.farm.policy
+        self.splitter = None if policy is None else SliceSplitter(policy(self.run.workers))
 
     def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
         """Tuples go to their slices; a slice that ends is given away."""
@@ -293,9 +313,17 @@ class PaneDispatch(SlicedDispatch):
     def saved(self) -> Any:
         """The slices with their parts."""
         return [
-            (key, [(s.id, s.lo, s.hi, s.runs, s.partials, s.left) for s in slices])
+            (key, [(s.id, s.lo, s.hi, s.runs, self._values(s), s.left) for s in slices])
             for key, slices in self._slices.items()
             if slices
+        ]
+
+    def _values(self, slice_: PaneSlice) -> list[Any]:
+        """The parts of a slice, as data."""
+        read = self.run.local.part_from
+        return [
+            read(part.bytes()) if isinstance(part, StoredPartial) else part
+            for part in slice_.partials
         ]
 
     def load(self, state: Any) -> None:
@@ -377,12 +405,6 @@ def _between(runs: Sequence[RowRange], a: int, b: int) -> list[RowRange]:
 
 def _then(call: Callable[..., None], *args: Any) -> Callable[[Any], None]:
     return lambda found: call(*args, found)
-
-
-def _joined(results: Sequence[Any]) -> Any:
-    """What the parts of a window send, one after the other; or the first failure."""
-    failed = next((each for each in results if isinstance(each, FailedResult)), None)
-    return failed or [item for ((*items,),) in results for item in items]
 
 
 # -- how a policy cuts slices into parts ----------------------------------------------------------

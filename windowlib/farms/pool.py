@@ -1,7 +1,8 @@
 """Worker processes: started, talked to, replaced when they die, and stopped.
 
 A worker is a Python process of its own that runs `windowlib.farms.process`, with one connection to
-its parent. It ends when the connection does, so none outlives the program that started it.
+its parent. It ends when the connection does, so none outlives the program that started it. Where
+that is safe it is a fork of a process that has loaded everything; elsewhere it starts afresh.
 """
 
 from __future__ import annotations
@@ -14,25 +15,28 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Pipe
 from typing import Any, NamedTuple
 
 import cloudpickle
 
 from windowlib.errors import FarmError
+from windowlib.farms.fork_server import ForkServer, environment
 from windowlib.farms.worker import WorkerException, WorkerSetup
 
-READY = b""
-"""What a worker sends first, when it can take tasks."""
+READY = b"ready "
+"""What a worker sends first, when it can take tasks, and then the number of its process."""
 FAILED = b"failed: "
 """What a worker sends instead, and then why."""
 STOP = b"stop"
 """What a worker gets last; without it, its parent was killed, and it removes what is left."""
 GRACE = 5.0
 """Seconds that a worker has to end by itself."""
-ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+FORKS = sys.platform == "linux"
+"""Whether workers are forks: elsewhere libraries of the system do not survive that."""
 
 
 class WorkerAnswer(NamedTuple):
@@ -57,14 +61,10 @@ class WorkerProcess:
 
     def __init__(self, folder: str, setup: bytes) -> None:
         self.connection, theirs = Pipe()
-        path = os.pathsep.join(each for each in sys.path if each)
-        command = [sys.executable, "-m", "windowlib.farms.process", str(theirs.fileno())]
-        self.process = subprocess.Popen(
-            command,
-            pass_fds=[theirs.fileno()],
-            env={**os.environ, **ALONE, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL,
-        )
+        self.pid: int | None = None
+        """The number of its process, when it has said that it is ready."""
+        self.end = (_forked if FORKS else _spawned)(theirs.fileno())
+        """Waits until it has ended, or kills it; its exit code."""
         theirs.close()
         self.send(folder.encode())
         self.send(setup)
@@ -84,18 +84,47 @@ class WorkerProcess:
     def stop(self) -> int | None:
         """End it, kindly at first."""
         self.hang_up()
+        end, self.end = self.end, _over
+        return end()
+
+
+def _over() -> None:
+    """It has ended before."""
+
+
+def _forked(connection: int) -> Callable[[], int | None]:
+    """Start a worker with a connection; what ends it."""
+    server = ForkServer.shared()
+    return partial(server.end, server.start(connection), GRACE)
+
+
+def _spawned(connection: int) -> Callable[[], int | None]:
+    """The same as a program of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "windowlib.farms.process", str(connection)],
+        pass_fds=[connection],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+    )
+
+    def end() -> int | None:
         try:
-            self.process.wait(GRACE)
+            process.wait(GRACE)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        return self.process.returncode
+            process.kill()
+            process.wait()
+        return process.returncode
+
+    return end
 
 
 class ProcessPool:
     """Several worker processes that do the same setup."""
 
     def __init__(self, workers: int, setup: Any) -> None:
+        if (why := no_processes()) is not None:
+            msg = f'farm(..., when="always"): {why}. Leave out when=, or use a Unix system or WSL.'
+            raise FarmError(msg)
         self._setup, self._folder = dumped(setup), getattr(setup, "folder", "")
         self._ready = select.poll()
         self._by: dict[int, int] = {}  # whose connection has which number
@@ -123,8 +152,10 @@ class ProcessPool:
 
     @property
     def pids(self) -> list[int]:
-        """The numbers of the processes."""
-        return [each.process.pid for each in self.processes]
+        """The numbers of the processes, when they have started."""
+        while self._finalizer.alive and not self.ready:
+            time.sleep(0.002)
+        return [each.pid for each in self.processes if each.pid is not None]
 
     def send(self, worker: int, work: str, args: Any, oldest: int) -> None:
         """Send a task to a worker."""
@@ -148,7 +179,8 @@ class ProcessPool:
             code = process.stop()
             self.processes[worker] = self._started(worker)
             return WorkerDeath(worker, code)
-        if message == READY:
+        if worker in self._starting and message.startswith(READY):
+            process.pid = int(message[len(READY) :])
             self._starting.discard(worker)
             return None
         if worker in self._starting and message.startswith(FAILED):
@@ -176,6 +208,13 @@ class ProcessPool:
     def close(self) -> None:
         """Stop all workers."""
         self._finalizer()
+
+
+def no_processes() -> str | None:
+    """Why worker processes cannot be started on this system; None if they can."""
+    if hasattr(select, "poll") and os.name == "posix":
+        return None
+    return "worker processes inherit a connection, which this system does not allow"
 
 
 def _stop(processes: Sequence[WorkerProcess]) -> None:

@@ -1,10 +1,15 @@
-"""A worker process of a farm: `python -m windowlib.farms.process FD`."""
+"""A worker process of a farm: `python -m windowlib.farms.process FD`.
+
+`python -m windowlib.farms.process serve FD` is the process that makes workers of itself.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import signal
+import socket
 import sys
 import threading
 import time
@@ -16,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowlib.farms.chunks import remove
+from windowlib.farms.fork_server import serve
 from windowlib.farms.pool import FAILED, READY, STOP
 from windowlib.farms.worker import WorkerException
 
@@ -36,7 +42,7 @@ def main(connection: Connection) -> None:
         setup = pickle.loads(connection.recv_bytes())
         worker = setup.worker(setup)
         gc.freeze()  # what is there now stays, and need not be looked at again and again
-        connection.send_bytes(READY)
+        connection.send_bytes(READY + str(os.getpid()).encode())
     except (EOFError, OSError):
         remove(folder)
         return
@@ -123,4 +129,7 @@ def _answer(worker: Any, work: str, args: Any, oldest: int) -> bytes:
 
 
 if __name__ == "__main__":
-    main(Connection(int(sys.argv[1])))
+    if sys.argv[1] == "serve":
+        serve(socket.socket(fileno=int(sys.argv[2])), lambda number: main(Connection(number)))
+    else:
+        main(Connection(int(sys.argv[1])))

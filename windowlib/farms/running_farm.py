@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -157,8 +158,13 @@ class RunningFarm(Running):
             batch = batch.slice(len(stamps))
 
     def _stamped(self, batch: Any, port: int, stamps: Stamps) -> None:
-        self._now = self._told = int(stamps[-1])
-        self._batch(batch, port, stamps)
+        """Take rows that came at these times, those of a stretch of time together."""
+        cuts = [0, len(stamps)]
+        if self.farm.span is not None:
+            cuts[1:1] = (np.flatnonzero(np.diff(stamps // self.farm.span)) + 1).tolist()
+        for lo, hi in pairwise(cuts):
+            self._now = self._told = int(stamps[hi - 1])
+            self._batch(batch.slice(lo, hi - lo), port, stamps[lo:hi])
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch, wait, and give the rows of the first output that it made."""
@@ -219,9 +225,14 @@ class RunningFarm(Running):
         with self._whole("advancing its clock"):
             self._now = now
             tick = self._ticks()
-            if not self._waiting or (tick is not None and tick <= now):
+            if not self._waiting or (tick is not None and tick <= now) or self._stretch_over():
                 self._sync()
             self._raise()
+
+    def _stretch_over(self) -> bool:
+        """Whether rows wait that came in another stretch of time than now is."""
+        span = self.farm.span
+        return span is not None and self._arrived[0] // span != self._now // span
 
     def finish(self, port: int | None = None) -> None:
         """The input of a port ends, or of all; when the last has, all comes out and workers end."""

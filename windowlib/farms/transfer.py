@@ -8,7 +8,7 @@ becomes a snapshot of the other when tuples and numbers change places.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,20 +16,16 @@ import numpy as np
 from windowlib.attributes import one_key
 from windowlib.columnar.primitives import Array
 from windowlib.farms.emitter import AT, INDEX, StoredExtent
+from windowlib.runtime.graph import Graph
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.own_state import keys_of
-from windowlib.runtime.regrouping import PARTITIONS
+from windowlib.runtime.regrouping import PARTITIONS, windowed_ports
 
 
 def movable(state: Mapping[str, Any]) -> bool:
     """Whether the snapshot of an operator says which tuples its only window holds."""
     windows = state["windows"]
     return len(windows) == 1 and windows[0]["spec"]["keeps"].startswith("tuples")
-
-
-def returnable(operator: Operator) -> bool:
-    """Whether all that an operator keeps is of keys: in its windows, or declared as such."""
-    return type(operator).snapshot is Operator.snapshot and not operator.unkeyed_state
 
 
 def described_as(state: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,13 +105,25 @@ def tuple_window(
     return found
 
 
-def key_sizes(state: Mapping[str, Any]) -> Counter[Any]:
-    """The keys that an operator holds, and about how much of each."""
+def key_sizes(
+    operator: Operator, state: Mapping[str, Any], place: Callable[[Operator, int, Any], Any]
+) -> Counter[Any]:
+    """About how much an operator holds of each key of a farm.
+
+    Args:
+        operator: the operator, or a graph.
+        state: its snapshot.
+        place: the farm's key for a key of an operator, or of a node, at an input.
+    """
     sizes: Counter[Any] = Counter()
-    for window in state["windows"]:
+    if isinstance(operator, Graph):
+        for name, node in operator.operators.items():
+            sizes.update(key_sizes(node, state["state"][name], place))
+        return sizes
+    for port, window in zip(windowed_ports(operator), state["windows"], strict=True):
         for key, _, _ in window["event_time"]["lanes"] if "event_time" in window else ():
-            sizes[one_key(key)] += 1
+            sizes[place(operator, port, one_key(key))] += 1
         for part in (*window.get("parts", ()), *window.get("asleep", ())):
-            sizes[one_key(part["key"])] += 1 + len(part["data"])
-    sizes.update(keys_of(state))
+            sizes[place(operator, port, one_key(part["key"]))] += 1 + len(part["data"])
+    sizes.update(place(operator, 0, one_key(key)) for key in keys_of(state))
     return sizes

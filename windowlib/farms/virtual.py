@@ -39,7 +39,7 @@ class VirtualPool:
         self.now = 0.0
         self.busy = [0.0] * workers
         """How long each worker has worked."""
-        self._cost, self._free = cost, [0.0] * workers
+        self._cost, self._free, self._setup = cost, [0.0] * workers, setup
         self._workers = [setup.worker(setup) for _ in range(workers)]
         self._under_way: list[tuple[float, int, int, float, str, Any, int]] = []
         self._count = count()
@@ -71,6 +71,15 @@ class VirtualPool:
                 )
             except Exception as error:
                 yield WorkerAnswer(worker, True, WorkerException.of(error), took)
+
+    def resize(self, workers: int) -> None:
+        """Go on with more workers, or with fewer; none of them has anything to do."""
+        more = workers - len(self._workers)
+        self._workers += [self._setup.worker(self._setup) for _ in range(more)]
+        self._free += [self.now] * more
+        self.busy += [0.0] * more
+        for each in (self._workers, self._free, self.busy):
+            del each[workers:]
 
     def close(self) -> None:
         """There is nothing to stop."""

@@ -3,12 +3,12 @@
 In window farming whole windows go to workers, which apply the operator's function to each.
 Agnostic workers are given a window when it fires and they are free. Active workers have windows of
 their own, one in n of each partition, and are given the tuples as they come: what folds tuples one
-by one has done most of the work when the window fires. That is for windows by count.
+by one has done most of the work when the window fires.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
@@ -29,13 +29,14 @@ from windowlib.farms.emitter import (
     StoredFiring,
 )
 from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
-from windowlib.farms.models import CountWindows, model_of
+from windowlib.farms.models import CountWindows, RegularWindows, TimeWindows, model_of
 from windowlib.farms.round_robin import RoundRobin, key_shift
 from windowlib.farms.running_farm import FailedResult, RunningFarm
 from windowlib.farms.scheduler import Task
 from windowlib.farms.transfer import described_as, stored_window, tuple_window
 from windowlib.farms.worker import ExtentColumns, TaskRows, WindowWorker
 from windowlib.runtime.running import kept
+from windowlib.spec.specification import Tumbling
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.failure import raise_first
 
@@ -44,8 +45,9 @@ if TYPE_CHECKING:
 
 TASK = 5e-3
 """Seconds of work that make a task."""
-LEARN = 0.3
-"""How much the last task counts for how long the next will take."""
+LEARN, DOUBT = 0.5, 0.1
+"""How much a task counts for how long the next will take: if it was faster than those before it, or
+slower, which may be because others had the processor."""
 MOST = 1024
 """Windows in a task at most."""
 ROOM = 1 << 16
@@ -475,11 +477,11 @@ class AgnosticDispatch(Dispatch):
                 self._give(self._apart.pop(pair[0].key))
 
     def worked(self, worker: int, task: Task, seconds: float) -> None:
-        """Learn how long windows take: the last tasks count most."""
+        """Learn how long windows take: the fast ones of the last tasks count most."""
         if task.windows:
             each = seconds / task.windows
             before = each if self._seconds is None else self._seconds
-            self._seconds = before + LEARN * (each - before)
+            self._seconds = before + (LEARN if each < before else DOUBT) * (each - before)
             self.size = min(MOST, max(1, int(TASK / max(self._seconds, 1e-9))))
 
     def flush_full(self) -> None:
@@ -528,6 +530,10 @@ class AgnosticDispatch(Dispatch):
         return min((row for row in rows if row is not None), default=None)
 
 
+WindowName = tuple[Any, int]
+"""A window by its key and its number, which its owner has tuples of before it fires."""
+
+
 class ActiveDispatch(Dispatch):
     """A window goes to its owner, `batch` neighbours of a partition to the same one."""
 
@@ -537,9 +543,11 @@ class ActiveDispatch(Dispatch):
         (spec,) = self.farm.operator.windows
         assert spec is not None
         self.model = model_of(spec)
+        self._tumbling = isinstance(spec, Tumbling)
         self._fired: dict[Any, int] = {}
+        self._ends: dict[Any, int] = {}  # where the last tumbling window of a partition ended
         self._new: list[StoredExtent] = []
-        self._taken: dict[tuple[Any, int], int] = {}
+        self._taken: dict[WindowName, RowRange] = {}  # the tuples that owners have
 
     def _owner(self, key: Any, number: int) -> int:
         found: int = self.turns.owner(number, key_shift(key, self.run.workers))
@@ -553,18 +561,32 @@ class ActiveDispatch(Dispatch):
     def _early(self) -> bool:
         """Whether tuples go to the owners of their windows as they come.
 
-        Not where all tuples of a window are read at once, nor where windows go by time. Then an
-        owner has nothing that others have not, and a window is for a free worker.
+        Not where all tuples of a window are read at once: then an owner has nothing that others
+        have not, and a window is for a free worker.
         """
         schema = self.run.schema
-        counted = isinstance(self.model, CountWindows)
-        return counted and schema is not None and self.run.local.fills(schema)
+        return schema is not None and self.run.local.fills(schema)
+
+    def _name(self, firing: StoredFiring) -> WindowName:
+        """The name by which an owner may have had tuples of a window."""
+        if self._tumbling:
+            return firing.key, firing.number
+        assert isinstance(self.model, RegularWindows)
+        assert isinstance(firing.now, int)
+        by_time = isinstance(self.model, TimeWindows)
+        end = firing.now - self.run.start if by_time else firing.hi
+        return firing.key, int(self.model.complete(end))
 
     def fired(self, firing: StoredFiring, number: int) -> None:
         """Its owner gets what it does not have, and the word."""
-        which = (firing.key, firing.number)
+        which = self._name(firing)
         self._fired[firing.key] = firing.number + 1
-        pieces, taken = self.run.chunk_ranges(firing.runs()), self._taken.pop(which, 0)
+        if firing.lo < firing.hi:
+            self._ends[firing.key] = firing.hi
+        begin, end = self._taken.pop(which, (firing.lo, firing.lo))
+        # An owner that began elsewhere has to begin anew.
+        taken = end - begin if begin == firing.lo and end <= firing.hi else -1
+        pieces = self.run.chunk_ranges(firing.runs())
         args = (which, taken, pieces, BatchExtent(firing.key, 0, firing.hi - firing.lo, firing.now))
         owner = self._owner(*which) if self._early() else None
         then = self.run.receiver([number])
@@ -577,35 +599,56 @@ class ActiveDispatch(Dispatch):
             for number, begin, lo, hi in self._open(extent):
                 which = (extent.key, number)
                 # A window of which a worker has not had the beginning comes to it as a whole.
-                if begin + self._taken.get(which, 0) == lo:
+                known, end = self._taken.get(which, (begin, begin))
+                if end == lo:
+                    self._taken[which] = known, hi
                     at = extent.at + lo - extent.first
-                    self._take(which, [(at, at + hi - lo)])
+                    self._take(which, (at, at + hi - lo))
 
-    def _take(self, which: tuple[Any, int], runs: list[RowRange]) -> None:
-        self._taken[which] = self._taken.get(which, 0) + sum(hi - lo for lo, hi in runs)
-        oldest = self.run.chunks.oldest
-        self.run.pool.send(
-            self._owner(*which), "take", (which, self.run.chunk_ranges(runs)), oldest
-        )
+    def _take(self, which: WindowName, rows: RowRange) -> None:
+        pieces = self.run.chunk_ranges([rows])
+        self.run.pool.send(self._owner(*which), "take", (which, pieces), self.run.chunks.oldest)
 
-    def _open(self, extent: StoredExtent) -> Iterable[tuple[int, int, int, int]]:
+    def _open(self, extent: StoredExtent) -> Iterator[tuple[int, int, int, int]]:
         """The windows that are still open: number, first tuple, and those of an extent in it."""
-        begin, end = extent.first, extent.first + extent.size
-        fired = self._fired.get(extent.key, 0)
-        model = self.model
-        assert isinstance(model, CountWindows)
-        lowest = model.lowest or 0
-        for w in range(max(model.first(begin), fired + lowest), model.last(end - 1) + 1):
-            lo, hi = model.extent(w)
-            if max(lo, begin) < min(hi, end):
-                yield w - lowest, max(lo, 0), max(lo, begin), min(hi, end)
-
-    def adopted(self, extents: Iterable[StoredExtent], counts: Mapping[Any, int]) -> None:
-        """The windows before those that are open have fired."""
+        if self._tumbling:
+            return self._open_tumbling(extent)
         if isinstance(self.model, CountWindows):
-            lowest = self.model.lowest or 0
-            ends = {key: int(self.model.complete(count)) for key, count in counts.items()}
-            self._fired = {key: max(0, end + 1 - lowest) for key, end in ends.items()}
+            return self._open_by_count(extent, self.model)
+        assert isinstance(self.model, TimeWindows)
+        return self._open_by_time(extent, self.model)
+
+    def _open_by_count(
+        self, extent: StoredExtent, model: CountWindows
+    ) -> Iterator[tuple[int, int, int, int]]:
+        begin, end = extent.first, extent.first + extent.size
+        for w in range(max(model.first(begin), model.complete(end) + 1), model.last(end - 1) + 1):
+            lo, _ = model.extent(w)
+            if lo < end:
+                yield w, lo, max(lo, begin), end
+
+    def _open_tumbling(self, extent: StoredExtent) -> Iterator[tuple[int, int, int, int]]:
+        """What came after the last flush is in the next one."""
+        number, end = self._fired.get(extent.key, 0), extent.first + extent.size
+        begin = self._ends.get(extent.key, 0)
+        if begin < end:
+            yield number, begin, max(begin, extent.first), end
+
+    def _open_by_time(
+        self, extent: StoredExtent, model: TimeWindows
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """By when they came: `[first, last]` of each go up with it."""
+        run = self.run
+        if run.stamps is None:
+            stamps = np.full(extent.size, run._told - run.start)
+        else:
+            at = extent.at - run.base
+            stamps = run.stamps[at : at + extent.size] - run.start
+        over = int(model.complete(run.micros - run.start))
+        for w in range(max(int(model.first(stamps)[0]), over + 1), int(model.last(stamps)[-1]) + 1):
+            lo, hi = (extent.first + int(each) for each in np.searchsorted(stamps, model.extent(w)))
+            if lo < hi:
+                yield w, lo, lo, hi
 
     def resized(self) -> None:
         """Windows have other owners, which get them as a whole."""

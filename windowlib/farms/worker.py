@@ -5,21 +5,29 @@ A worker is the same in a process of its own and where time is virtual.
 
 from __future__ import annotations
 
+import os
 import pickle
+import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 from windowlib.columnar.inputs import empty_batch
-from windowlib.farms.chunks import ChunkRange, ChunkReader
+from windowlib.errors import FarmError
+from windowlib.farms.chunks import ChunkRange, ChunkReader, write_whole
 from windowlib.farms.evaluator import BatchExtent, FilledWindow, Item, Moment, WindowEvaluator
 from windowlib.window.arrow import rows_of
 
 if TYPE_CHECKING:
     from windowlib.runtime.operator import Operator
 
+
+LARGE = 1 << 12
+"""Bytes of a partial beyond which workers hand it over by themselves."""
 
 TaskRows: TypeAlias = Sequence[ChunkRange] | pa.Schema
 """Where rows are; or, for an empty window, what columns rows have, as far as any have come."""
@@ -33,6 +41,34 @@ class PartialReference(NamedTuple):
     """In place of a partial: the index of one that the same task makes."""
 
     at: int
+
+
+class StoredPartial:
+    """In place of a large partial: the file that one worker has written for others to read.
+
+    Its parent passes it on without a look at what is in it, and removes it with the last reference.
+    """
+
+    __slots__ = ("__weakref__", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[type[StoredPartial], tuple[str]]:
+        return StoredPartial, (self.path,)
+
+    def owned(self) -> None:
+        """Remove the file when nobody knows of it any more."""
+        weakref.finalize(self, _removed, self.path).atexit = False
+
+    def bytes(self) -> bytes:
+        """What is in it."""
+        return Path(self.path).read_bytes()
+
+
+def _removed(path: str) -> None:
+    with suppress(FileNotFoundError):  # with the folder
+        os.unlink(path)
 
 
 WindowEnd = tuple[Any, Sequence[Any], int]
@@ -62,6 +98,7 @@ class WindowWorker:
         self.evaluator = WindowEvaluator(setup.operator)
         self.reader = ChunkReader(setup.folder)
         self._open: dict[Any, tuple[FilledWindow, int]] = {}
+        self._stores, self._parts = True, 0  # whether partials may be written, and how many were
 
     def do(self, work: str, args: Any, oldest: int) -> Any:
         """The answer to a task."""
@@ -103,7 +140,34 @@ class WindowWorker:
     ) -> tuple[list[Any], list[list[Item] | WorkerException | None]]:
         """The partials of slices, or of parts of a window; and what windows send that end here."""
         made = _each(self.evaluator.partials, self._read(rows), extents)
-        return made, [self._closed(made, *close) for close in closes]
+        sent = [self._closed(made, *close) for close in closes]
+        return self._handed_over(made), sent
+
+    def _handed_over(self, made: list[Any]) -> list[Any]:
+        """Partials for other workers: large ones go there without their parent."""
+        first = next((each for each in made if not isinstance(each, WorkerException)), None)
+        if first is None or not self._stores or len(pickle.dumps(first, protocol=5)) <= LARGE:
+            return made
+        return [each if isinstance(each, WorkerException) else self._put(each) for each in made]
+
+    def _put(self, partial: Any) -> Any:
+        """A file with a partial; or the partial, if it is no plain data or there is no room."""
+        path = os.path.join(self.reader.folder, f"part-{os.getpid()}-{id(self)}-{self._parts}")
+        self._parts += 1
+        try:
+            data = self.evaluator.part_bytes(partial)
+            write_whole(path, data)
+        except (FarmError, OSError):
+            self._stores = False
+            return partial
+        return StoredPartial(path)
+
+    def _got(self, partials: Sequence[Any]) -> list[Any]:
+        """Partials, wherever they are."""
+        return [
+            self.evaluator.part_from(each.bytes()) if isinstance(each, StoredPartial) else each
+            for each in partials
+        ]
 
     def _closed(
         self, made: Sequence[Any], key: Any, partials: Sequence[Any], now: int
@@ -115,21 +179,21 @@ class WindowWorker:
         if any(isinstance(each, WorkerException) for each in partials):
             return None
         try:
-            return self.evaluator.finish(key, partials, now)
+            return self.evaluator.finish(key, self._got(partials), now)
         except Exception as error:
             return WorkerException.of(error)
 
     def finish(self, key: Any, partials: Sequence[Any], now: int) -> list[list[Item]]:
         """What a window sends that is made of partials."""
-        return [self.evaluator.finish(key, partials, now)]
+        return [self.evaluator.finish(key, self._got(partials), now)]
 
     def merged(self, partials: Sequence[Any]) -> Any:
         """The partials merged."""
-        return self.evaluator.merged(partials)
+        return self.evaluator.merged(self._got(partials))
 
-    def again(self, rows: TaskRows, extent: BatchExtent, whole: Any) -> list[list[Item]]:
-        """What a part of a window sends, given the result of the whole."""
-        return [self.evaluator.again(self._read(rows), extent, whole)]
+    def again(self, rows: TaskRows, extent: BatchExtent, whole: Any) -> tuple[list[Item], Any]:
+        """What a part of a window sends, given the result of the whole, and what it becomes."""
+        return self.evaluator.round(self._read(rows), extent, whole)
 
     def empty(self, now: int) -> list[list[Item]]:
         """What a punctuation sends that closes nothing."""

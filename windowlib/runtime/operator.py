@@ -662,11 +662,12 @@ class Operator(WindowEvents[Any, Any]):
         """Send the rows of a window, given the result of all its parts."""
         raise NotImplementedError
 
-    def emit_again(self, window: Any, key: Any, whole: Any) -> None:
+    def emit_again(self, window: Any, key: Any, whole: Any) -> Any:
         """Send rows for a part of a window, given the result of the whole.
 
         For operators that look at the tuples twice, as for those above the mean of the window.
-        One that defines it does not need `emit_part`.
+        One that defines it does not need `emit_part`. What it returns, unless that is None, is the
+        result of its part for another round: these are merged, and it is called with the whole.
         """
         raise NotImplementedError
 

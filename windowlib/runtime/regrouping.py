@@ -63,13 +63,13 @@ def _place(
     windows = operator.open().windows
     found["windows"] = [
         _window(port, windows[at], [state["windows"][at] for state in states], mine, place == 0)
-        for at, port in enumerate(_windowed(operator))
+        for at, port in enumerate(windowed_ports(operator))
     ]
     found["state"] = operator.regroup(states, mine)
     return found
 
 
-def _windowed(operator: Operator) -> list[int]:
+def windowed_ports(operator: Operator) -> list[int]:
     """The inputs that have a window."""
     return [port for port, spec in enumerate(operator.windows) if spec is not None]
 
@@ -116,25 +116,29 @@ def check_regroups(operator: Operator, columns: Sequence[Sequence[str]]) -> None
         operator: the operator, or a graph of them.
         columns: for each input, the columns that say where a row goes.
     """
+    if (why := held_together(operator, columns)) is not None:
+        fix = "Keep the number of buckets, and change the shuffle partitions alone."
+        raise OperatorError(f"{why}. {fix}")
+
+
+def held_together(operator: Operator, columns: Sequence[Sequence[str]]) -> str | None:
+    """Why the state of an operator cannot be told apart by columns; None if it can."""
     if isinstance(operator, Graph):
-        for node in operator.operators.values():
-            check_regroups(node, node_columns(node, columns))
-        return
-    for port in _windowed(operator):
+        nodes = operator.operators.values()
+        whys = (held_together(node, node_columns(node, columns)) for node in nodes)
+        return next((why for why in whys if why is not None), None)
+    for port in windowed_ports(operator):
         by = names_in(operator.windows[port].by) or ()  # type: ignore[union-attr]
         if missing := [name for name in columns[port] if name not in by]:
-            msg = (
+            return (
                 f"{operator.name}: its window of {operator.model.inputs[port].name!r} is not "
-                f"partitioned by {missing[0]!r}, so what it holds cannot be told apart by that. "
-                f"Keep the number of buckets, and change the shuffle partitions alone."
+                f"partitioned by {missing[0]!r}, so what it holds cannot be told apart by that"
             )
-            raise OperatorError(msg)
     if operator.unkeyed_state or not operator.regroups:
-        msg = (
-            f"{operator.name}: it keeps more than its windows, and that cannot be told apart by "
-            f"key. Keep the number of buckets, and change the shuffle partitions alone."
+        return (
+            f"{operator.name}: it keeps more than its windows, and that cannot be told apart by key"
         )
-        raise OperatorError(msg)
+    return None
 
 
 def node_columns(node: Operator, columns: Sequence[Sequence[str]]) -> list[Sequence[str]]:

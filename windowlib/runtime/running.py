@@ -54,6 +54,8 @@ class Running:
     """Whether `insert_each` takes each row before it asks for the next, and fails at once."""
 
     _broken: str | None = None  # what an interrupt stopped half-way; the state is lost
+    _binds = False  # whether `insert` may be one function with that of a window
+    _retire: Callable[[], None] = staticmethod(nowhere)  # of such a function
 
     def __init__(self, operator: Operator, start: Instant = 0) -> None:
         self.definition = operator
@@ -112,11 +114,17 @@ class Running:
             else:
                 take(row)
         except BaseException as error:
-            if isinstance(error, Exception):
-                self._note(error, f"row {row!r}")
-            elif take is None or any(window.state.interrupts for window in self._live):
-                self._break("taking a row")
+            self._failed(error, row, take is None)
             raise
+        if self._binds and port == 0:
+            self._bind(row)
+
+    def _failed(self, error: BaseException, row: Any, by_operator: bool = False) -> None:
+        """A row raised: say where, or that the state is lost."""
+        if isinstance(error, Exception):
+            self._note(error, f"row {row!r}")
+        elif by_operator or any(window.state.interrupts for window in self._live):
+            self._break("taking a row")
 
     def _taker(self, port: int) -> Row | None:
         """What takes a row at a port, None if the operator does; for a row that has come."""
@@ -128,6 +136,34 @@ class Running:
             return window.insert
         self._takers[port] = {"insert": None}
         return None
+
+    def _bind(self, row: Any) -> None:
+        """Let `insert` be one function with that of the window, for rows like this one."""
+        self._binds, window = False, self._direct[0]
+        if window is None:
+            return
+        failed = window.state.failed
+
+        def row_failed(error: BaseException, row: Any, key: Any) -> BaseException:
+            try:
+                error = failed(error, row, key)
+            except BaseException as other:
+                error = other
+            self._failed(error, row)
+            return error
+
+        made = window.state.taker(row, partial(Running.insert, self), row_failed, self._unbind)
+        if made is not None:
+            insert, self._retire = made  # before there is anything to retire
+            vars(self)["insert"] = insert
+
+    def _unbind(self) -> None:
+        """Let the method take rows again, which knows all cases, also from those who have ours."""
+        if self._retire is not nowhere:
+            vars(self).pop("insert", None)  # an interrupt may have come before
+            self._retire()
+            self._retire = nowhere
+        self._binds = type(self).insert is Running.insert
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
         """Take rows in order: the same as `insert` for each, only faster."""
@@ -147,25 +183,30 @@ class Running:
 
     def insert_timed(self, rows: Iterable[Any], when: Callable[[Any], int], port: int = 0) -> None:
         """Advance to the time of each row, in microseconds, and insert it."""
-        window = self._direct[port]
-        if window is None or self._clocked is not window or port not in self._taking:
-            for row in rows:
-                self.advance_micros(when(row))
-                self.insert(row, port)
-            return
-        passes = window.state.passes
-        for row in rows:
-            at = when(row)
-            if passes(at):
-                self._now = at
-            else:
-                self.advance_micros(at)
-            try:
-                window.insert(row)
-            except BaseException:
-                if window.state.interrupts:
-                    self._break("taking a row")
-                raise
+        left, window = iter(rows), self._direct[port]
+        for row in left:
+            self.advance_micros(when(row))
+            self.insert(row, port)
+            if window is not None and self._clocked is window and type(when) is Times:
+                loop = window.state.insert_timed(row, when.get)
+                if loop is not None:
+                    self._take_timed(window, partial(loop, left, when))
+
+    def _take_timed(self, window: Window[Any, Any], loop: Callable[..., None]) -> None:
+        """Rows with their times go straight into a window, which alone knows the time meanwhile."""
+
+        def move(now: int) -> None:
+            self._now = window.state.now
+            self.advance_micros(now)
+
+        try:
+            loop(move)
+        except BaseException:
+            if window.state.interrupts:
+                self._break("taking a row")
+            raise
+        finally:
+            self._now = window.state.now
 
     def insert_each(
         self,
@@ -398,6 +439,7 @@ class Running:
     def _ended(self, ports: Iterable[int]) -> None:
         self._taking = set(range(len(self.model.inputs))) - set(ports)
         self._takers: dict[int, Mapping[str, Row | None]] = {}  # by the ports that take rows
+        self._unbind()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.operator.name}>"

@@ -1,15 +1,38 @@
-"""Windows inside Spark: attach any operator to a DataFrame, streaming or static."""
+"""Windows inside Spark: attach any operator to a DataFrame, streaming or static.
+
+What only the driver needs is loaded when it is asked for: every Python worker loads this package.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import windowlib.spark.versions  # noqa: F401 - first: it refuses a PySpark that is too old
-from windowlib.spark.farms.salting import Salting
-from windowlib.spark.observe.inspect import inspect_state
-from windowlib.spark.observe.metrics import Listener, Totals
-from windowlib.spark.observe.progress import progress
-from windowlib.spark.plan.attach import attach, register_view
-from windowlib.spark.plan.attached import Attached
-from windowlib.spark.plan.routing import split
-from windowlib.spark.rescale import migrate_state, rescale_state
-from windowlib.spark.session import session
+from windowlib.spark.session import session  # a name that a module has, too
+
+if TYPE_CHECKING:
+    from windowlib.spark.farms.salting import Salting
+    from windowlib.spark.observe.inspect import inspect_state
+    from windowlib.spark.observe.metrics import Listener, Totals
+    from windowlib.spark.observe.progress import progress
+    from windowlib.spark.plan.attach import attach, register_view
+    from windowlib.spark.plan.attached import Attached
+    from windowlib.spark.plan.routing import split
+    from windowlib.spark.rescale import migrate_state, rescale_state
+
+MODULES = {
+    "Attached": "plan.attached",
+    "Listener": "observe.metrics",
+    "Salting": "farms.salting",
+    "Totals": "observe.metrics",
+    "attach": "plan.attach",
+    "inspect_state": "observe.inspect",
+    "migrate_state": "rescale",
+    "progress": "observe.progress",
+    "register_view": "plan.attach",
+    "rescale_state": "rescale",
+    "split": "plan.routing",
+}
+"""Where each name is."""
 
 __all__ = [
     "Attached",
@@ -25,3 +48,16 @@ __all__ = [
     "session",
     "split",
 ]
+
+
+if not TYPE_CHECKING:  # which would take every name for one that is here
+
+    def __getattr__(name: str) -> Any:
+        if name not in MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 JAVA = 17
 """The oldest Java that Spark runs on."""
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+UNLIMITED = str((1 << 31) - 1)
+"""With any other limit, Spark adds up the bytes of an Arrow batch anew for every row that it sends
+to Python, which takes longer than sending it. The rows of a batch are limited anyway."""
 
 
 def session(master: str = "local[*]", **conf: Any) -> SparkSession:
@@ -36,6 +40,7 @@ def session(master: str = "local[*]", **conf: Any) -> SparkSession:
         PROVIDER: ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.shuffle.partitions": str(cores),
+        BATCH_BYTES: UNLIMITED,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",

@@ -91,6 +91,11 @@ def spark_type(kind: pa.DataType) -> DataType:
     return from_arrow_type(kind, prefer_timestamp_ntz=True)
 
 
+def takes_arrays(grouped: Any) -> bool:
+    """Whether a processor may make numpy arrays: not one that makes pandas frames."""
+    return hasattr(grouped, "transformWithState")
+
+
 def transform_with_state(
     grouped: Any, processor: StatefulProcessor, output: str, mode: str
 ) -> DataFrame:

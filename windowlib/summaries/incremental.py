@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from windowlib.summaries.summarizers import Plan
 
 
+SMALL = 16
+"""How many tuples are folded anew at each read."""
+
+
 class Program:
     """How a plan's folds are kept on a sliding window, with the code that does it.
 
@@ -52,6 +56,12 @@ class Program:
         self.again_start: Row = again.start
         self.run_again, _ = folder(again, sample)
         self.read_again = row_reader(again)
+
+    def small(self, tuples: Sequence[Any]) -> list[Any] | None:
+        """The values of so few tuples that to fold them all costs least; None: of too many."""
+        if not self.only_stacks or len(tuples) > SMALL:
+            return None
+        return self.read(len(tuples), self.run(tuples, self.start))
 
     def completed(self, values: list[Any], fifos: list[Fifo], tuples: Any) -> list[Any]:
         """All values in the order of the plan, given those of the stacks."""

@@ -241,6 +241,11 @@ class Plan:
             self._program = Program(self, sample)
         return self._program
 
+    def few(self, tuples: Sequence[Any]) -> Any:
+        """The value of so few tuples that to fold them all costs least; None: of too many."""
+        found = self.program(tuples[-1]).small(tuples)
+        return None if found is None else self.named(found)
+
     def incremental(self) -> Incremental:
         """A new summary of a sliding subwindow."""
         return Incremental(self)

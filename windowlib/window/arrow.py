@@ -114,19 +114,20 @@ class Times:
 
     def __init__(self, times: Attribute) -> None:
         self.column = times
-        self._get = Getter(times, f"times={times!r}")
+        self.get = Getter(times, f"times={times!r}")
+        """Reads what the column has."""
 
     def __call__(self, row: Any) -> int:
         """When this row arrives."""
         try:
-            value = row[self.column] if type(row) is dict else self._get(row)
+            value = row[self.column] if type(row) is dict else self.get(row)
         except KeyError:
-            value = self._get(row)  # which says what is missing
+            value = self.get(row)  # which says what is missing
         try:
             return as_instant(value)
         except ClockError:
             msg = (
-                f"{self._get.owner}: the value {value!r} is no point in time. Use a column with "
+                f"{self.get.owner}: the value {value!r} is no point in time. Use a column with "
                 f"seconds as numbers, or with datetimes."
             )
             raise ClockError(msg) from None

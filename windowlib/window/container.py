@@ -58,7 +58,13 @@ from windowlib.window.arrow import (
 )
 from windowlib.window.consumer import Consumer
 from windowlib.window.engine import build, explain
-from windowlib.window.engine.generated import InsertEach, generate_each
+from windowlib.window.engine.generated import (
+    InsertEach,
+    InsertTimed,
+    generate_each,
+    generate_taker,
+    generate_timed,
+)
 from windowlib.window.engine.reference import Reference
 from windowlib.window.engine.rules import better_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
@@ -73,7 +79,7 @@ from windowlib.window.failure import (
     untouched,
 )
 from windowlib.window.partitions import Partitions
-from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, Tuples
+from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, UNKNOWN, Subwindow, Tuples
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -86,8 +92,8 @@ UNLOCKED = nullcontext()
 class Window(Generic[T, K]):
     """A container of tuples that fires events. Use `TumblingWindow` or `SlidingWindow`.
 
-    Not thread-safe by itself, except that windows with a time policy run every insert and every
-    timer under one lock, because a `WallClock` moves them from its own thread.
+    Not thread-safe by itself. A `WallClock`, which moves windows from its own thread, runs every
+    insert and every timer under one lock.
     """
 
     spec_type: ClassVar[Any]
@@ -104,6 +110,7 @@ class Window(Generic[T, K]):
     _broken: str | None = None  # what an interrupt stopped half-way; the state is lost
     _interrupts = 0  # how often one came while a tuple changed the window
     _batches: Handover | None = None
+    _on_reset: Callable[[], None] | None = None  # told that inserts have to be built anew
     _plan: Plan | None = None  # ready-made summaries that live in slots
     _slices: Slices | TimeSlices | None = None
     _opens_early = False  # whether a summarizer is opened together with its partition
@@ -144,12 +151,12 @@ class Window(Generic[T, K]):
         self._consumer = Consumer() if consumer is None else consumer
         self._engine = engine
         self._open_key = open_key
-        self._guard = Guard(self)
         self.state = WindowState(self)
         # Where subwindows end in storage order, an ordered dict finds the first at once, however
         # many left before it.
         ordered = self.spec.evict.lapse is not None
         self._subs: dict[Any, Subwindow] = OrderedDict() if ordered else {}
+        self._guard = Guard(self, self._subs)
         self._asleep: dict[Any, Subwindow] = {}  # no tuples, but a trigger state that survives
         self._born = count()
         self._left = 0  # tuples that partitions took along when they were dropped
@@ -157,6 +164,7 @@ class Window(Generic[T, K]):
         self._mixed = False  # whether tuples come as mappings and as other objects
         self._acting = False  # whether the clock's actions are running
         self._arrivals: deque[Subwindow] = deque()  # one entry per tuple that time will evict
+        self._oldest: float = UNKNOWN  # when the first of them came
         self._lock = threading.RLock() if self.spec.timed else None
         self._pe = (
             Partitions(self.state, self.spec.forget) if self.spec.forget is not None else None
@@ -212,20 +220,29 @@ class Window(Generic[T, K]):
 
     def _reset_insert(self) -> None:
         """Forget the specialised inserts; the next call builds them for the tuple it brings."""
-        self._built: tuple[Callable[..., None], Callable[..., None]] | None = None
+        self._built: dict[str, Callable[..., None]] | None = None
         self._each: InsertEach | None = None
-        if "_clock" in self.__dict__:
-            return
-        for name in ("insert", "insert_many"):
-            self.__dict__.pop(name, None)
+        self._timed: dict[Any, InsertTimed] = {}
+        self._unbind()
+        if self._on_reset is not None:
+            self._on_reset()
 
-    def _build(self, sample: T) -> tuple[Callable[..., None], Callable[..., None]]:
-        """Specialised inserts, which take the place of the methods."""
+    def _unbind(self) -> None:
+        """Let the methods be called again, which know all cases."""
+        if "_clock" not in self.__dict__:
+            for name in ("insert", "insert_many", "advance"):
+                self.__dict__.pop(name, None)
+
+    def _build(self, sample: T) -> dict[str, Callable[..., None]]:
+        """Specialised inserts and `advance`, which take the place of the methods."""
         if self._built is None:
-            self._built = build(self.state, sample)
+            self._built = self._specialised(sample)
         if "_clock" not in self.__dict__:  # a clock has its own in that place, which call these
-            self.__dict__.update(zip(("insert", "insert_many"), self._built, strict=True))
+            self.__dict__.update(self._built)
         return self._built
+
+    def _specialised(self, sample: T) -> dict[str, Callable[..., None]]:
+        return build(self.state, sample)
 
     # -- input ----------------------------------------------------------------------------------
 
@@ -237,7 +254,7 @@ class Window(Generic[T, K]):
             key: the partition, for windows made with `by=KEY` or straight from policies.
         """
         self._settle()
-        insert, _ = self._build(tuple_)
+        insert = self._build(tuple_)["insert"]
         if key is NO_KEY:
             insert(tuple_)
         else:
@@ -258,17 +275,30 @@ class Window(Generic[T, K]):
         else:
             first = list(tuples[:1])
         if first:
-            self._build(first[0])[1](tuples, keys)
+            self._build(first[0])["insert_many"](tuples, keys)
         elif keys is not None:
             self._no_tuples(keys)
 
     def _inserter(self, sample: T) -> InsertEach | None:
         """The loop of `insert_many` as a generator, where it is generated; the state is here."""
-        if self._engine != "generated" or self._built is None or "insert" not in self.__dict__:
+        if not self._is_bound():
             return None
         if self._each is None:
             self._each = generate_each(self.state, sample)
         return self._each
+
+    def _is_bound(self) -> bool:
+        """Whether a generated insert takes tuples, and the state is here."""
+        built = self._built is not None and "insert" in self.__dict__
+        return built and self._engine == "generated" and "_clock" not in self.__dict__
+
+    def _timed_inserter(self, sample: T, times: Getter) -> InsertTimed | None:
+        """`advance` and `insert` as one loop, where they are generated; the state is here."""
+        if not self._is_bound():
+            return None
+        if times.attribute not in self._timed:
+            self._timed[times.attribute] = generate_timed(self.state, sample, times)
+        return self._timed[times.attribute]
 
     def insert_batch(self, batch: Any, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
@@ -320,12 +350,12 @@ class Window(Generic[T, K]):
         Args:
             now: seconds as a number, a datetime, or a timedelta; the same scale as `start`.
         """
-        at = as_instant(now)
-        if self._lock is None:
-            self._advance(at)
-            return
-        with self._lock:
-            self._advance(at)
+        self._move(as_instant(now))
+
+    def _move(self, now: int) -> None:
+        """`advance`, in microseconds."""
+        with self.locked():
+            self._advance(now)
 
     def _advance(self, now: int) -> None:
         if self._passes(now):
@@ -385,6 +415,7 @@ class Window(Generic[T, K]):
         if self._tick is not None:
             self._tick += start - self._start
         self._now = self._start = start
+        self._oldest = UNKNOWN
         for s in [*self._subs.values(), *self._asleep.values()]:
             if s.stamps:
                 s.stamps = deque(start for _ in s.stamps)
@@ -494,6 +525,8 @@ class Window(Generic[T, K]):
         stops a handler. One that comes between the steps leaves the window as it was before the
         tuple or after it, or else broken.
         """
+        if (refusal := self._guard.refused(error)) is not None:
+            return refusal
         try:
             return self._brought_to_an_end(error, tuple_, key)
         except BaseException as other:
@@ -765,9 +798,9 @@ class Window(Generic[T, K]):
     def _lead(self, ahead: bool) -> None:
         """Say where the state is; inserts of single tuples then find out by themselves."""
         self._ahead = ahead
-        if ahead and "_clock" not in self.__dict__:
-            for name in ("insert", "insert_many"):
-                self.__dict__.pop(name, None)
+        self._guard.held = self._guard.held  # what stands in for the table depends on it
+        if ahead:
+            self._unbind()
 
     def _rehandled(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
         """Call other handlers from now on."""
@@ -804,6 +837,10 @@ class Window(Generic[T, K]):
 
     def _open(self, s: Subwindow) -> None:
         """Make the summarizer of a subwindow of a tumbling window."""
+        raise NotImplementedError
+
+    def _forget(self, before: int) -> None:
+        """Evict, without an event, the tuples of a sliding window that came before a time."""
         raise NotImplementedError
 
     def _evict_one(self, s: Subwindow, tuple_: Any) -> None:
@@ -862,7 +899,7 @@ class WindowState:
 
     @property
     def lock(self) -> AbstractContextManager[object] | None:
-        """What every insert and every timer runs under, for windows with a time policy."""
+        """What a clock runs every insert and every timer under, for windows with a time policy."""
         return self._window._lock
 
     @property
@@ -969,6 +1006,37 @@ class WindowState:
         each = self._window._inserter(like)
         return None if each is None else each(tuples, type(like), stray, out)
 
+    def insert_timed(self, like: Any, times: Getter) -> InsertTimed | None:
+        """A loop over tuples as `like` that advances to the time of each, and inserts it.
+
+        It takes an iterator, a function from a tuple to its time, and one that advances to a time
+        where there is something to be done. None: there is no such loop.
+        """
+        return self._window._timed_inserter(like, times)
+
+    def taker(
+        self,
+        like: Any,
+        other: Callable[[Any, int], None],
+        failed: Callable[[BaseException, Any, Any], BaseException],
+        reset: Callable[[], None],
+    ) -> tuple[Callable[..., None], Callable[[], None]] | None:
+        """An operator's `insert(row, port=0)` for rows as `like`, if it can be one with ours.
+
+        Args:
+            like: a row that was inserted.
+            other: takes the rows of other ports.
+            failed: what it raises after an error.
+            reset: told when another one is needed.
+
+        Returns:
+            The function, and one that leaves all rows to `other` from then on.
+        """
+        if not self._window._is_bound():
+            return None
+        self._window._on_reset = reset
+        return generate_taker(self, like, other, failed)
+
     def reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
         """A function from a key to `use(key, size, summary)`; None if empty, or never full."""
         return self._window._reader(use, partial)
@@ -1041,6 +1109,16 @@ class WindowState:
         """Move the clock; the lock must be held."""
         self._window._advance(now)
 
+    @property
+    def move(self) -> Callable[[int], None]:
+        """Moves the clock, whatever is due until then."""
+        return self._window._move
+
+    @property
+    def forget(self) -> Callable[[int], None]:
+        """Evicts, without an event, the tuples of a sliding window that came before a time."""
+        return self._window._forget
+
     def act(self, failures: list[Exception]) -> None:
         """Do what is due first; exceptions of handlers are collected."""
         self._window._act(failures)
@@ -1062,6 +1140,7 @@ class WindowState:
             due: told whenever the next deadline may have changed.
             calls: `insert`, `insert_many` and `punctuate`.
         """
+        self._window._reset_insert()
         vars(self._window).update(calls, _clock=driver, _on_due=due)
 
     def release(self) -> None:
@@ -1158,6 +1237,7 @@ class WindowState:
             window._subs[s.key] = s
         arrivals = [(stamp, s.born, s) for s in parts for stamp in s.stamps]
         window._arrivals.clear()
+        window._oldest = UNKNOWN
         window._arrivals.extend(s for _, _, s in sorted(arrivals, key=lambda entry: entry[:2]))
         window._filled()
 

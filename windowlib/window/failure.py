@@ -1,15 +1,15 @@
 """When a handler raises: its exception keeps its type and gains a note that says where it was.
 
 Nothing is recorded while things go well. The failing handler is found afterwards, in the
-traceback, by the code objects of the handlers that the window calls. In the same way `Guard` finds
-that a handler changes the window that calls it, and refuses it.
+traceback, by the code objects of the handlers that the window calls. In the same way `Guard` makes
+sure that it is a handler which changes the window that calls it, and refuses it.
 """
 
 from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -117,12 +117,24 @@ def untouched(error: BaseException) -> bool:
     if traceback is None:
         return False
     frame = traceback.tb_frame
-    if frame.f_code.co_filename.startswith("<windowlib insert"):
+    if is_generated(frame.f_code):
         lines = linecache.getlines(frame.f_code.co_filename)
         first = frame.f_code.co_firstlineno - 1
         here = [line.strip() for line in lines[first : traceback.tb_lineno]]
         return CHANGES not in here
     return frame.f_locals.get("changing") is False  # the reference engine
+
+
+def at_insert(error: BaseException) -> bool:
+    """Whether it was the generated insert of a single tuple that failed."""
+    traceback = error.__traceback__
+    code = None if traceback is None else traceback.tb_frame.f_code
+    return code is not None and code.co_name == "insert" and is_generated(code)
+
+
+def is_generated(code: CodeType) -> bool:
+    """Whether it was made for one window."""
+    return code.co_filename.startswith("<windowlib insert")
 
 
 def inside(error: BaseException, *codes: CodeType) -> bool:
@@ -183,36 +195,82 @@ def entered(window: Window[Any, Any], event: str) -> bool:
     return step in order and order.index(step) > order.index(Step.INSERT)
 
 
-class Guard:
-    """Whether a window may be calling a handler.
+class StandIn(dict[Any, Subwindow]):
+    """An empty table of subwindows: whoever looks for one in it has to ask first."""
 
-    A slot that is set around calls, and looked at when a tuple comes: both cost nanoseconds, and a
-    window without handlers does neither. It is a hint: whether a handler is really at work, the
-    stack tells, so that an interrupt which leaves it set does no harm.
+    __slots__ = ("_ask",)
+
+    def __init__(self, ask: Callable[[], dict[Any, Subwindow]]) -> None:
+        super().__init__()
+        self._ask = ask
+
+    def __missing__(self, key: Any) -> Subwindow:
+        """The subwindow in the table that it stands for, if that may be changed."""
+        return self._ask()[key]
+
+
+class Guard:
+    """Whether a window can take a tuple: no handler of it is at work, and its state is here.
+
+    An insert looks its partition up in `subs`, as it would in any case. While a handler is at work
+    or the state is in arrays, a stand-in is there, so that the insert finds nothing and asks; one
+    that may go on tests nothing. It is a hint: whether a handler is really at work, the stack
+    tells, so that an interrupt which leaves the stand-in does no harm.
     """
 
-    __slots__ = ("_window", "held")
+    __slots__ = ("_away", "_table", "_window", "busy", "subs")
 
-    def __init__(self, window: Window[Any, Any]) -> None:
-        self._window = window
+    def __init__(self, window: Window[Any, Any], table: dict[Any, Subwindow]) -> None:
+        self._window, self._table = window, table
+        self.busy = StandIn(self._asked)
+        """What stands in for the table while a handler is at work."""
+        self._away = StandIn(self._settled)
+        self.subs: dict[Any, Subwindow] = table
+        """The table of subwindows, or what stands in for it."""
+
+    @property
+    def held(self) -> bool:
+        """Whether a handler may be at work."""
+        return self.subs is self.busy
+
+    @held.setter
+    def held(self, held: bool) -> None:
+        free = self._away if self._window.state.ahead else self._table
+        self.subs = self.busy if held else free
+
+    def _asked(self) -> dict[Any, Subwindow]:
+        self.check("insert(tuple)")
+        return self.subs
+
+    def _settled(self) -> dict[Any, Subwindow]:
+        self._window.state.settle()
         self.held = False
+        return self.subs
 
     def check(self, call: str) -> None:
         """Refuse a call by a handler."""
-        if self.held:
-            self.refuse(call)
-
-    def refuse(self, call: str) -> None:
-        """Refuse a call if a handler makes it."""
-        if not self._in_handler():
-            self.held = False
+        if not self.held:
             return
+        if self._in_handler():
+            raise self._refusal(call)
+        self.held = False
+
+    def refused(self, error: BaseException) -> BaseException | None:
+        """What comes of an insert that failed, if a handler made it: nothing has changed then."""
+        nested = self.held and at_insert(error) and untouched(error) and self._in_handler()
+        if not nested:
+            return None
+        return self._refusal("insert(tuple)") if isinstance(error, Exception) else error
+
+    def _refusal(self, call: str) -> AccessError:
         msg = (
             f"{call}: called by a handler of this window, which is at work. Handlers may read the "
             f"window, not change it: keep the tuple, and insert it after the call; or emit it to "
             f"an operator behind this one."
         )
-        raise AccessError(msg)
+        error = AccessError(msg)
+        error.__suppress_context__ = True  # whatever else was wrong with it
+        return error
 
     def _in_handler(self) -> bool:
         codes = {code_of(handler) for handler in self._window.state.handlers.values()}

@@ -31,7 +31,7 @@ from windowlib.window.events import (
     WindowEvents,
 )
 from windowlib.window.failure import collected
-from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Subwindow, subwindow_class
+from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, UNKNOWN, Subwindow, subwindow_class
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -104,6 +104,7 @@ class SlidingWindow(Window[T, K]):
         self._every, self._trigger_delta, self._beat = every.tuples, every.delta, every.tick
         self._tick = None if self._beat is None else self._start + self._beat
         self._slices = self._sliced()
+        self._periods = isinstance(self._slices, Slices)  # whether slices are of counts
         self._sub = subwindow_class(self._fields())
         self._rehandled(self._on)
 
@@ -218,6 +219,7 @@ class SlidingWindow(Window[T, K]):
                 if not s.data:
                     emptied.append((stamp, s.born, s))
             arrivals.popleft()
+        self._oldest = arrivals[0].stamps[0] if arrivals else UNKNOWN
         if len(emptied) > 1:
             emptied.sort(key=itemgetter(0, 1))
         for _, _, s in emptied:
@@ -263,6 +265,7 @@ class SlidingWindow(Window[T, K]):
         if isinstance(self._slices, TimeSlices):
             self._forget(self._now - self._slices.period)
             return
+        self._oldest = UNKNOWN
         stamp = self._arrivals[0].stamps[0]
         leaving: dict[Subwindow, int] = {}
         while self._arrivals:
@@ -382,7 +385,11 @@ class SlidingWindow(Window[T, K]):
 
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
         """A summary of the tuples of a partition; `.value()` reads it."""
-        s = self._subs.get(key) or self._find(key)
+        s = self._subs.get(key)
+        if s is None:
+            s = self._find(key)
+        elif self._periods and s.count and not s.n:  # its slices are a window: a trigger runs
+            return s
         if self._slices is not None:
             if s is None:
                 return self._slices.plan()
@@ -431,6 +438,8 @@ class SlidingWindow(Window[T, K]):
             size = len(s.data)
             if not partial and (size < limit if limit else not s.full):
                 return None
+            if (value := plan.few(s.data)) is not None:
+                return use(key, size, value)
             if s.summary is None:
                 s.summary = plan.incremental()
             s.summary.sync(s)

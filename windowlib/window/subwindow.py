@@ -29,6 +29,9 @@ DEFAULT_KEY: Final = None
 """The partition of an unpartitioned window, and of an idle timed window when it fires."""
 
 
+UNKNOWN: Final = float("-inf")
+"""A time before all others."""
+
 # Shared by every subwindow without time eviction, and never written.
 _NO_STAMPS: deque[int] = deque(maxlen=0)
 
@@ -121,7 +124,8 @@ def _made(
     fields: tuple[str, ...], start: tuple[Any, ...], value: Callable[[Subwindow], Any] | None
 ) -> type[Subwindow]:
     places = {place(i): value for i, value in enumerate(start)}
-    starts = {name: FIELDS[name] for name in fields} | places
+    counted = {name: FIELDS[name] for name in fields if name == "n"}
+    starts = counted | places | {name: FIELDS[name] for name in fields}
     # Assignments in a row, written out: a partition may come and go with every few tuples.
     lines = ["def __init__(self, key):", "    self.key = key"]
     lines += ["    self.alive = True", "    self.born = self.taken = 0"]

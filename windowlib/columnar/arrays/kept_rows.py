@@ -20,6 +20,8 @@ from windowlib.columnar.primitives import NONE, Places, ranges
 
 ROOM = 1 << 12
 """Rows for which there is room at first."""
+GARBAGE = 2
+"""Batches that may lie about as garbage."""
 
 
 class Buffer:
@@ -88,6 +90,16 @@ class Buffer:
             self._chunks = [whole]
         return Column.of(self._chunks[0])
 
+    def keep(self, places: Places, room: int) -> None:
+        """Hold the values at some places and no others, with room for so many; views stay good."""
+        self.size = len(places)
+        if self._data is None:
+            self._chunks = [self.whole().take(places).data]
+        else:
+            self._data = _taken(self._data, places, room)
+            if self._valid is not None:
+                self._valid = _taken(self._valid, places, room)
+
     def replace(self, column: Column) -> None:
         """Hold these values and no others; numbers where they are, without room to spare."""
         self.size = len(column)
@@ -100,6 +112,12 @@ class Buffer:
 
 def _places(places: Places) -> Column:
     return Column(pa.int64(), places)
+
+
+def _taken(array: Any, places: Places, room: int) -> Any:
+    taken = np.empty(max(room, len(places)), array.dtype)
+    array.take(places, out=taken[: len(places)], mode="clip")
+    return taken
 
 
 def _longer(array: Any, room: int) -> Any:
@@ -196,12 +214,15 @@ class RowStore:
     def _tidy(self, laid: int) -> None:
         """Remove garbage, if there is much of it; that of a few batches does no harm."""
         held = int(self.lengths.sum())
-        if self._size > 2 * held + max(ROOM, 2 * laid):
+        spare = max(ROOM, GARBAGE * laid)
+        if self._size > 2 * held + spare:
             ids = np.flatnonzero(self.lengths)
-            columns, lengths = self.take(ids)
-            self._replace(columns, held)
-            self._reorder(ids, np.arange(held), lengths)
-        elif self._order.size > 2 * held + ROOM:
+            places = self.places(ids)
+            for buffer in self._buffers:
+                buffer.keep(places, 2 * held + spare + laid)
+            self._size = held
+            self._reorder(ids, np.arange(held), self.lengths[ids])
+        elif self._order.size > 2 * held + spare:
             ids = np.flatnonzero(self.lengths)
             self._reorder(ids, self.places(ids), self.lengths[ids])
 
@@ -281,4 +302,6 @@ class RowColumns(Mapping[str, Column]):
 
     def partition(self, places: Places) -> Places:
         """The number of the partition that each place is in."""
+        if len(self.base) == 1:
+            return np.zeros(len(places), np.intp)
         return np.searchsorted(self.base, places, "right") - 1

@@ -35,6 +35,11 @@ class Ledger:
             setattr(self, name, new)
         self.size = room
 
+    def put(self, **arrays: Array) -> None:
+        """Hold other numbers under some names, for all partitions."""
+        for name, array in arrays.items():
+            setattr(self, name, array)
+
     def set_dtype(self, name: str, dtype: Any) -> None:
         """Hold another kind of number under a name; before anything is in it."""
         setattr(self, name, getattr(self, name).astype(dtype))

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from windowlib.columnar.arrays import physical
 from windowlib.columnar.arrays.physical import Valid
+from windowlib.columnar.primitives import look_up
 
 Ids = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
@@ -45,6 +46,11 @@ class IntegerCodes:
         """The value of each number."""
         return self._known[: self.count]
 
+    @property
+    def table(self) -> tuple[int, Ids] | None:
+        """The first value of the table and the numbers in it, -1 for none; None: there is none."""
+        return None if self._table is None else (self._base, self._table)
+
     def encode(self, data: Ints, valid: Valid = None) -> Ids:
         """The numbers of these values; new values get new ones."""
         if not len(data):
@@ -54,9 +60,11 @@ class IntegerCodes:
         if not self.count and len(data) > 4 * HEAD:
             self.encode(data[:HEAD])  # so that most of the others have numbers already
         if self._table is not None:
-            slots = self._slots(data)
-            if slots is not None:
-                return self._look_up(slots)
+            ids: Ids | None = look_up(self._table, self._base, data)
+            if ids is not None:
+                return ids
+            if self._cover(int(data.min()), int(data.max())):
+                return self._look_up(data - self._base if self._base else data)
             self._widen()
         return self._search(data)
 
@@ -93,15 +101,6 @@ class IntegerCodes:
         return self.values[here], ids[here]
 
     # -- narrow: a table --
-
-    def _slots(self, data: Ints) -> Ints | None:
-        """Where in the table the values are; None: their range is too wide for one."""
-        assert self._table is not None
-        if self._base == 0 and _below(data, len(self._table)):
-            return data
-        if not self._cover(int(data.min()), int(data.max())):
-            return None
-        return data if self._base == 0 else data - self._base
 
     def _cover(self, low: int, high: int) -> bool:
         """Make the table large enough for values from low to high, if it may be that large."""

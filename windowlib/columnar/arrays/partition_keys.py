@@ -54,6 +54,8 @@ class PartitionKeys:
         """The numbers of the keys of a batch, one per row; new keys get new ones."""
         for part, column in zip(self._parts, columns, strict=True):
             part.check(column.type)
+        if not self._pairs:
+            return self._parts[0].encode(columns[0])
         first, *others = [
             part.encode(column) for part, column in zip(self._parts, columns, strict=True)
         ]
@@ -61,9 +63,21 @@ class PartitionKeys:
             first = pairs.encode(first, other, len(part))
         return first
 
+    def table(self, columns: Sequence[Any]) -> tuple[npt.NDArray[np.int64], int, Ids] | None:
+        """The keys of a batch as whole numbers, and a table of their numbers from a first key on.
+
+        It may lack some. None: these keys are not that simple.
+        """
+        if self._pairs:
+            return None
+        self._parts[0].check(columns[0].type)
+        return self._parts[0].table(columns[0])
+
     def arrow(self, ids: Some | Sequence[int]) -> list[Any]:
         """The keys with these numbers: one Arrow array for each key column."""
         rest: Some = np.asarray(ids, np.int64)
+        if not self._pairs:
+            return [self._parts[0].arrow(rest)]
         found = []
         for pairs, part in zip(reversed(self._pairs), reversed(self._parts[1:]), strict=True):
             rest, last = pairs.split(rest)
@@ -122,7 +136,7 @@ class PartitionKeys:
 class _Part:
     """Numbers for the values of one key column."""
 
-    __slots__ = ("_came", "_dictionary", "_numbers", "_remap", "name", "type")
+    __slots__ = ("_came", "_dictionary", "_numbers", "_remap", "_unknown", "name", "type")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -131,6 +145,7 @@ class _Part:
         self._numbers: IntegerCodes | TextCodes | _Objects = IntegerCodes()
         self._dictionary: Any = None  # the last one that came, and its values' numbers
         self._remap: Ids = np.empty(0, np.int32)
+        self._unknown = 0  # how many of them have no number yet
 
     def __len__(self) -> int:
         return self._numbers.count
@@ -173,6 +188,13 @@ class _Part:
         except pa.ArrowNotImplementedError as error:
             raise Decline(f"key column {self.name!r} of type {self.type}") from error
 
+    def table(self, array: Any) -> tuple[npt.NDArray[np.int64], int, Ids] | None:
+        """The values as whole numbers, with the table of their numbers, if they have one."""
+        table = self._numbers.table if isinstance(self._numbers, IntegerCodes) else None
+        if table is None or array.type.id not in physical.WHOLE or array.null_count:
+            return None
+        return Column.of(array).data, *table
+
     def _bits(self, column: Column) -> npt.NDArray[np.int64]:
         """Integers that are equal where the values are."""
         data: npt.NDArray[Any] = column.data
@@ -192,17 +214,27 @@ class _Part:
         if self._dictionary is None or not _equal(self._dictionary, dictionary):
             self._dictionary = dictionary
             self._remap = np.full(len(dictionary) + 1, -1, np.int32)
-        entries = array.indices
-        if entries.null_count:
+            self._unknown = len(dictionary)
+        entries, nulls = array.indices, array.indices.null_count
+        if nulls:
             entries = entries.cast(pa.int64()).fill_null(len(dictionary))
-        places = entries.to_numpy()
-        ids: Ids = self._remap[places]
-        if len(ids) and ids.min() < 0:
-            used = pa.array(places[ids < 0]).unique().to_numpy()
+        places = entries.to_numpy().astype(np.intp, copy=False)
+        if self._unknown or (nulls and self._remap[-1] < 0):
+            self._number(dictionary, places)
+        ids: Ids = self._remap.take(places)
+        return ids
+
+    def _number(self, dictionary: Any, places: Some) -> None:
+        """Number the values of a dictionary at some places that have no number yet."""
+        rows = len(places)
+        first = np.full(len(self._remap), rows)  # the first row of each value
+        np.minimum.at(first, places, np.arange(rows))
+        used = np.flatnonzero((first < rows) & (self._remap < 0))
+        used = used[np.argsort(first[used])]
+        if len(used):
             wanted = pa.array(used, mask=used == len(dictionary))
             self._remap[used] = self.encode(physical.gather(physical.plain(dictionary), wanted))
-            ids = self._remap[places]
-        return ids
+            self._unknown = int(np.count_nonzero(self._remap[:-1] < 0))
 
     def arrow(self, ids: Some) -> Any:
         """The values with these numbers."""

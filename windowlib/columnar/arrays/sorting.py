@@ -8,6 +8,7 @@ short extent costs what a short sort costs, however many there are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ Ints = npt.NDArray[np.int64]
 LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 SIGN = np.int64(63)
 NAN = np.array(np.nan).view(np.int64)[()]  # larger than the bits of any number
+RUNS = 64
+"""Runs of rows in order up to which it pays to see whether they need only change places."""
 
 
 def sort_key(column: Column, *, descending: bool, nulls_first: bool) -> Ints:
@@ -113,10 +116,15 @@ def _table(key: Ints, at: Places, beyond: npt.NDArray[np.bool_] | None) -> Ints:
 def sorted_rows(batch: Any, names: Sequence[Any]) -> Any:
     """An Arrow batch or table in the order of columns; None if only Python compares the values."""
     try:
-        order = order_of(batch, names)
+        keys = _order_keys(batch, names)
     except Decline:
         return None
-    return batch if order is None else batch.take(pa.array(order))
+    cuts = _descents(keys)
+    if not len(cuts):
+        return batch
+    if isinstance(batch, pa.Table) and (runs := _apart(keys, cuts)):
+        return pa.concat_tables([batch.slice(lo, hi - lo) for lo, hi in runs])
+    return batch.take(pa.array(np.lexsort(keys[::-1])))
 
 
 def order_of(batch: Any, names: Sequence[Any]) -> Places | None:
@@ -124,20 +132,43 @@ def order_of(batch: Any, names: Sequence[Any]) -> Places | None:
 
     `Decline` if it takes Python to compare them.
     """
+    keys = _order_keys(batch, names)
+    return np.lexsort(keys[::-1]) if len(_descents(keys)) else None
+
+
+def _order_keys(batch: Any, names: Sequence[Any]) -> list[Ints]:
+    """Integers that ascend as rows in order do, for each column."""
     keys = []
     for name in names:
         if not isinstance(name, str) or batch.schema.get_field_index(name) < 0:
             raise Decline(f"{name!r} is no single column")
         column = Column.of(batch.column(name))
         keys.append(sort_key(column, descending=False, nulls_first=True))
-    return None if _ascending(keys) else np.lexsort(keys[::-1])
+    return keys
 
 
-def _ascending(keys: Sequence[Ints]) -> bool:
-    """Whether rows are in order already, which costs less to see than to do again."""
-    tied = np.ones(max(len(keys[0]) - 1, 0), bool)
-    for key in keys:
-        if (tied & (key[1:] < key[:-1])).any():
-            return False
+def _descents(keys: Sequence[Ints]) -> Places:
+    """The rows that come after one which they belong before: this costs less than to sort."""
+    first, *others = keys
+    down = first[1:] < first[:-1]
+    tied = first[1:] == first[:-1] if others else down
+    for key in others:
+        down |= tied & (key[1:] < key[:-1])
         tied &= key[1:] == key[:-1]
-    return True
+    return np.flatnonzero(down) + 1
+
+
+def _apart(keys: Sequence[Ints], cuts: Places) -> list[tuple[int, int]]:
+    """Runs of rows that only have to change places, as the chunks of tasks do; else none."""
+    if len(cuts) >= RUNS:
+        return []
+
+    def at(row: int) -> tuple[int, ...]:
+        return tuple([int(key[row]) for key in keys])
+
+    bounds = pairwise([0, *cuts.tolist(), len(keys[0])])
+    runs = sorted([(at(lo), lo, at(hi - 1), hi) for lo, hi in bounds])
+    # Of rows that are equal, those of the earlier run come first.
+    pairs = pairwise(runs)
+    in_turn = all((last, lo) < (first, after) for (_, lo, last, _), (first, after, *_) in pairs)
+    return [(lo, hi) for _, lo, _, hi in runs] if in_turn else []

@@ -14,17 +14,22 @@ from windowlib.columnar.arrays.numbering import Ids
 from windowlib.columnar.arrays.partition_keys import PartitionKeys
 from windowlib.columnar.arrays.physical import plain_type
 from windowlib.columnar.arrays.stamps import HUGE, Stamps
-from windowlib.columnar.extents.layout import Layout, pays_unsorted
+from windowlib.columnar.extents.layout import Layout
 from windowlib.columnar.firings import Firings
-from windowlib.columnar.primitives import NONE, Places, group
+from windowlib.columnar.primitives import NONE, Places, arrival_loops, compiles, group
 from windowlib.spec.policies import PartitionAge, PartitionCount, TupleCount
 from windowlib.spec.specification import KEY
 from windowlib.window.consumer import Decline
 
 if TYPE_CHECKING:
+    from windowlib.columnar.primitives.arrivals import ArrivalRuns
     from windowlib.window.container import Window
 
 
+MOST = 1 << 31
+"""Windows that count up to less than this may do without sorted rows."""
+PARTITIONS_PER_ROW = 4
+"""Rows that stay as they came need a look at all partitions. With more for a row, sorting pays."""
 MANY = 1 << 14
 """With more partitions than this, more rows are taken at once."""
 
@@ -39,6 +44,8 @@ class Engine:
     """How it works, for `explain`."""
     form: str
     """What its arrays are called where they are written down."""
+    counts = False
+    """Whether windows count tuples and nothing else, so that rows may stay as they came."""
 
     def __init__(self, window: Window[Any, Any], schema: pa.Schema, **starts: Any) -> None:
         self.window, self.schema = window, schema
@@ -50,6 +57,7 @@ class Engine:
         self.seen_rows = 0  # numbers the rows that come, for who came first
         self.partial = window.state.consumer.partial or window.spec.full_from_start
         self.pending: Any = None
+        self.stayed = False  # whether the rows of the last batch stayed as they came
         self.now = window.state.now  # the time up to which the state is worked out
         self.arrivals: Stamps | None = None
         tick = window.spec.policies[-1].tick  # the clock moves the last policy, if any
@@ -138,20 +146,34 @@ class Engine:
 
     def layout(self, batch: pa.RecordBatch) -> Layout:
         """The batch by partition; refuses what would evict a partition."""
-        n = batch.num_rows
+        n, self.stayed = batch.num_rows, False
         if self.keys is None:
             self.ledger.grow(1)
             found = Layout(None, np.zeros(1, np.intp), np.array([0, n], np.intp))
         else:
-            order, touched, starts = group(self.numbered(batch), len(self.keys))
-            found = Layout(order, touched, starts)
+            ids = self.numbered(batch)
+            found = Layout(*group(ids, len(self.keys)))
         self._evicts_none(found, n)
         return found
 
     def unsorted(self, rows: int) -> bool:
         """Whether so many rows are better given to their partitions one by one than sorted."""
         known = self.keys is not None and self.window.spec.forget is None
-        return known and pays_unsorted(self.ledger.size, rows)
+        return known and self.ledger.size <= PARTITIONS_PER_ROW * rows and compiles()
+
+    def runs(self, batch: pa.RecordBatch, size: int, *, opens: bool) -> ArrivalRuns:
+        """The rows of a batch as they came, in runs that close with their `size`-th row."""
+        assert self.keys is not None
+        self.stayed = True
+        make: type[ArrivalRuns] = arrival_loops().ArrivalRuns
+        table = self.keys.table([batch.column(place) for place in self._key_places])
+        if table is not None:
+            found = make(*table, self.ledger.n, size, opens=opens)
+            if found.complete:
+                return found
+        ids = self.numbered(batch)
+        itself = np.arange(self.ledger.size, dtype=np.int32)
+        return make(ids, 0, itself, self.ledger.n, size, opens=opens)
 
     def numbered(self, batch: pa.RecordBatch) -> Ids:
         """The partition of each row of a batch, with room for those that are new."""
@@ -222,20 +244,27 @@ class Engine:
 
     def used(self, layout: Layout) -> None:
         """Note that the partitions of a batch were used, in the order of their last rows."""
+        if self._stamps:  # otherwise nothing asks for it
+            self._note_use(layout)
+        self.seen_rows += layout.size
+        self.advance(self.until)
+
+    def _note_use(self, layout: Layout) -> None:
         ledger, touched, places = self.ledger, layout.touched, layout.lasts
         if self.together:  # then some may have no rows
             some = layout.lengths > 0
             touched, places = touched[some], places[some]
         last = layout.rows(places)
         ledger.last[touched] = self.seen_rows + last
-        if self._stamps:  # otherwise the time of use is never read
-            ledger.stamp[touched] = self.until if self.arrivals is None else self.arrivals[last]
-        self.seen_rows += layout.size
-        self.advance(self.until)
+        ledger.stamp[touched] = self.until if self.arrivals is None else self.arrivals[last]
 
     def step(self, usual: int) -> int:
-        """How many rows to take at once: with many partitions more, so that each has a few."""
-        return usual * 4 if np.count_nonzero(self.ledger.alive) > MANY else usual
+        """How many rows to take at once: with many partitions more, so that each has a few.
+
+        Rows that are not sorted need not fit the cache.
+        """
+        more = self.stayed or np.count_nonzero(self.ledger.alive) > MANY
+        return usual * 4 if more else usual
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All firings of a batch."""

@@ -19,7 +19,7 @@ from windowlib.attributes import one_key
 from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.kept_rows import RowColumns
 from windowlib.columnar.arrays.partition_keys import PartitionKeys
-from windowlib.columnar.arrays.physical import plain_type
+from windowlib.columnar.arrays.physical import plain_type, take_rows
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns, empty_batch
 from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
@@ -626,7 +626,7 @@ class OpenRows:
     def at(self, places: Array) -> OpenRows:
         """Some of them."""
         arrays = self.last[places], self.ids[places], self.ts[places], self.numbers[places]
-        return OpenRows(self.batch.take(pa.array(places)), *arrays)
+        return OpenRows(take_rows(self.batch, places), *arrays)
 
 
 class EventTimeRowsEngine(EventTimeEngine):
@@ -685,7 +685,7 @@ class EventTimeRowsEngine(EventTimeEngine):
         numbers = self.inside.next_number + places
         old: OpenRows = self.open
         whole = OpenRows(
-            pa.concat_batches([old.batch, batch.take(pa.array(places))]),
+            pa.concat_batches([old.batch, take_rows(batch, places)]),
             np.concatenate((old.last, windows)),
             np.concatenate((old.ids, ids)),
             np.concatenate((old.ts.astype(ts.dtype), ts[places])),

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import exact_columns
-from windowlib.columnar.arrays.physical import plain_type
+from windowlib.columnar.arrays.physical import plain_type, take_pieces, take_rows
 from windowlib.columnar.inputs import empty_batch
 from windowlib.columnar.primitives import NONE, Array, Places, ranges
 from windowlib.columnar.primitives.grouping import stable_order
@@ -25,6 +25,10 @@ from windowlib.window.consumer import Decline
 
 RADIX = 1 << 32
 """Timestamps within so many numbers are sorted by their digits."""
+FEW_WINDOWS = 16
+"""Up to so many windows that close at once are looked for one by one."""
+FEW_PARTS = 4
+"""With more parts than this, rows that wait are put together."""
 
 
 @dataclass(slots=True)
@@ -51,8 +55,8 @@ class PlacedRows:
 
     def at(self, places: Places) -> PlacedRows:
         """Some of them."""
-        arrays: list[Any] = [None if each is None else each[places] for each in self._arrays]
-        return PlacedRows(self.batch.take(pa.array(places)), *arrays)
+        arrays: list[Any] = [None if each is None else each.take(places) for each in self._arrays]
+        return PlacedRows(take_rows(self.batch, places), *arrays)
 
     @classmethod
     def joined(cls, parts: Sequence[PlacedRows]) -> PlacedRows:
@@ -77,8 +81,8 @@ class ReleasedPanes(NamedTuple):
     """What comes out: rows, window after window, and the punctuations between them."""
 
     batch: pa.RecordBatch
-    windows: Array
-    """The number of the window of each row."""
+    windows: Array | None
+    """The number of the window of each row; None: not asked for."""
     marks: Places
     """Before which row each punctuation comes."""
     causes: Places
@@ -86,6 +90,7 @@ class ReleasedPanes(NamedTuple):
 
     def start_column(self, grid: Grid, kind: pa.DataType) -> pa.Array:
         """Where the window of each row starts, in the form that timestamps of a type have."""
+        assert self.windows is not None
         at, types = grid.points(self.windows), pa.types
         if types.is_timestamp(kind):
             return pa.array(at, pa.timestamp("us", kind.tz))
@@ -170,7 +175,7 @@ class PaneColumns:
             first: the number of the first arrival.
         """
         steps: list[PaneStep] = []
-        numbers = first + np.arange(batch.num_rows)
+        numbers = np.arange(first, first + batch.num_rows)
         placed = [self._placed(each, steps) for each in taken]
         if not self._keyed:
             ((hi, lo),) = placed
@@ -199,20 +204,25 @@ class PaneColumns:
         """The last and the first window of the rows of a lane; adds what they close."""
         lane, bounds, hi = taken.lane, taken.lane.bounds, taken.lane.last
         lane.bounds = lane.last = None
-        before = np.empty_like(bounds)
-        before[1:], before[0] = bounds[:-1], bounds[0] if lane.bound is None else lane.bound
-        lane.bound, lane.seen = int(before[0]), taken.reached[-1].item()
-        moves = np.flatnonzero(bounds != before)
+        first = int(bounds[0] if lane.bound is None else lane.bound)
+        lane.bound, lane.seen = first, taken.reached[-1].item()
+        moves = np.flatnonzero(bounds[1:] != bounds[:-1]) + 1
+        if bounds[0] != first:
+            moves = np.append(0, moves)
         at, to = taken.at[moves].tolist(), bounds[moves].tolist()
         steps += [PaneStep(lane, *step) for step in zip(at, to, strict=True)]
-        return hi, np.maximum(self._ends.indexes(taken.ts) + 1, before) if self._hops else None
+        if not self._hops:
+            return hi, None
+        return hi, np.maximum(self._ends.indexes(taken.ts) + 1, np.append(first, bounds[:-1]))
 
     def let_out(self, lanes: Sequence[Any]) -> ReleasedPanes | None:
         """Close all windows of some lanes that have rows."""
-        held, lowest = self._whole(), np.iinfo(np.int64).min
-        if held.lanes is None:
-            last = [int(held.hi.max(initial=lowest))]
+        lowest = np.iinfo(np.int64).min
+        if not self._keyed:
+            last = [max((int(part.hi.max()) for part in self._parts), default=lowest)]
         else:
+            held = self._whole()
+            assert held.lanes is not None
             most = np.full(int(held.lanes.max(initial=0)) + 1, lowest)
             np.maximum.at(most, held.lanes, held.hi)
             last = most.tolist()
@@ -233,6 +243,10 @@ class PaneColumns:
         """Let out the windows that some steps close, in their order."""
         if not steps:
             return None
+        if self._parts and self._folded is not None and not self._hops and not self._keyed:
+            first, bound = min(int(part.hi.min()) for part in self._parts), steps[-1].bound
+            if first < bound <= first + FEW_WINDOWS:
+                return self._folding(steps, range(first, bound))
         held = self._whole()
         bounds = self._limits(held, steps)
         owners, windows, lanes = self._in_order(held, bounds)
@@ -248,13 +262,36 @@ class PaneColumns:
         if order is not None:
             within = ranges(heads[order], lengths[order])
             owners, windows = owners[within], windows[within]
-        batch = held.batch.select(self._sent).take(pa.array(owners))
+        batch = take_rows(held.batch.select(self._sent), owners)
         staying = np.flatnonzero(held.hi >= bounds)
         self._parts, self.size = [held.at(staying)] if len(staying) else [], len(staying)
         if self.size and held.lo is not None:
             limits = np.broadcast_to(bounds, held.lo.shape)[staying]
             self._parts[0].lo = np.maximum(held.lo[staying], limits)
         return ReleasedPanes(batch, windows, marks, causes)
+
+    def _folding(self, steps: list[PaneStep], windows: range) -> ReleasedPanes | None:
+        """As `_released` for one lane, where the order within a window is irrelevant.
+
+        Rows stay in their parts, and each part gives those of a window as they came.
+        """
+        if len(self._parts) > FEW_PARTS:
+            self._whole()
+        parts = self._parts
+        found = [[np.flatnonzero(part.hi == window) for window in windows] for part in parts]
+        lengths = [sum(map(len, each)) for each in zip(*found, strict=True)]
+        some = [at for at, length in enumerate(lengths) if length]
+        filled, sizes = [windows[at] for at in some], [lengths[at] for at in some]
+        _, marks, causes = self._marked(steps, filled, [0] * len(filled), sizes)
+        if not len(marks):
+            return None
+        pieces = [(n, own[at]) for at in some for n, own in enumerate(found) if len(own[at])]
+        batch = take_pieces([part.batch.select(self._sent) for part in parts], pieces)
+        staying = [np.flatnonzero(part.hi >= windows.stop) for part in parts]
+        pairs = zip(parts, staying, strict=True)
+        self._parts = [part.at(places) for part, places in pairs if len(places)]
+        self.size = sum(map(len, self._parts))
+        return ReleasedPanes(batch, None, marks, causes)
 
     def _limits(self, held: PlacedRows, steps: list[PaneStep]) -> Array:
         """The first window that stays open, for each row; one for all if there is one lane."""
@@ -307,8 +344,8 @@ class PaneColumns:
         for place, (lane, window) in enumerate(zip(lanes, windows, strict=True)):
             waiting.setdefault(lane, []).append((window, place))
         order: list[int] = []
-        counts: list[tuple[int, int]] = []  # punctuations, and the row that causes them
-        sizes: list[int] = []  # rows that come before each of those
+        marks: list[int] = []  # rows that come before each punctuation
+        causes: list[int] = []  # the row that causes it
         out = 0
         for queue in waiting.values():
             queue.reverse()  # the next one is the last
@@ -318,21 +355,19 @@ class PaneColumns:
                 following = queue[-1][0] if queue else bound
                 target = min(bound, following)
                 silent = min(target - at, self._empty) if lane.begun else 0
-                counts.append((silent, cause))
-                sizes.append(out)
+                marks += [out] * silent
+                causes += [cause] * silent
                 if target == bound:
                     break
                 _, place = queue.pop()
                 order.append(place)
                 out += lengths[place]
-                counts.append((1, cause))
-                sizes.append(out)
+                marks.append(out)
+                causes.append(cause)
                 lane.begun, at = True, target + 1
             lane.bound = max(bound, at)
-        times = np.array([count for count, _ in counts], np.int64)
-        marks = np.repeat(np.array(sizes, np.int64), times)
-        causes = np.repeat(np.array([cause for _, cause in counts], np.int64), times)
-        return None if single else np.array(order, np.int64), marks, causes
+        found = np.array(marks, np.int64), np.array(causes, np.int64)
+        return None if single else np.array(order, np.int64), *found
 
 
 def _ascending(numbers: Array) -> Any:

@@ -19,7 +19,7 @@ from windowlib.columnar.firing_groups import group_keys, over_groups
 from windowlib.columnar.firings import Firings, scatter_results
 from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.kernels.functions import functions_of
-from windowlib.columnar.primitives import Places, ranges
+from windowlib.columnar.primitives import Places
 from windowlib.window.consumer import Decline
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 WORTH = 32
 """Kept rows for each new one from which on moving them costs more than array arithmetic gains."""
+SHARE, MORE = 4, 4
+"""With kept rows from a share of a slice on, slices are so many times as long."""
 PATIENCE = 32
 """How often rows are moved in vain before they go back to the event engine, which costs more."""
 
@@ -69,9 +71,11 @@ class RowsEngine(Engine):
             rows = self._side_by_side(layout, columns)
         else:
             columns, first = self.store.lay(columns)
+            lengths = np.stack([held, new], axis=1).ravel()
+            fresh = np.repeat(np.tile([False, True], len(held)), lengths)
             place = np.empty(int(ends[-1]), np.intp)
-            place[ranges(base, held)] = self.store.places(layout.touched)
-            place[ranges(base + held, new)] = first + layout.order
+            place[fresh] = first + layout.order
+            place[~fresh] = self.store.places(layout.touched)
             rows = RowColumns(self.names, columns, place)
             rows.laid = batch.num_rows
         rows.base, rows.fresh, rows.ends = base, base + held, ends
@@ -99,6 +103,10 @@ class RowsEngine(Engine):
 
     def _long(self) -> NoReturn:
         raise Decline("windows that are long against the batch are better kept row by row")
+
+    def step(self, usual: int) -> int:
+        """How many rows to take at once: more where as many kept ones have to come along."""
+        return max(super().step(usual), usual * MORE if SHARE * self.held() > usual else 0)
 
     def check_load(self, rows: int) -> None:
         """Refuse windows that are long against a batch of so many rows."""

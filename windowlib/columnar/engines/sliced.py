@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from windowlib.columnar import primitives
 from windowlib.columnar.arrays.encoding import checked_numbers, need
-from windowlib.columnar.engines.engine import Engine
+from windowlib.columnar.engines.engine import MOST, Engine
 from windowlib.columnar.extents.layout import (
-    MOST,
     Extents,
     Layout,
-    arrival_extents,
-    consecutive_places,
     count_slices,
     cut_slices,
     fired_in_order,
@@ -31,11 +27,12 @@ from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns
 from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
 from windowlib.columnar.kernels.kernel import PartialStore, Planes, Values, concat_planes, planes_at
-from windowlib.columnar.primitives import NONE, Places, ranges
+from windowlib.columnar.primitives import NONE, Places, arrival_loops, compiles, ranges
 from windowlib.summaries.slices import Slices
 from windowlib.window.consumer import Decline
 
 if TYPE_CHECKING:
+    from windowlib.columnar.primitives.arrivals import ArrivalRuns, SliceRows
     from windowlib.window.sliding import SlidingWindow
 
 
@@ -57,17 +54,21 @@ class SlicedEngine(Engine):
             if not isinstance(each, AlgebraicFunction):
                 raise Decline("a function of slices that needs all values")
             self.functions.append(each)
-        self._counts = self.every < MOST and not self.tail
+        self.counts = self.every < MOST and not self.tail
         # The newest slice is the last of a row.
         self.history = [PartialStore(each.kernel, self.kept) for each in self.functions]
 
     def step(self, usual: int) -> int:
-        """Without partitions, first what fills the window: from then on it is a stream."""
-        left = self.window_size - int(self.ledger.taken[0]) if self.keys is None else 0
+        """Without partitions, first what fills the window: from then on it is a stream.
+
+        With partitions more than usual, so that carried slices are moved less often.
+        """
+        if self.keys is not None:
+            return max(super().step(usual), 2 * usual)
+        left = self.window_size - int(self.ledger.taken[0])
         if left > 0:
             return left
-        # Rows that are not sorted need not fit the cache, and carried slices are moved less often.
-        return usual * 4 if self._counts and primitives.compiles() else super().step(usual)
+        return usual * 4 if self.counts and compiles() else super().step(usual)
 
     # -- batches ----------------------------------------------------------------------------------
 
@@ -77,7 +78,10 @@ class SlicedEngine(Engine):
             firings, self.pending = insert(self, batch)
             return firings
         inputs = Inputs(batch)
-        layout, extents = self._laid_out(batch, inputs)
+        if self._arrivals_pay(inputs, batch.num_rows):
+            return self._insert_arrivals(batch, inputs)
+        layout = self.layout(batch)
+        extents = self._slices(layout)
         columns = LayoutColumns(inputs, layout.order)
         windows = SliceWindows(self, layout, extents)
         numbers = range(len(self.functions))
@@ -86,17 +90,56 @@ class SlicedEngine(Engine):
         self.pending = (layout, extents, windows, folded)
         return Firings(self.keys, windows.ids, windows.sizes, values, windows.rows)
 
-    def _laid_out(self, batch: pa.RecordBatch, inputs: Inputs) -> tuple[Layout, Extents]:
-        """The slices of a batch as extents, with or without a layout."""
-        unsorted = self._counts and self.unsorted(batch.num_rows)
-        read = [(each, inputs.read(each.attribute)) for each in self.functions if unsorted]
-        if unsorted and all(each.takes_scattered(values) for each, values in read):
-            ids = self.numbered(batch)
-            layout, extents = arrival_extents(ids, self.ledger.n, self.every)
-            extents.number = layout.numbers(extents.ids, self.ledger.size)
-            return layout, extents
-        ordered = self.layout(batch)
-        return ordered, self._slices(ordered)
+    def _arrivals_pay(self, inputs: Inputs, rows: int) -> bool:
+        """Whether rows stay as they came."""
+        if not self.counts or not self.unsorted(rows):
+            return False
+        return all(each.takes_arrivals(inputs.read(each.attribute)) for each in self.functions)
+
+    def _insert_arrivals(self, batch: pa.RecordBatch, inputs: Inputs) -> Firings:
+        """All triggers of a batch whose rows stay as they came."""
+        runs, ledger = self.runs(batch, self.every, opens=False), self.ledger
+        rows: SliceRows = arrival_loops().SliceRows(runs, self.kept, ledger.closed)
+        arrived = rows.arrived(ledger.taken - ledger.n)
+        fires = None if self.partial else arrived >= self.window_size
+        which = slice(None) if fires is None or fires.all() else np.flatnonzero(fires)
+        sizes = np.minimum(arrived, self.window_size)[which]
+        self.pending = found = ArrivedSlices(runs, rows, [], [])
+        values = [self._arrived(i, inputs, found, which, sizes) for i in range(len(self.functions))]
+        return Firings(self.keys, runs.owners[which], sizes, values, runs.rows[which])
+
+    def _arrived(
+        self, i: int, inputs: Inputs, found: ArrivedSlices, which: Places | slice, sizes: Places
+    ) -> Any:
+        """The values of one function."""
+        each, history = self.functions[i], self.history[i]
+        each.grow(self.ledger.size)
+        history.grow(self.ledger.size)
+        kernel, values = each.kernel, inputs.read(each.attribute)
+        closed, later = kernel.arrived(values, found.runs, each.state.whole())
+        windows = kernel.slid(closed, found.rows, history.places(closed))
+        found.closed.append(closed)
+        found.later.append(later)
+        return kernel.finish(planes_at(windows, which), sizes)
+
+    def _commit_arrivals(self, found: ArrivedSlices) -> None:
+        """The rows have been taken as they came."""
+        ledger, (runs, rows, closed, later) = self.ledger, found
+        if self.keys is not None and np.count_nonzero(ledger.alive) < len(self.keys):
+            ids = runs.partitions(slice(None))
+            fresh = np.flatnonzero(~ledger.alive[ids])[::-1]
+            ledger.born[ids[fresh]] = self.seen_rows + fresh  # the first of several stays
+            ledger.alive[ids[fresh]] = True
+        for i, (each, history) in enumerate(zip(self.functions, self.history, strict=True)):
+            each.commit_arrivals(later[i])
+            for plane, new in zip(history.places(closed[i]), closed[i], strict=True):
+                if plane is not None:
+                    rows.keep(new, plane)
+        ledger.taken[:] += runs.held - ledger.n
+        ledger.taken[rows.touched] += rows.fresh * self.every
+        ledger.put(n=runs.held, closed=rows.carried)
+        self.seen_rows += runs.size
+        self.advance(self.until)
 
     def _slices(self, layout: Layout) -> Extents:
         """The slices of a batch as extents."""
@@ -126,6 +169,10 @@ class SlicedEngine(Engine):
         """The batch has been taken: remember open slices and the newest closed ones."""
         if isinstance(self.pending, StreamedSlices):
             commit(self, self.pending)
+            self.pending = None
+            return
+        if isinstance(self.pending, ArrivedSlices):
+            self._commit_arrivals(self.pending)
             self.pending = None
             return
         layout, extents, windows, folded = self.pending
@@ -234,6 +281,17 @@ class SlicedEngine(Engine):
             each.load_dump(ids, dump, history)
 
 
+class ArrivedSlices(NamedTuple):
+    """What a batch changes whose rows stay as they came."""
+
+    runs: ArrivalRuns
+    rows: SliceRows
+    closed: list[Planes]
+    """The slices of each function that close."""
+    later: list[Planes]
+    """Those that stay open."""
+
+
 class SliceWindows:
     """The slices of all touched partitions side by side, and the triggers as extents over them."""
 
@@ -253,11 +311,7 @@ class SliceWindows:
         self.counts = np.minimum(both, width)
         self.newest = ranges(ends - self.counts, self.counts)
         self.kept = ranges(touched * width + width - self.counts, self.counts)
-        self._first = begins + carried
-        if extents.scattered is None:
-            self._new_places = ranges(self._first, self.fresh)
-        else:
-            self._new_places = consecutive_places(number, self._first)
+        self._new_places = ranges(begins + carried, self.fresh)
         self._triggers(engine, layout, extents, begins, number)
 
     def side(self, old: Planes, new: Planes) -> Planes:
@@ -283,7 +337,9 @@ class SliceWindows:
         number: Places,
     ) -> None:
         """The closed slices that end a period, as extents; those that do not count are left out."""
-        arrived = self._arrived(engine, layout, extents, number)
+        touched = layout.touched
+        before = engine.ledger.taken[touched] - layout.starts[:-1]
+        arrived = before[number] + extents.ends[self.closed]  # how many tuples, at each slice
         fires = None
         if engine.tail:
             fires = arrived % engine.every == 0
@@ -293,31 +349,11 @@ class SliceWindows:
         which = np.arange(len(number)) if fires is None else np.flatnonzero(fires)
         self.hi = self._new_places[which] + 1
         self.lo = np.maximum(self.hi - engine.kept, begins[number[which]])
-        self.order, self.rows = self._in_order(layout, extents, which)
+        rows = layout.rows(extents.ends[self.closed][which] - 1)
+        self.order, self.rows = fired_in_order(rows, layout)
         which = which[self.order]
-        self.ids = layout.touched[number[which]]
+        self.ids = touched[number[which]]
         self.sizes = np.minimum(arrived[which], engine.window_size)
-
-    def _arrived(
-        self, engine: SlicedEngine, layout: Layout, extents: Extents, number: Places
-    ) -> Places:
-        """How many tuples its partition has taken when each slice closes."""
-        ledger, touched, every = engine.ledger, layout.touched, engine.every
-        if extents.scattered is None:
-            before, ends = ledger.taken[touched] - layout.starts[:-1], extents.ends[self.closed]
-        else:  # then all slices have one size
-            before = ledger.taken[touched] - ledger.n[touched] - self._first * every
-            ends = (self._new_places + 1) * every
-        arrived: Places = before[number] + ends
-        return arrived
-
-    def _in_order(
-        self, layout: Layout, extents: Extents, which: Places
-    ) -> tuple[Places | slice, Places]:
-        """The order of triggers, and the rows that cause them."""
-        if extents.scattered is not None:  # they are in order
-            return slice(None), extents.rows[which]
-        return fired_in_order(layout.rows(extents.ends[self.closed][which] - 1), layout)
 
 
 # Slices of a stream without partitions whose windows are all full: no layout, no extents.

@@ -37,6 +37,11 @@ OVERLAP = 64
 """Rows looked at for each row there is, from which on some functions are better kept up to date."""
 
 
+def _of_each(numbers: Places, which: Places) -> Any:
+    """The numbers of some partitions; one for all where there is but one."""
+    return numbers[which] if len(numbers) > 1 else numbers[0]
+
+
 class SlidingEngine(RowsEngine):
     """A sliding window that keeps its tuples."""
 
@@ -91,9 +96,9 @@ class SlidingEngine(RowsEngine):
         places, references = self._triggers(layout, rows, marks)
         number = rows.partition(places)
         lo, hi, full = self._extents(layout, rows, age, places, number)
-        if not self.partial:
+        if not self.partial and not full.all():
             places, number, lo, hi = (each[full] for each in (places, number, lo, hi))
-        new = places - rows.fresh[number] + layout.starts[:-1][number]
+        new = places - _of_each(rows.fresh - layout.starts[:-1], number)
         order, cause = fired_in_order(layout.rows(new), layout)
         self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
         self.pending = (layout, rows, age, references)
@@ -186,15 +191,19 @@ class SlidingEngine(RowsEngine):
 
     def _values(self, inputs: Inputs, rows: RowColumns) -> tuple[Any, Any]:
         """The values that eviction looks at, and those that the trigger looks at."""
-        found: list[Any] = []
-        for delta in (self.evict_delta, self.trigger_delta):
-            if delta is None:
-                found.append(None)
-                continue
-            values = delta.read(inputs.named(str(delta.policy.attribute)))
-            delta.ordered(values, np.append(rows.base, rows.ends[-1]))
-            found.append(values)
-        return found[0], found[1]
+        evict, trigger = self.evict_delta, self.trigger_delta
+        age = None if evict is None else self._ordered(evict, inputs, rows)
+        if trigger is None:
+            return age, None
+        if evict is not None and evict.policy.attribute == trigger.policy.attribute:
+            return age, age
+        return age, self._ordered(trigger, inputs, rows)
+
+    def _ordered(self, delta: DeltaColumn, inputs: Inputs, rows: RowColumns) -> Any:
+        """The values of a delta policy, which do not go backwards."""
+        values = delta.read(inputs.named(str(delta.policy.attribute)))
+        delta.ordered(values, np.append(rows.base, rows.ends[-1]))
+        return values
 
     def _triggers(self, layout: Layout, rows: RowColumns, marks: Any) -> tuple[Places, Any]:
         """The places of the rows that trigger, and what delta triggers measure from then on."""
@@ -205,6 +214,8 @@ class SlidingEngine(RowsEngine):
             counted = ledger.count[touched]
             fires = (counted + rows.ends - rows.fresh) // self.every
             first = rows.fresh - counted + self.every - 1
+            if len(first) == 1:
+                return first[0] + np.arange(fires[0]) * self.every, None
             return np.repeat(first, fires) + ranges(np.zeros_like(fires), fires) * self.every, None
         limit = self.trigger_delta.threshold
         known, reference = ledger.known[touched], ledger.ref[touched]
@@ -214,17 +225,17 @@ class SlidingEngine(RowsEngine):
         self, layout: Layout, rows: RowColumns, age: Any, places: Places, number: Places
     ) -> tuple[Places, Places, Any]:
         """What each trigger looks at, and whether its window has been full by then."""
-        base = rows.base[number]
         hi = places if self.trigger_delta else places + 1
         if self.evict_delta is None:
-            lo = np.maximum(hi - self.size, base)
+            lo = np.maximum(hi - self.size, _of_each(rows.base, number))
             return lo, hi, hi - lo >= self.size
+        base = rows.base[number]
         limit, full = self.evict_delta.threshold, self.ledger.full[layout.touched][number]
-        after = oldest_within(age, base, places, age[places], limit)
-        if self.trigger_delta is None:
-            return after, hi, full | (after > base)
-        # The window is as the tuple before has left it; this one says whether it is full.
-        lo = oldest_within(age, base, hi - 1, age[hi - 1], limit)
+        # A delta trigger looks at the window as the tuple before has left it.
+        last = places - 1 if self.trigger_delta else places
+        lo = after = oldest_within(age, base, last, age[last], limit)
+        if self.trigger_delta and not self.partial:  # this tuple says whether the window is full
+            after = oldest_within(age, base, places, age[places], limit)
         return lo, hi, full | (after > base)
 
     def commit(self) -> None:

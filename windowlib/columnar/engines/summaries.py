@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ from windowlib.columnar.kernels.functions import Function
 from windowlib.columnar.kernels.kernel import Result
 from windowlib.columnar.primitives import NONE, Array, Places, group, ranges
 
+if TYPE_CHECKING:
+    from windowlib.columnar.primitives.arrivals import ArrivalRuns
+
 Found = tuple[list[Result], Groups | None]
 """What comes out for firings: the values of each function, or groups that have them."""
 
@@ -46,15 +49,43 @@ class Summaries:
         for each in self.functions:
             each.grow(partitions)
 
-    def takes_scattered(self, inputs: Inputs) -> bool:
+    def takes_arrivals(self, inputs: Inputs) -> bool:
         """Whether all functions can do without a layout."""
-        return all(each.takes_scattered(inputs.read(each.attribute)) for each in self.functions)
+        return all(each.takes_arrivals(inputs.read(each.attribute)) for each in self.functions)
+
+    def fold_arrivals(self, inputs: Inputs, runs: ArrivalRuns, sizes: Places) -> list[Result]:
+        """The values of the runs that close among rows as they came, each of its size."""
+        folded = [
+            each.fold_arrivals(inputs.read(each.attribute), runs, sizes) for each in self.functions
+        ]
+        self._later = [later for _, later in folded]
+        return [result for result, _ in folded]
+
+    def commit_arrivals(self) -> None:
+        """The rows have been taken: keep the state of runs that are open."""
+        self.replace(self._later)
+        self._later = []
 
     def fold(self, columns: LayoutColumns, layout: Layout, extents: Extents) -> Found:
         """The values of the extents that fire."""
         folded = [each.fold(columns.read(each.attribute), extents) for each in self.functions]
         self._later = [later for _, later in folded]
         return [result for result, _ in folded], None
+
+    def takes_spread(self, inputs: Inputs) -> bool:
+        """Whether all functions can add up rows by partition in any order."""
+        return all(each.takes_spread(inputs.read(each.attribute)) for each in self.functions)
+
+    def spread(self, inputs: Inputs, ids: Array, partitions: int) -> list[Any]:
+        """The state of all partitions, had each the rows of its id, too."""
+        return [
+            each.spread(inputs.read(each.attribute), ids, partitions) for each in self.functions
+        ]
+
+    def replace(self, state: list[Any]) -> None:
+        """What `spread` gave is the state from now on."""
+        for each, planes in zip(self.functions, state, strict=True):
+            each.commit_arrivals(planes)
 
     def commit(self, extents: Extents) -> None:
         """The extents have been taken: keep the state of those that stay open."""
@@ -119,7 +150,11 @@ class GroupSummaries(Summaries):
 
     # -- batches ----------------------------------------------------------------------------------
 
-    def takes_scattered(self, inputs: Inputs) -> bool:
+    def takes_spread(self, inputs: Inputs) -> bool:
+        """Groups are runs of a layout."""
+        return False
+
+    def takes_arrivals(self, inputs: Inputs) -> bool:
         """Groups are runs of a layout."""
         return False
 

@@ -10,15 +10,13 @@ import pyarrow as pa
 
 from windowlib.columnar.arrays.kept_rows import RowColumns
 from windowlib.columnar.arrays.stamps import HUGE
-from windowlib.columnar.engines.engine import Engine
+from windowlib.columnar.engines.engine import MOST, Engine
 from windowlib.columnar.engines.row_engine import RowsEngine
 from windowlib.columnar.engines.summaries import GroupSummaries, Summaries
 from windowlib.columnar.extents.delta import DeltaColumn
 from windowlib.columnar.extents.layout import (
-    MOST,
     Extents,
     Layout,
-    arrival_extents,
     extents_by_count,
     extents_by_cuts,
     open_extents,
@@ -35,11 +33,20 @@ from windowlib.columnar.firing_groups import group_keys
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns
 from windowlib.columnar.kernels.functions import functions_of
-from windowlib.columnar.primitives import NONE, Places, chain, ranges
+from windowlib.columnar.kernels.kernel import repeated
+from windowlib.columnar.primitives import NONE, Places, chain, group, ranges
 from windowlib.window.consumer import Decline
 
 if TYPE_CHECKING:
+    from windowlib.columnar.primitives.arrivals import ArrivalRuns
     from windowlib.window.tumbling import TumblingWindow
+
+
+QUIET = 4
+"""Rows of a batch for each that opens or closes a subwindow, from which on the others stay as they
+came."""
+SHORT = 1 << 10
+"""Rows of a partition that can be added up one after the other without a loss that matters."""
 
 
 class TumblingEngine(Engine):
@@ -61,7 +68,8 @@ class TumblingEngine(Engine):
             self.ledger.set_dtype("ref", self.delta.dtype)
         self.summaries = self._summaries(window.state.summarizer)
         self._room = 0  # for how many partitions the summaries have room
-        self._counts = 0 < self.size < MOST and not self.lapse
+        self._quiet: Any = None  # of a batch, where subwindows only grow: by how much, and to what
+        self.counts = 0 < self.size < MOST and not self.lapse
 
     def _summaries(self, plan: Any) -> Summaries:
         """What keeps the state of a plan, once a partition or once a group."""
@@ -84,7 +92,7 @@ class TumblingEngine(Engine):
     def layout(self, batch: pa.RecordBatch) -> Layout:
         """The batch by partition, with those that time closes before its last row is in."""
         found, ledger = super().layout(batch), self.ledger
-        if self.ticks or len(self.marks):
+        if len(self.passed) or len(self.marks):
             return with_partitions(found, np.flatnonzero(ledger.alive))
         if self.lapse:
             over = ledger.alive & (ledger.ref + self.lapse <= self.until)
@@ -93,7 +101,7 @@ class TumblingEngine(Engine):
 
     def _closed(self, layout: Layout) -> Closings | None:
         """What time closes, if it closes anything."""
-        if not self.ticks and not self.lapse and not len(self.marks):
+        if not len(self.passed) and not self.lapse and not len(self.marks):
             return None
         ledger, touched = self.ledger, layout.touched
         n, ref, born = ledger.n[touched], ledger.ref[touched], ledger.born[touched]
@@ -113,27 +121,54 @@ class TumblingEngine(Engine):
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All flushes of a batch; `commit` makes it so."""
-        layout, columns, extents, references = self._laid_out(batch, Inputs(batch))
-        if self.ledger.size > self._room:
-            self._room = self.ledger.size
-            self.summaries.grow(self._room)
+        inputs = Inputs(batch)
+        unsorted = self.counts and self.unsorted(batch.num_rows)
+        if unsorted and self.summaries.takes_arrivals(inputs):
+            return self._insert_arrivals(batch, inputs)
+        layout = self._busy(batch, inputs)
+        self._grow()
+        columns = LayoutColumns(inputs, layout.order)
+        extents, references = self._tiles(layout, columns)
         values, groups = self.summaries.fold(columns, layout, extents)
         self.pending = (layout, extents, references)
         ids, sizes = extents.fired_ids, extents.fired_sizes
         return Firings(self.keys, ids, sizes, values, extents.rows, groups)
 
-    def _laid_out(
-        self, batch: pa.RecordBatch, inputs: Inputs
-    ) -> tuple[Layout, LayoutColumns, Extents, Any]:
-        """The extents of a batch, the columns they are of, and the references at its end."""
-        unsorted = self._counts and self.unsorted(batch.num_rows)
-        if unsorted and self.summaries.takes_scattered(inputs):
-            ids = self.numbered(batch)
-            arrivals, extents = arrival_extents(ids, self.ledger.n, self.size)
-            return arrivals, LayoutColumns(inputs, None), extents, None
-        layout = self.layout(batch)
-        columns = LayoutColumns(inputs, layout.order)
-        return layout, columns, *self._tiles(layout, columns)
+    def _insert_arrivals(self, batch: pa.RecordBatch, inputs: Inputs) -> Firings:
+        """All flushes of a batch whose rows stay as they came."""
+        self.pending = runs = self.runs(batch, self.size, opens=True)
+        self._grow()
+        sizes = repeated(self.size, len(runs.owners))
+        values = self.summaries.fold_arrivals(inputs, runs, sizes)
+        return Firings(self.keys, runs.owners, sizes, values, runs.rows)
+
+    def _busy(self, batch: pa.RecordBatch, inputs: Inputs) -> Layout:
+        """The rows whose partitions open or close a subwindow; those of others are only added up.
+
+        With many partitions, these are most: their rows need no order.
+        """
+        rows, self._quiet = batch.num_rows, None
+        known = self.keys is not None and self.window.spec.forget is None
+        if not self.counts or not known or self.ledger.size * self.size < QUIET * rows:
+            return self.layout(batch)
+        ids = self.numbered(batch)
+        held, lengths = self.ledger.n, np.bincount(ids, minlength=self.ledger.size)
+        busy = (held == 0) | (held + lengths >= self.size)
+        there = np.flatnonzero(busy[ids])
+        few = QUIET * len(there) <= rows and lengths.max(initial=0) <= SHORT
+        if not few or not self.summaries.takes_spread(inputs):
+            return self.layout(batch)
+        lengths[busy] = 0
+        self._grow()
+        self._quiet = lengths, self.summaries.spread(inputs, ids, self.ledger.size)
+        order, touched, starts = group(ids[there], self.ledger.size)
+        return Layout(there[order], touched, starts, rows)
+
+    def _grow(self) -> None:
+        """Have room for the summaries of all partitions."""
+        if self.ledger.size > self._room:
+            self._room = self.ledger.size
+            self.summaries.grow(self._room)
 
     def _tiles(self, layout: Layout, columns: LayoutColumns) -> tuple[Extents, Any]:
         if (closings := self._closed(layout)) is not None:
@@ -154,14 +189,23 @@ class TumblingEngine(Engine):
 
     def commit(self) -> None:
         """The batch has been taken: remember what is open."""
+        if not isinstance(self.pending, tuple):
+            self._commit_arrivals(self.pending)
+            return
         layout, extents, references = self.pending
         ledger, touched = self.ledger, layout.touched
         open_ids = extents.ids[extents.stays]
+        if self._quiet is not None:
+            lengths, state = self._quiet
+            ledger.n[:] += lengths
+            self.summaries.replace(state)
+            self._quiet = None
         self.summaries.commit(extents)
         ledger.n[touched] = 0
         ledger.n[open_ids] = extents.sizes[extents.stays]
         if self.delta is None:
-            self.left += int(extents.fired_sizes.sum())
+            full = len(extents.fires) * self.size
+            self.left += full if self.counts else int(extents.fired_sizes.sum())
             ledger.alive[touched] = False
             ledger.alive[open_ids] = True
             if self.lapse:
@@ -177,6 +221,17 @@ class TumblingEngine(Engine):
             ledger.alive[touched] = True
         ledger.born[extents.ids[fresh]] = self.seen_rows + layout.rows(extents.starts[fresh])
         self.used(layout)
+        self.pending = None
+
+    def _commit_arrivals(self, runs: ArrivalRuns) -> None:
+        """The rows have been taken as they came."""
+        ledger = self.ledger
+        self.summaries.commit_arrivals()
+        runs.open_since(ledger.born, self.seen_rows)
+        ledger.put(n=runs.held, alive=runs.held > 0)
+        self.left += len(runs.rows) * self.size
+        self.seen_rows += runs.size
+        self.advance(self.until)
         self.pending = None
 
     def gone(self) -> int:

@@ -11,28 +11,11 @@ carries from earlier batches; the last may stay open.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 
-from windowlib.columnar.primitives import NONE, Array, Places, compiles
+from windowlib.columnar.primitives import NONE, Places
 from windowlib.columnar.primitives.grouping import stable_order
-
-
-class Scattered(Protocol):
-    """The rows of runs that are not side by side; some runs go on from what is carried."""
-
-    def sums(self, values: Any, before: Any) -> Any:
-        """The sums of whole numbers; None is 0 for all."""
-
-    def two_sums(self, values: Any, high: Any, low: Any) -> Any:
-        """The sums of floats as pairs, as `primitives.two_sums` has them."""
-
-    def largest(self, values: Any, before: Any) -> Any:
-        """The largest values."""
-
-    def smallest(self, values: Any, before: Any) -> Any:
-        """The smallest values."""
 
 
 @dataclass(slots=True)
@@ -58,9 +41,6 @@ class Extents:
     """Closed subwindows in order of firing: extents by number, then those of `bare`."""
     rows: Places
     """The row of the batch that fires each of them."""
-    scattered: Scattered | None = None
-    """Where rows lie as they came: those of each extent, which has a start and no end."""
-
     _fired_sizes: Places | None = None
 
     @property
@@ -83,7 +63,7 @@ class Extents:
 
 @dataclass(slots=True)
 class Layout:
-    """A batch sorted by partition."""
+    """A batch sorted by partition, or some rows of one."""
 
     order: Places | None
     """The row at each place; None: rows are places already."""
@@ -91,6 +71,8 @@ class Layout:
     """The partitions in it, ascending."""
     starts: Places
     """Where each begins, and the end of the last."""
+    whole: int = -1
+    """How many rows the batch has; -1: all are here."""
 
     def rows(self, places: Places) -> Places:
         """The rows at some places."""
@@ -113,40 +95,45 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """How many rows there are."""
-        return int(self.starts[-1])
+        """How many rows the batch has."""
+        return int(self.starts[-1]) if self.whole < 0 else self.whole
 
 
 def extents_by_count(layout: Layout, carried: Places, size: int) -> Extents:
     """Extents of a window that closes with its `size`-th tuple; `carried` by touched partition."""
-    return _fired(count_slices(layout, carried, size), layout, last=True)
+    extents = count_slices(layout, carried, size)
+    order, extents.rows = fired_in_order(layout.rows(extents.ends[extents.fires] - 1), layout)
+    extents.fires = extents.fires[order]
+    return extents
 
 
 def count_slices(layout: Layout, carried: Places, size: int) -> Extents:
     """Extents that close with their `size`-th tuple, in order of the layout."""
-    starts, lengths = layout.starts, layout.lengths
-    closing = (carried + lengths) // size
-    rest = (carried + lengths) - closing * size
-    extents = closing + (rest > 0)
-    first = np.zeros(len(extents) + 1, np.intp)
-    np.cumsum(extents, out=first[1:])
-    number = np.repeat(np.arange(len(extents)), extents)
-    begins = (starts[:-1] - carried - first[:-1] * size)[number] + np.arange(first[-1]) * size
-    begins[first[:-1]] = starts[:-1]
-    ends = np.append(begins[1:], starts[-1])
-    sizes = ends - begins
-    joins = first[:-1][carried > 0]
-    sizes[joins] += carried[carried > 0]
-    stays = (first[1:] - 1)[rest > 0]
-    closed = np.ones(len(begins), bool)
-    closed[stays] = False
+    heads, stops = layout.heads, layout.starts[1:]
+    filled = stops - heads
+    filled += carried
+    closing = filled // size
+    rest = filled - closing * size
+    opened = rest > 0
+    counts = closing + opened
+    last = np.cumsum(counts)
+    first = last - counts
+    begins = np.repeat(heads - carried - first * size, counts)
+    total = len(begins)
+    begins += np.arange(0, total * size, size)
+    begins[first] = heads
+    ends = np.append(begins[1:], stops[-1:])
+    stays = last[opened] - 1
+    sizes, closed = np.full(total, size), np.ones(total, bool)
+    sizes[stays], closed[stays] = rest[opened], False
+    number = np.repeat(np.arange(len(counts)), counts)
     return Extents(
         starts=begins,
         ends=ends,
         number=number,
         ids=layout.touched[number],
         sizes=sizes,
-        joins=joins,
+        joins=first[carried > 0],
         stays=stays,
         bare=NONE,
         bare_sizes=NONE,
@@ -249,7 +236,6 @@ def extents_by_cuts(layout: Layout, carried: Places, cuts: Places) -> Extents:
             rows=heads[bare],
         ),
         layout,
-        last=False,
     )
 
 
@@ -258,10 +244,10 @@ def open_extents(layout: Layout, carried: Places) -> Extents:
     return extents_by_cuts(layout, carried, NONE)
 
 
-def _fired(extents: Extents, layout: Layout, *, last: bool) -> Extents:
-    """Put firings in order of the rows that cause them: the last of a extent, or the next."""
+def _fired(extents: Extents, layout: Layout) -> Extents:
+    """Put firings in order of the rows that cause them: the next after an extent."""
     closed = extents.fires[extents.fires < len(extents.starts)]
-    places = np.append(extents.ends[closed] - last, extents.rows)
+    places = np.append(extents.ends[closed], extents.rows)
     rows = layout.rows(places)
     if layout.order is None and not len(extents.bare):  # in order already
         extents.rows = rows
@@ -275,106 +261,5 @@ def fired_in_order(rows: Places, layout: Layout) -> tuple[Places | slice, Places
     """The order of firings, which is that of the rows that cause them, and these rows."""
     if layout.order is None:
         return slice(None), rows
-    order = stable_order(rows, len(layout.order))
+    order = stable_order(rows, layout.size)
     return order, rows[order]
-
-
-# Extents of count windows without a layout: each row goes to the open extent of its partition.
-
-
-PARTITIONS_PER_ROW = 4
-"""All partitions are looked at. With more than so many for a row, it pays to sort the rows."""
-MOST = 1 << 31
-"""Windows that count up to less than this may do without sorted rows."""
-
-
-class ArrivalLayout(Layout):
-    """A batch whose rows are places: of each partition its first and last, and how many."""
-
-    def __init__(self, touched: Places, heads: Places, lasts: Places, lengths: Places) -> None:
-        super().__init__(None, touched, NONE)
-        self._heads, self._lasts, self._lengths = heads, lasts, lengths
-
-    @property
-    def lengths(self) -> Places:
-        """How many rows each partition has."""
-        return self._lengths
-
-    @property
-    def heads(self) -> Places:
-        """The first row of each partition."""
-        return self._heads
-
-    @property
-    def lasts(self) -> Places:
-        """The last row of each partition."""
-        return self._lasts
-
-    @property
-    def size(self) -> int:
-        """How many rows there are."""
-        return int(self._lengths.sum())
-
-    def numbers(self, ids: Places, partitions: int) -> Places:
-        """Which of those that occur some partitions are, of so many that there are."""
-        number = np.empty(partitions, np.intp)
-        number[self.touched] = np.arange(len(self.touched))
-        found: Places = number[ids]
-        return found
-
-
-def pays_unsorted(partitions: int, rows: int) -> bool:
-    """Whether the rows of a batch are better left as they came, with so many partitions."""
-    return compiles() and partitions <= PARTITIONS_PER_ROW * rows
-
-
-def arrival_extents(ids: Array, held: Places, size: int) -> tuple[ArrivalLayout, Extents]:
-    """The extents of a batch that close with their `size`-th tuple, in order of their first rows.
-
-    Args:
-        ids: the partition of each row.
-        held: how many tuples the open subwindow of each partition has.
-        size: with how many it closes.
-    """
-    from windowlib.columnar.primitives import compiled_loops
-
-    rows = len(ids)
-    partitions = np.empty((len(held), 4), np.int32)
-    compiled_loops.start(held, partitions)
-    run, most = np.empty(rows, np.int32), min(rows, rows // size + 2 * len(held))
-    owner, before, first, closed, causes = np.empty((5, most), np.intp)
-    runs, fired = compiled_loops.scatter(
-        ids, size, partitions, run, owner, before, first, closed, causes
-    )
-    now_held, last_run, heads, lasts = partitions.T.astype(np.intp)
-    closes = np.bincount(owner[closed[:fired]], minlength=len(held))
-    lengths = closes * size + now_held - held
-    opened = np.flatnonzero(last_run >= 0)
-    stays = last_run[opened]
-    sizes = np.full(runs, size)
-    sizes[stays] = now_held[opened]
-    joins = np.flatnonzero(before[:runs])
-    touched = np.flatnonzero(lasts >= 0)
-    return ArrivalLayout(touched, heads[touched], lasts[touched], lengths[touched]), Extents(
-        starts=first[:runs],
-        ends=NONE,
-        number=NONE,
-        ids=owner[:runs],
-        sizes=sizes,
-        joins=joins,
-        stays=stays,
-        bare=NONE,
-        bare_sizes=NONE,
-        fires=closed[:fired],
-        rows=causes[:fired],
-        scattered=compiled_loops.ScatteredReductions(run, runs, joins),
-    )
-
-
-def consecutive_places(number: Places, first: Places) -> Places:
-    """A place for each of some numbers: those of one number follow each other from `first` on."""
-    from windowlib.columnar.primitives import compiled_loops
-
-    places = np.empty(len(number), np.intp)
-    compiled_loops.next_places(number, first.copy(), places)
-    return places

@@ -122,7 +122,8 @@ def extents_by_marks(
         passed = np.repeat(np.arange(len(marks) + 1), np.diff(marks, prepend=0, append=layout.size))
         times = np.full(len(marks), now)
         return extents_by_ticks(layout, carried, np.full(layout.size, now), passed, times)
-    begins = np.union1d(0, marks[marks < layout.size])
+    begins = np.append(0, marks[marks < layout.size])
+    begins = begins[np.append(True, begins[1:] > begins[:-1])]
     following = np.searchsorted(marks, begins, "right")
     goes_on = (begins == 0) & (marks[0] > 0)
     ends = ExtentEnds(np.append(marks, END)[following], np.full(len(begins), now))

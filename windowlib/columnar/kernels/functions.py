@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,9 @@ from windowlib.summaries.folds import Fold
 from windowlib.summaries.summarizers import Plan, Recipe
 from windowlib.window.consumer import Decline
 
+if TYPE_CHECKING:
+    from windowlib.columnar.primitives.arrivals import ArrivalRuns
+
 PACK = 1 << 20
 """A pool of more values than this, and than twice the partitions, is packed."""
 
@@ -53,8 +56,8 @@ class Function:
         """The result for each extent of places; nothing is carried."""
         raise NotImplementedError
 
-    def takes_scattered(self, values: Values) -> bool:
-        """Whether the rows of these values need not be side by side."""
+    def takes_arrivals(self, values: Values) -> bool:
+        """Whether the rows of these values may stay as they came."""
         return False
 
     def grow(self, size: int) -> None:
@@ -67,6 +70,22 @@ class Function:
 
     def commit(self, ids: Places, later: Any) -> None:
         """What `fold` said stays open is carried by these partitions from now on."""
+        raise NotImplementedError
+
+    def takes_spread(self, values: Values) -> bool:
+        """Whether rows of these values can be added up by partition in any order."""
+        return False
+
+    def spread(self, values: Values, ids: Array, partitions: int) -> Any:
+        """The state of all partitions, had each the rows of its id, too."""
+        raise NotImplementedError
+
+    def fold_arrivals(self, values: Values, runs: ArrivalRuns, sizes: Places) -> tuple[Result, Any]:
+        """The results of the runs that close among rows as they came, and all state behind them."""
+        raise NotImplementedError
+
+    def commit_arrivals(self, later: Any) -> None:
+        """What `fold_arrivals` gave is the state from now on."""
         raise NotImplementedError
 
     def forget(self, ids: Places) -> None:
@@ -122,19 +141,35 @@ class AlgebraicFunction(Function):
             planes = concat_planes(planes, bare, len(extents.starts), len(extents.bare))
         return self.kernel.finish(planes_at(planes, extents.fires), extents.fired_sizes), later
 
-    def takes_scattered(self, values: Values) -> bool:
+    def takes_spread(self, values: Values) -> bool:
+        """Whether the kernel can do without an order."""
+        return self.kernel.takes_spread(values)
+
+    def spread(self, values: Values, ids: Array, partitions: int) -> Any:
+        """Fold the rows of each partition, and merge that into what it carries."""
+        more = self.kernel.spread(values, ids, partitions)
+        return self.kernel.merge(planes_at(self.state.whole(), slice(0, partitions)), more)
+
+    def takes_arrivals(self, values: Values) -> bool:
         """Whether the kernel can do without a layout."""
-        return self.kernel.takes_scattered(values)
+        return self.kernel.takes_arrivals(values)
+
+    def fold_arrivals(self, values: Values, runs: ArrivalRuns, sizes: Places) -> tuple[Result, Any]:
+        """Fold each run where its rows are."""
+        closed, later = self.kernel.arrived(values, runs, self.state.whole())
+        return self.kernel.finish(closed, sizes), later
+
+    def commit_arrivals(self, later: Any) -> None:
+        """Put the planes of all partitions."""
+        self.state.replace(later)
 
     def planes(self, values: Values, extents: Extents) -> Planes:
         """The planes of extents with what is carried merged into those that go on with it."""
         joins = extents.joins
-        before = self.state.take(extents.ids[joins])
-        if extents.scattered is not None:
-            return self.kernel.scattered(values, extents.scattered, before)
         planes = self.kernel.partial(values, extents.starts, extents.ends)
         if not len(joins) or not planes:
             return planes
+        before = self.state.take(extents.ids[joins])
         merged = self.kernel.merge(before, planes_at(planes, joins))
         return planes_with(planes, joins, merged, len(extents.starts))
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.encoding import need, packed, unpacked, values_at
-from windowlib.columnar.arrays.physical import LIMIT, farthest
+from windowlib.columnar.arrays.physical import KINDS, LIMIT, arrow, farthest
 from windowlib.columnar.arrays.value_pool import ValuePool
-from windowlib.columnar.extents.layout import Scattered
 from windowlib.columnar.primitives import Array, Places, sums
 from windowlib.summaries.folds import Fold
 from windowlib.window.consumer import Decline
+
+if TYPE_CHECKING:
+    from windowlib.columnar.primitives.arrivals import ArrivalRuns, SliceRows
 
 Plane = Array | None
 """One number for each run of rows; None: zero for all, which costs nothing."""
@@ -50,12 +52,36 @@ class Kernel:
         """The state of each run of places."""
         raise NotImplementedError
 
-    def takes_scattered(self, values: Values) -> bool:
-        """Whether `scattered` can do for these values what `partial` does."""
+    def takes_spread(self, values: Values) -> bool:
+        """Whether `spread` can do for these values what `partial` does."""
         return False
 
-    def scattered(self, values: Values, runs: Scattered, before: Planes) -> Planes:
-        """The state of each run of rows that are not side by side, after what it goes on with."""
+    def spread(self, values: Values, ids: Array, partitions: int) -> Planes:
+        """The state of the rows of each partition, whose ids rows have, a few each."""
+        raise NotImplementedError
+
+    def takes_arrivals(self, values: Values) -> bool:
+        """Whether `arrived` can do for these values what `partial` does."""
+        return False
+
+    def arrived(self, values: Values, runs: ArrivalRuns, state: Planes) -> tuple[Planes, Planes]:
+        """The state of the runs that close among rows as they came, and of those still open.
+
+        Args:
+            values: of each row.
+            runs: which rows are of one run.
+            state: of the open run of each partition.
+        """
+        raise NotImplementedError
+
+    def slid(self, closed: Planes, rows: SliceRows, carried: Planes) -> Planes:
+        """The state of the windows that end with the slices that close.
+
+        Args:
+            closed: the state of these slices.
+            rows: which of them are of one partition.
+            carried: the state of those that partitions carry.
+        """
         raise NotImplementedError
 
     def merge(self, a: Planes, b: Planes) -> Planes:
@@ -92,7 +118,7 @@ class Kernel:
 def masked(data: Array, valid: Array | None = None) -> pa.Array:
     """An Arrow array, null where `valid` is false."""
     if valid is None or valid.all():
-        return pa.array(data)
+        return arrow(data, None, KINDS[data.dtype]) if data.dtype in KINDS else pa.array(data)
     return pa.array(data, mask=~valid)
 
 
@@ -139,9 +165,22 @@ def some(nulls: Plane, n: Array) -> Array | None:
     return known
 
 
+def repeated(number: int, length: int) -> Places:
+    """One number so many times, of which there is one copy; not to be written.
+
+    >>> repeated(7, 3).tolist()
+    [7, 7, 7]
+    """
+    found: Places = np.ndarray((length,), np.intp, np.array([number], np.intp), strides=(0,))
+    found.flags.writeable = False
+    return found
+
+
 def none_empty(n: Array) -> bool:
     """Whether all sizes are above 0; one that is repeated without a copy is looked at once."""
-    return bool(n[:1].all() if n.strides == (0,) else n.all())
+    if n.strides == (0,):
+        return not len(n) or bool(n[0])
+    return bool(n.all())
 
 
 def planes_at(planes: Planes, places: Any) -> Planes:
@@ -233,14 +272,32 @@ class PartialStore:
             for plane, zero in zip(self.planes, self._zero, strict=True)
         )
 
+    def whole(self) -> Planes:
+        """The planes of all partitions, to look at."""
+        pairs = zip(self.planes, self._zero, strict=True)
+        return tuple([None if zero else plane for plane, zero in pairs])
+
+    def replace(self, planes: Planes) -> None:
+        """Have these planes for all partitions; None: it holds nothing but zeros as before."""
+        for i, new in enumerate(planes):
+            if new is not None:
+                self.planes[i], self._zero[i] = new, False
+
+    def places(self, beside: Planes) -> Planes:
+        """All places of all rows, one after the other; None where neither they nor others count."""
+        found: list[Plane] = []
+        for i, (plane, other) in enumerate(zip(self.planes, beside, strict=True)):
+            self._zero[i] = self._zero[i] and other is None
+            found.append(None if self._zero[i] else plane.reshape(-1))
+        return tuple(found)
+
     def put(self, places: Places, planes: Planes) -> None:
         """Replace the planes at some places."""
         for i, new in enumerate(planes):
-            if new is not None:
-                self._zero[i] = False
-                self.planes[i].reshape(-1)[places] = new
-            elif not self._zero[i]:
-                self.planes[i].reshape(-1)[places] = 0
+            if self._zero[i] and (new is None or not new.any()):
+                continue
+            self._zero[i] = False
+            self.planes[i].reshape(-1)[places] = 0 if new is None else new
 
     def dump(self, ids: Places) -> list[Array | None]:
         """The planes of some partitions; None: nothing but zeros."""

@@ -4,7 +4,8 @@ Extents of about the same length become rows of a matrix, which numpy sorts at o
 overlap much, they share the work: of a block of neighbours, what they have in common is sorted
 once. A value of it is a candidate for the k-th of an extent only if its rank is at most k, and less
 than k by at most the number of values that the extent has besides. The few candidates go down to
-smaller blocks, which have a little more in common, and at last to single extents.
+smaller blocks, which have a little more in common, and at last to single extents. With numba, a
+window slides over ranks instead.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.primitives import Array, Places, ranges
+from windowlib.columnar.primitives import Array, Places, compiles, ranges
 from windowlib.columnar.primitives.reductions import limits
 
 STEP = 4
@@ -27,7 +28,7 @@ OVERLAP = 12
 AT_ONCE = 1 << 17
 """About how many values are sorted at a time: a few matrices of them fit the cache."""
 
-Found = tuple[Places, Array]
+Found = tuple[Places | slice, Array]
 
 
 def smallest_from(
@@ -44,6 +45,12 @@ def smallest_from(
     >>> which.tolist(), rows.tolist()
     ([0, 1], [[5], [1]])
     """
+    if compiles():
+        from windowlib.columnar.primitives import compiled_ranks
+
+        if compiled_ranks.slides(lo, hi):
+            yield slice(None), compiled_ranks.ranked(keys, lo, hi, first, count)
+            return
     exponents = np.frexp(hi - lo)[1]
     for exponent in np.unique(exponents):
         which = np.flatnonzero(exponents == exponent)

@@ -6,7 +6,7 @@ State refers to values by number (`ValuePool`), so that they may be of any type.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,6 @@ import pyarrow as pa
 from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.physical import check_movable, gather
 from windowlib.columnar.arrays.value_pool import NOTHING, ValuePool
-from windowlib.columnar.extents.layout import Scattered
 from windowlib.columnar.kernels.kernel import (
     Kernel,
     Planes,
@@ -34,6 +33,9 @@ from windowlib.columnar.kernels.kernel import (
 from windowlib.columnar.primitives import Array, largest, slide, smallest, sums
 from windowlib.summaries.folds import Fold
 from windowlib.window.consumer import Decline
+
+if TYPE_CHECKING:
+    from windowlib.columnar.primitives.arrivals import ArrivalRuns, SliceRows
 
 
 class PickKernel(Kernel):
@@ -337,16 +339,27 @@ class ExtremeKernel(Kernel):
         nans = None if odd is None else sums(odd, lo, hi)
         return type(self).best(data, lo, hi), nulls(values[0].valid, lo, hi), nans
 
-    def takes_scattered(self, values: Values) -> bool:
+    def takes_arrivals(self, values: Values) -> bool:
         """The best can be told in any order."""
         return True
 
-    def scattered(self, values: Values, runs: Scattered, before: Planes) -> Planes:
+    def arrived(self, values: Values, runs: ArrivalRuns, state: Planes) -> tuple[Planes, Planes]:
         """The best of each run, and of what it goes on with."""
         data, odd = self._numbers(values[0])
-        best, left, nans = before
-        found = (runs.largest if self.nan_wins else runs.smallest)(data, best)
-        return found, runs.sums(nullity(values[0].valid), left), runs.sums(odd, nans)
+        best, left, nans = state
+        closed, later = zip(
+            (runs.largest if self.nan_wins else runs.smallest)(data, best),
+            runs.sums(nullity(values[0].valid), left),
+            runs.sums(odd, nans),
+            strict=True,
+        )
+        return closed, later
+
+    def slid(self, closed: Planes, rows: SliceRows, carried: Planes) -> Planes:
+        """The best of all slices of each window."""
+        best = rows.largest if self.nan_wins else rows.smallest
+        counts = [rows.sums(closed[i], carried[i]) for i in (1, 2)]
+        return best(closed[0], carried[0]), *counts
 
     def _numbers(self, values: Column) -> tuple[Array, Array | None]:
         """The values, the worst there is for null and NaN; and, if there is any, NaN as 1."""

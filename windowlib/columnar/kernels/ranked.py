@@ -178,7 +178,8 @@ class QuantileFunction(ListFunction):
     def results(self, content: PresentValues, lo: Places, hi: Places) -> Result:
         """The quantile of each extent; null for none."""
         (values,) = content.columns
-        some = np.flatnonzero(hi > lo)
+        some: Any = hi > lo
+        some = slice(None) if some.all() else np.flatnonzero(some)
         lo_, hi_ = lo[some], hi[some]
         places, parts = self._wanted(hi_ - lo_)
         sought = RankedValues(values)
@@ -187,17 +188,23 @@ class QuantileFunction(ListFunction):
             return sought.arrow(len(lo), some, below)
         kind = values.type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-            found = [sought.arrow(len(some), None, each).to_pylist() for each in (below, above)]
-            return self._in_python(len(lo), some, hi_ - lo_, places, *found)
+            found = [sought.arrow(len(lo_), slice(None), at).to_pylist() for at in (below, above)]
+            at = np.arange(len(lo))[some]
+            return self._in_python(len(lo), at, hi_ - lo_, places, *found)
         numbers = between(sought.numbers(below), sought.numbers(above), parts)
+        if isinstance(some, slice):
+            return Column(pa.float64(), numbers).arrow()
         result, there = np.zeros(len(lo)), np.zeros(len(lo), bool)
         result[some], there[some] = numbers, True
-        return Column(pa.float64(), result, None if len(some) == len(lo) else there).arrow()
+        return Column(pa.float64(), result, there).arrow()
 
     def _wanted(self, sizes: Places) -> tuple[Places, Array]:
         """Places in the order of size for so many values, and the part of the way to the next."""
         share, method = self.definition.share, self.definition.method
         most = int(sizes.max(initial=1))
+        if len(sizes) > 1 and int(sizes.min()) == most:  # one division for all
+            whole, rest = self._wanted(sizes[:1])
+            return np.full(len(sizes), whole[0]), np.full(len(sizes), rest[0])
         if share.numerator * most >= EXACT or share.denominator >= EXACT:
             return self._wanted_in_python(sizes)
         whole, rest = np.divmod(share.numerator * (sizes - 1), share.denominator)
@@ -245,8 +252,7 @@ class RankedValues:
 
     def at(self, lo: Places, hi: Places, first: Places, count: Places) -> tuple[Array, Array]:
         """Where `first` and the next are, if `count` is 2: the numbers, or places."""
-        below = np.empty(len(lo), self._keys.dtype)
-        above = below.copy()
+        below, above = np.empty(len(lo), self._keys.dtype), np.empty(len(lo), self._keys.dtype)
         for which, rows in smallest_from(self._keys, lo, hi, first, count):
             below[which] = rows[:, 0]
             above[which] = np.where(count[which] > 1, rows[:, rows.shape[1] - 1], rows[:, 0])
@@ -258,9 +264,9 @@ class RankedValues:
         """The numbers of what was found."""
         return found if self._ranks is None else self.values.data[found]
 
-    def arrow(self, size: int, some: Places | None, found: Array) -> Any:
-        """An Arrow array of so many values, what was found at `some` places; None: at all."""
-        if some is None or len(some) == size:
+    def arrow(self, size: int, some: Places | slice, found: Array) -> Any:
+        """An Arrow array of so many values, what was found at `some` places; a slice: at all."""
+        if isinstance(some, slice):
             if self._ranks is not None:
                 return take_or_null(self.values, found)
             return Column(self.values.type, found).arrow()
@@ -289,10 +295,12 @@ def between(below: Array, above: Array, parts: Array) -> Array:
     if below.dtype.kind == "f":
         with np.errstate(over="ignore", invalid="ignore"):
             found = start + (above - below) * parts
-            # The distance was infinite, or too large; the weighted ends may not be.
-            ends = start * (1 - parts) + above * parts
-        found = np.where(np.isfinite(found), found, ends)
-        found[np.isnan(above)] = np.nan
+            finite = np.isfinite(found)
+            if not finite.all():
+                # The distance was infinite, or too large; the weighted ends may not be.
+                ends = start * (1 - parts) + above * parts
+                found = np.where(finite, found, ends)
+                found[np.isnan(above)] = np.nan
     else:  # the distance may be too large for a signed number
         distance = above.astype(np.uint64) - below.astype(np.uint64)
         found = start + distance.astype(np.float64) * parts

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.physical import EXACT, farthest
-from windowlib.columnar.extents.layout import Scattered
 from windowlib.columnar.kernels.kernel import (
     Kernel,
     Planes,
@@ -34,10 +33,13 @@ from windowlib.columnar.kernels.kernel import (
     some,
     totals,
 )
-from windowlib.columnar.primitives import Array, add_pairs, sums, two_sums
-from windowlib.columnar.primitives.reductions import HUGE
+from windowlib.columnar.primitives import Array, add_pairs, arrival_loops, sums, two_sums
+from windowlib.columnar.primitives.reductions import one_sign
 from windowlib.summaries.folds import Fold
 from windowlib.window.consumer import Decline
+
+if TYPE_CHECKING:
+    from windowlib.columnar.primitives.arrivals import ArrivalRuns, SliceRows
 
 
 class CountKernel(Kernel):
@@ -47,12 +49,24 @@ class CountKernel(Kernel):
         """Nothing to keep."""
         return ()
 
-    def takes_scattered(self, values: Values) -> bool:
+    def takes_spread(self, values: Values) -> bool:
         """There is nothing to do."""
         return True
 
-    def scattered(self, values: Values, runs: Scattered, before: Planes) -> Planes:
+    def spread(self, values: Values, ids: Array, partitions: int) -> Planes:
         """Nothing to keep."""
+        return ()
+
+    def takes_arrivals(self, values: Values) -> bool:
+        """There is nothing to do."""
+        return True
+
+    def arrived(self, values: Values, runs: ArrivalRuns, state: Planes) -> tuple[Planes, Planes]:
+        """Nothing to keep."""
+        return (), ()
+
+    def slid(self, closed: Planes, rows: SliceRows, carried: Planes) -> Planes:
+        """Nothing to combine."""
         return ()
 
     def merge(self, a: Planes, b: Planes) -> Planes:
@@ -86,13 +100,26 @@ class CountValuesKernel(Kernel):
         """The number of nulls."""
         return (nulls(values[0].valid, lo, hi),)
 
-    def takes_scattered(self, values: Values) -> bool:
+    def takes_spread(self, values: Values) -> bool:
         """Nulls can be counted in any order."""
         return True
 
-    def scattered(self, values: Values, runs: Scattered, before: Planes) -> Planes:
+    def spread(self, values: Values, ids: Array, partitions: int) -> Planes:
         """The number of nulls."""
-        return (runs.sums(nullity(values[0].valid), before[0]),)
+        return (spread_nulls(values[0], ids, partitions),)
+
+    def takes_arrivals(self, values: Values) -> bool:
+        """Nulls can be counted in any order."""
+        return True
+
+    def arrived(self, values: Values, runs: ArrivalRuns, state: Planes) -> tuple[Planes, Planes]:
+        """The number of nulls."""
+        closed, later = runs.sums(nullity(values[0].valid), state[0])
+        return (closed,), (later,)
+
+    def slid(self, closed: Planes, rows: SliceRows, carried: Planes) -> Planes:
+        """The sum of all."""
+        return (rows.sums(closed[0], carried[0]),)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """The sum of both."""
@@ -124,6 +151,7 @@ class Total:
         self.kind = kind
         self.floating = pa.types.is_floating(kind)
         self.dtypes: tuple[Any, ...] = (np.float64,) * 2 if self.floating else (np.int64,)
+        self._one_sign = False  # whether the values that were last asked about have one sign
 
     def partial(self, values: Column, lo: Array, hi: Array) -> Planes:
         """The sum of each run; nulls are 0."""
@@ -133,19 +161,41 @@ class Total:
         bounded(data, len(data))
         return (sums(data, lo, hi),)
 
-    def takes_scattered(self, values: Column) -> bool:
-        """Whether no float is so large that a part of a sum might be infinite, nor NaN."""
-        data = values.data
-        return not self.floating or not len(data) or max(data.max(), -data.min()) < HUGE
+    def takes_spread(self, values: Column) -> bool:
+        """Whether nothing is lost in sums of floats in any order: nothing cancels, or all fit."""
+        if self.floating:
+            return one_sign(values.data)
+        return farthest(data_of(values)) * len(values) < EXACT
 
-    def scattered(self, values: Column, runs: Scattered, before: Planes) -> Planes:
+    def spread(self, values: Column, ids: Array, partitions: int) -> Planes:
+        """The sum of each partition."""
+        found = np.bincount(ids, values.data, partitions)
+        return (found, None) if self.floating else (found.astype(np.int64),)
+
+    def takes_arrivals(self, values: Column) -> bool:
+        """Whether no float is so large that a part of a sum might be infinite, nor NaN."""
+        if not self.floating:
+            return True
+        tame, self._one_sign = arrival_loops().signs(values.data)
+        return bool(tame)
+
+    def arrived(self, values: Column, runs: ArrivalRuns, state: Planes) -> tuple[Planes, Planes]:
         """The sum of each run, and of what it goes on with."""
         if self.floating:
-            return pair(runs.two_sums(values.data, *before))
+            return runs.two_sums(values.data, *state, one_sign=self._one_sign)
         data = data_of(values)
         bounded(data, len(data))
-        bounded(before[0], 2)
-        return (runs.sums(data, before[0]),)
+        bounded(state[0], 2)
+        closed, later = runs.sums(data, state[0])
+        return (closed,), (later,)
+
+    def slid(self, closed: Planes, rows: SliceRows, carried: Planes) -> Planes:
+        """The sum of all slices of each window."""
+        if self.floating:
+            return rows.two_sums(closed, carried)
+        for part in (closed, carried):
+            bounded(part[0], rows.kept)
+        return (rows.sums(closed[0], carried[0]),)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """The sum of both."""
@@ -228,15 +278,29 @@ class SumKernel(Kernel):
         """Sums and nulls."""
         return (*self.total.partial(values[0], lo, hi), nulls(values[0].valid, lo, hi))
 
-    def takes_scattered(self, values: Values) -> bool:
-        """Unless a part of a sum might be infinite."""
-        return self.total.takes_scattered(values[0])
+    def takes_spread(self, values: Values) -> bool:
+        """As its sums."""
+        return self.total.takes_spread(values[0])
 
-    def scattered(self, values: Values, runs: Scattered, before: Planes) -> Planes:
+    def spread(self, values: Values, ids: Array, partitions: int) -> Planes:
         """Sums and nulls."""
-        *sums, left = before
-        missing = runs.sums(nullity(values[0].valid), left)
-        return (*self.total.scattered(values[0], runs, tuple(sums)), missing)
+        left = spread_nulls(values[0], ids, partitions)
+        return (*self.total.spread(values[0], ids, partitions), left)
+
+    def takes_arrivals(self, values: Values) -> bool:
+        """Unless a part of a sum might be infinite."""
+        return self.total.takes_arrivals(values[0])
+
+    def arrived(self, values: Values, runs: ArrivalRuns, state: Planes) -> tuple[Planes, Planes]:
+        """Sums and nulls."""
+        closed, later = self.total.arrived(values[0], runs, state[:-1])
+        missing, left = runs.sums(nullity(values[0].valid), state[-1])
+        return (*closed, missing), (*later, left)
+
+    def slid(self, closed: Planes, rows: SliceRows, carried: Planes) -> Planes:
+        """Add all."""
+        missing = rows.sums(closed[-1], carried[-1])
+        return (*self.total.slid(closed[:-1], rows, carried[:-1]), missing)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """Add both."""
@@ -296,6 +360,13 @@ class MeanKernel(SumKernel):
         return [None if total is None else total / n for total, n in pairs]
 
 
+def spread_nulls(values: Column, ids: Array, partitions: int) -> Array | None:
+    """How many values of each partition are null."""
+    if values.valid is None:
+        return None
+    return np.bincount(ids[~values.valid], minlength=partitions)
+
+
 def _floats(numbers: Array) -> bool:
     """Whether whole numbers are floats, too."""
     return farthest(numbers) <= EXACT
@@ -328,9 +399,9 @@ def summed(a: Planes, b: Planes) -> Planes:
     a_high, b_high = a[0], b[0]
     assert a_high is not None
     assert b_high is not None
-    nothing = np.zeros(len(a_high))
-    a_low, b_low = (nothing if part[1] is None else part[1] for part in (a, b))
-    return pair(add_pairs(a_high, a_low, b_high, b_low))
+    if a[1] is None and b[1] is not None:
+        a, b, a_high, b_high = b, a, b_high, a_high
+    return pair(add_pairs(a_high, dense_plane(a[1], a_high, np.float64), b_high, b[1]))
 
 
 def summed_over(planes: Planes, lo: Array, hi: Array) -> Planes:

@@ -32,12 +32,14 @@ __all__ = [
     "Array",
     "Places",
     "add_pairs",
+    "arrival_loops",
     "chain",
     "compiles",
     "front",
     "gather",
     "group",
     "largest",
+    "look_up",
     "most",
     "oldest_within",
     "ranges",
@@ -57,6 +59,12 @@ def _installed() -> str:
 
 ENGINE = _installed()
 """Which engine computes: "numpy" or "numba"."""
+
+# A batch makes and frees hundreds of arrays. glibc gives their memory back each time, and the next
+# array is as slow as its pages are new, unless it has seen a larger block come and go: of such a
+# size, and twice as much at the end of the heap, it keeps what is freed. 32 MB are the most that it
+# learns from. The block itself is never touched, so it takes no memory.
+np.empty(30 << 20, np.uint8)
 
 _speed: ModuleType | None = None
 
@@ -107,6 +115,11 @@ def compiles() -> bool:
     return _engine(grouping) is not grouping
 
 
+def arrival_loops() -> ModuleType:
+    """The loops over rows that stay in order of arrival; for engines that compile."""
+    return import_module("windowlib.columnar.primitives.arrivals")
+
+
 def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     """The layout of a batch, from the partition id of each row, all in `range(partitions)`.
 
@@ -119,6 +132,19 @@ def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     ([1, 3, 0, 2, 4], [2, 7], [0, 2, 5])
     """
     result: tuple[Places, Places, Places] = _engine(grouping).group(ids, partitions)
+    return result
+
+
+def look_up(table: Array, base: int, values: Array) -> Array | None:
+    """What a table has for whole numbers from `base` on; None unless there is something for all.
+
+    >>> import numpy as np
+    >>> look_up(np.array([3, -1, 4]), 10, np.array([12, 10])).tolist()
+    [4, 3]
+    >>> look_up(np.array([3, -1, 4]), 10, np.array([12, 11])) is None
+    True
+    """
+    result: Array | None = _engine(grouping).look_up(table, base, values)
     return result
 
 

@@ -47,6 +47,12 @@ def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     return order, touched, starts
 
 
+def look_up(table: Array, base: int, values: Array) -> Array | None:
+    """As `grouping.look_up`."""
+    found = np.empty(len(values), table.dtype)
+    return found if compiled_loops.look_up(table, base, values, found) else None
+
+
 def gather(values: Array, order: Places) -> Array:
     """As `grouping.gather`."""
     if not _fits(values, order):

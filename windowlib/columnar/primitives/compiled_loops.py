@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from windowlib.columnar.primitives import reductions
 from windowlib.columnar.primitives.grouping import Array, Places
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -90,6 +89,18 @@ def shape(lo: Array, hi: Array) -> tuple[int, int, int, bool]:
         if index:
             ascends &= (begin >= lo[index - 1]) & (end >= hi[index - 1])
     return last - first, total, longest, ascends
+
+
+@compiled
+def look_up(table: Array, base: int, values: Array, found: Array) -> bool:
+    """What a table has for each value; false if it has nothing for one of them."""
+    size = np.uint64(len(table))
+    for row in range(len(values)):
+        slot = np.uint64(values[row] - base)
+        if slot >= size or table[slot] < 0:
+            return False
+        found[row] = table[slot]
+    return True
 
 
 @compiled
@@ -194,7 +205,7 @@ smallest, sliding_smallest = _picking(min)
 
 
 @compiled
-def _two_sum(a: float, b: float) -> tuple[float, float]:
+def two_sum(a: float, b: float) -> tuple[float, float]:
     """The sum rounded, and what rounding took away."""
     high = a + b
     other = high - a
@@ -202,11 +213,11 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
 
 
 @compiled
-def _settle(total: float, errors: float, least: float) -> tuple[float, float]:
+def settled(total: float, errors: float, least: float) -> tuple[float, float]:
     """A sum, its errors and their errors as a pair; a sum that is not finite has none."""
     if not np.isfinite(total):
         return total, 0.0
-    high, low = _two_sum(total, errors)
+    high, low = two_sum(total, errors)
     low += least
     total = high + low
     return total, low - (total - high)
@@ -222,10 +233,10 @@ def pairs(values: Array, lo: Array, hi: Array, high: Array, low: Array) -> None:
     for extent in range(len(lo)):
         total = errors = least = 0.0
         for index in range(np.uint64(lo[extent]), np.uint64(hi[extent])):
-            total, error = _two_sum(total, values[index])
-            errors, error = _two_sum(errors, error)
+            total, error = two_sum(total, values[index])
+            errors, error = two_sum(errors, error)
             least += error
-        high[extent], low[extent] = _settle(total, errors, least)
+        high[extent], low[extent] = settled(total, errors, least)
 
 
 @compiled
@@ -244,8 +255,8 @@ def sliding_pairs(
             total = errors = least = 0.0
             for offset in range(end - begin):
                 index = end - ONE - offset
-                total, error = _two_sum(total, values[index])
-                errors, error = _two_sum(errors, error)
+                total, error = two_sum(total, values[index])
+                errors, error = two_sum(errors, error)
                 least += error
                 front[0, index - begin] = total
                 front[1, index - begin] = errors
@@ -253,15 +264,15 @@ def sliding_pairs(
             base, middle, grown = begin, end, end
             total = errors = least = 0.0
         while grown < end:
-            total, error = _two_sum(total, values[grown])
-            errors, error = _two_sum(errors, error)
+            total, error = two_sum(total, values[grown])
+            errors, error = two_sum(errors, error)
             least += error
             grown += ONE
-        both, error = _two_sum(front[0, begin - base], total)
-        lower, rest = _two_sum(front[1, begin - base], errors)
-        lower, error = _two_sum(lower, error)
+        both, error = two_sum(front[0, begin - base], total)
+        lower, rest = two_sum(front[1, begin - base], errors)
+        lower, error = two_sum(lower, error)
         rest += error + front[2, begin - base] + least
-        high[extent], low[extent] = _settle(both, lower, rest)
+        high[extent], low[extent] = settled(both, lower, rest)
 
 
 @compiled
@@ -433,169 +444,3 @@ def most(points: Array, blocks: Array, found: Array) -> None:
             if best == dimensions - 1:
                 break
         found[at] = best
-
-
-# Loops over rows that stay in order of arrival: nothing is sorted and nothing moved. A loop goes
-# over the rows once and keeps what it needs of each partition next to each other, so that a row
-# costs one look at the memory.
-
-
-# What `scatter` keeps of each partition: how many tuples its open run has, which run that is (-1:
-# it has none in this batch), and its first and last row (-1: it has none).
-HELD, RUN, FIRST, LAST = range(4)
-
-
-@compiled
-def start(held: Places, partitions: Array) -> None:
-    """How partitions are before the first row."""
-    for partition in range(len(held)):
-        partitions[partition, HELD] = held[partition]
-        partitions[partition, RUN] = partitions[partition, FIRST] = partitions[partition, LAST] = -1
-
-
-@compiled
-def scatter(
-    ids: Array,
-    size: int,
-    partitions: Array,
-    run: Array,
-    owner: Places,
-    before: Places,
-    first: Places,
-    closed: Places,
-    rows: Places,
-) -> tuple[int, int]:
-    """Give each row to the open run of its partition, which closes with its `size`-th tuple.
-
-    Fills in the run of each row; of each run its partition, how many tuples it goes on with and its
-    first row; and the runs that close, with the rows that close them. Returns how many runs there
-    are, and how many of them close.
-    """
-    runs = fired = 0
-    for row in range(len(ids)):
-        partition = np.uint64(ids[row])
-        held, mine = partitions[partition, HELD], partitions[partition, RUN]
-        if mine < 0:
-            mine = runs
-            partitions[partition, RUN] = mine
-            if partitions[partition, FIRST] < 0:
-                partitions[partition, FIRST] = row
-            owner[mine] = partition
-            before[mine] = held
-            first[mine] = row
-            runs += 1
-        run[row] = mine
-        partitions[partition, LAST] = row
-        held += 1
-        if held == size:
-            closed[fired] = mine
-            rows[fired] = row
-            fired += 1
-            held = 0
-            partitions[partition, RUN] = -1
-        partitions[partition, HELD] = held
-    return runs, fired
-
-
-@compiled
-def next_places(number: Places, free: Places, places: Places) -> None:
-    """Give each number the next place that is free for it."""
-    for index in range(len(number)):
-        mine = np.uint64(number[index])
-        places[index] = free[mine]
-        free[mine] += 1
-
-
-@compiled
-def _sums(values: Array, run: Array, sums: Array) -> None:
-    for row in range(len(values)):
-        sums[np.uint64(run[row])] += values[row]
-
-
-# As `compiled.pairs`, sums carry their errors along, and where signs differ, the errors of those.
-
-
-@compiled
-def _one_sign(values: Array, run: Array, sums: Array) -> None:
-    for row in range(len(values)):
-        mine = np.uint64(run[row])
-        sums[mine, 0], error = _two_sum(sums[mine, 0], values[row])
-        sums[mine, 1] += error
-
-
-@compiled
-def _any_sign(values: Array, run: Array, sums: Array) -> None:
-    for row in range(len(values)):
-        mine = np.uint64(run[row])
-        sums[mine, 0], error = _two_sum(sums[mine, 0], values[row])
-        sums[mine, 1], error = _two_sum(sums[mine, 1], error)
-        sums[mine, 2] += error
-
-
-@compiled
-def _as_pairs(sums: Array, high: Array, low: Array) -> None:
-    for index in range(len(sums)):
-        high[index], low[index] = _settle(sums[index, 0], sums[index, 1], sums[index, 2])
-
-
-def _scattered_picking(pick: Callable[[Any, Any], Any]) -> Callable[..., None]:
-    """The loop for `max` or `min`."""
-
-    @compiled
-    def picked(values: Array, run: Array, best: Array) -> None:
-        for row in range(len(values)):
-            mine = np.uint64(run[row])
-            best[mine] = pick(best[mine], values[row])
-
-    return picked
-
-
-_scattered_largest, _scattered_smallest = _scattered_picking(max), _scattered_picking(min)
-
-
-class ScatteredReductions:
-    """The rows of runs that are not side by side; some runs go on with what is carried.
-
-    `run` has the run of each row, `joins` the runs that go on, which start from `before`. None in
-    place of values or of `before` is 0 for all.
-    """
-
-    def __init__(self, run: Array, runs: int, joins: Places) -> None:
-        self.run, self.runs, self.joins = run, runs, joins
-
-    def sums(self, values: Array | None, before: Array | None) -> Array | None:
-        """The sums of whole numbers."""
-        if values is None and before is None:
-            return None
-        sums = np.zeros(self.runs, np.int64)
-        if before is not None:
-            sums[self.joins] = before
-        if values is not None:
-            _sums(values, self.run, sums)
-        return sums
-
-    def two_sums(self, values: Array, high: Array, low: Array | None) -> tuple[Array, Array]:
-        """The sums of floats as pairs; none is as large as `reductions.HUGE`."""
-        sums = np.zeros((self.runs, 3))
-        sums[self.joins, 0] = high
-        if low is not None:
-            sums[self.joins, 1] = low
-        add = _one_sign if reductions.one_sign(values) else _any_sign
-        add(values, self.run, sums)
-        pairs = np.empty(self.runs), np.empty(self.runs)
-        _as_pairs(sums, *pairs)
-        return pairs
-
-    def largest(self, values: Array, before: Array) -> Array:
-        """The largest value of each run."""
-        best = np.full(self.runs, reductions.limits(values)[0], values.dtype)
-        best[self.joins] = before
-        _scattered_largest(values, self.run, best)
-        return best
-
-    def smallest(self, values: Array, before: Array) -> Array:
-        """The smallest value of each run."""
-        best = np.full(self.runs, reductions.limits(values)[1], values.dtype)
-        best[self.joins] = before
-        _scattered_smallest(values, self.run, best)
-        return best

@@ -32,6 +32,13 @@ JUMPS = 64
 # Sorting a place takes as long as going over this many rows.
 TICKED = 32
 
+# So many partitions search together, if they fire with one row in so many, and the one that fires
+# most not more often than so many times the mean.
+TOGETHER, SPARSE, UNEVEN = 64, 4, 3
+
+# Numbers up to here can be added up without a thought of 64 bits.
+FAR = 2**61
+
 # What a run starts with: a place that fires for certain, a partition, or what is no partition's.
 LEAP, BEGIN, GAP = 1, 2, 3
 
@@ -47,12 +54,75 @@ def chain(
         return np.empty(0, np.int64), last
     begin, end = starts[some], ends[some]
     old = np.where(known[some], last[some], values.take(begin))
-    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf; neighbours across partitions
-        runs = _Runs(values, threshold)
-        runs.start(begin, end, old)
-        fired = runs.run()
+    if values.dtype.kind == "i" and _alike(values, begin, end, threshold):
+        fired = _on_one_axis(values, begin, end, old, threshold)
+    else:
+        with np.errstate(invalid="ignore", over="ignore"):  # inf - inf; between partitions
+            runs = _Runs(values, threshold)
+            runs.start(begin, end, old)
+            fired = runs.run()
     last[some] = _last_fired(values, fired, begin, end, old)
     return fired, last
+
+
+def _alike(values: Array, begin: Array, end: Array, threshold: Any) -> bool:
+    """Whether many partitions of whole numbers fire about as often, and not with most rows."""
+    if len(begin) < TOGETHER:
+        return False
+    first, last = values.take(begin), values.take(end - 1)
+    low, high = int(first.min()), int(last.max())
+    if max(-low, high, len(begin) * (high - low + threshold + 2)) >= FAR:
+        return False
+    steps = (last - first) // (threshold + 1) + 1  # at most
+    most, total, rows = int(steps.max()), int(steps.sum()), int((end - begin).sum())
+    return SPARSE * total <= rows and most * len(begin) <= UNEVEN * total
+
+
+def _on_one_axis(
+    values: Array, begin: Array, end: Array, reference: Array, threshold: Any
+) -> Places:
+    """Partitions end to end on one axis, farther apart than the threshold, and so ascending.
+
+    Whole numbers are exact there, so that all partitions find their next place in one search.
+    """
+    lengths = end - begin
+    low, high = int(values.take(begin).min()), int(values.take(end - 1).max())
+    starts = np.arange(len(begin)) * (high - low + threshold + 2)
+    own = np.cumsum(lengths)  # where partitions end on the axis
+    axis = np.repeat(starts - low, lengths)
+    axis += _inside(values, begin, end)
+    # A reference that is farther away gives the same answer, and might be too far to compute with.
+    sought = np.clip(reference, low - threshold - 1, high) + (threshold - low) + starts
+    shift = end - own
+    fired: list[Places] = []
+    while len(sought):
+        places = axis.searchsorted(sought, "right")
+        found = places < own
+        places, own, shift = places[found], own[found], shift[found]
+        fired.append(places + shift)
+        sought = axis.take(places) + threshold
+    return _ascending(fired, len(axis))
+
+
+def _inside(values: Array, begin: Array, end: Array) -> Array:
+    """The values of partitions, without those that lie between them."""
+    edges = np.stack([begin, end], axis=1).ravel()
+    inside = np.zeros(len(edges) - 1, bool)
+    inside[::2] = True
+    found: Array = values[begin[0] : end[-1]][np.repeat(inside, np.diff(edges))]
+    return found
+
+
+def _ascending(fired: list[Places], rows: int) -> Places:
+    """All places that fired among so many rows: sorted, or ticked off where they are many."""
+    places = np.concatenate(fired)
+    if not len(places) or TICKED * len(places) < rows:
+        places.sort()
+        return places
+    first = int(places.min())
+    ticks = np.zeros(int(places.max()) - first + 1, np.bool_)
+    ticks[places - first] = True
+    return np.flatnonzero(ticks) + first
 
 
 def _last_fired(values: Array, fired: Places, begin: Array, end: Array, reference: Array) -> Array:
@@ -121,18 +191,7 @@ class _Runs:
             else:
                 gap = self.jump() if alone < together else self.step()
             self.keep(np.flatnonzero(self.place < self.end))
-        return self.places()
-
-    def places(self) -> Places:
-        """All places that fired, ascending: sorted, or ticked off where they are many."""
-        fired = np.concatenate(self.fired)
-        if not len(fired) or TICKED * len(fired) < self.rows:
-            fired.sort()
-            return fired
-        first = int(fired.min())
-        ticks = np.zeros(int(fired.max()) - first + 1, np.bool_)
-        ticks[fired - first] = True
-        return np.flatnonzero(ticks) + first
+        return _ascending(self.fired, self.rows)
 
     def keep(self, some: Places) -> None:
         """Keep these runs, without those where nothing fires any more, as the last value tells."""

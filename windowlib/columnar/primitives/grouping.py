@@ -53,14 +53,25 @@ def ranges(starts: Array, lengths: Array) -> Places:
     return places
 
 
+def look_up(table: Array, base: int, values: Array) -> Array | None:
+    """See `primitives.look_up`."""
+    slots = values - base if base else values
+    if not slots.view(np.uint64).max() < len(table):  # a negative one is huge without a sign
+        return None
+    found = table.take(slots, mode="wrap")  # they are in it, which need not be checked again
+    return found if found.min() >= 0 else None
+
+
 def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     """See `primitives.group`."""
     rows = len(ids)
     if not rows:
         empty = np.empty(0, np.int64)
         return empty, empty, np.zeros(1, np.int64)
-    low = 0 if partitions == 1 else int(ids.min())
-    span = 1 if partitions == 1 else int(ids.max()) - low + 1
+    low, span = 0, partitions
+    if partitions > ARROW_SPAN:
+        low = int(ids.min())
+        span = int(ids.max()) - low + 1
     if span == 1:
         return np.arange(rows), np.array([low]), np.array([0, rows])
     shifted = ids - low if low else ids

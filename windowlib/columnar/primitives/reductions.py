@@ -370,8 +370,12 @@ class _Scale:
             return self.down(high), self.down(low)
 
 
-def add_pairs(a_high: Array, a_low: Array, b_high: Array, b_low: Array) -> tuple[Array, Array]:
+def add_pairs(
+    a_high: Array, a_low: Array, b_high: Array, b_low: Array | None
+) -> tuple[Array, Array]:
     """The sums of pairs as pairs; where a sum is infinite or NaN its `low` is 0.
+
+    None in place of `b_low` is 0 for all.
 
     >>> high, low = add_pairs(*map(np.array, ([1e16], [1.0], [-1e16], [0.25])))
     >>> high.tolist(), low.tolist()
@@ -381,15 +385,19 @@ def add_pairs(a_high: Array, a_low: Array, b_high: Array, b_low: Array) -> tuple
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(high), PAIR_BLOCK):
             part = slice(start, start + PAIR_BLOCK)
-            high[part], low[part] = _add(a_high[part], a_low[part], b_high[part], b_low[part])
+            rest = None if b_low is None else b_low[part]
+            high[part], low[part] = _add(a_high[part], a_low[part], b_high[part], rest)
     return high, low
 
 
-def _add(a_high: Array, a_low: Array, b_high: Array, b_low: Array) -> tuple[Array, Array]:
+def _add(a_high: Array, a_low: Array, b_high: Array, b_low: Array | None) -> tuple[Array, Array]:
     first, error = _two_sum(a_high, b_high)
-    low, least = _two_sum(a_low, b_low)
-    high, error = _quick_two_sum(first, error + low)
-    high, error = _quick_two_sum(high, error + least)
+    if b_low is None:
+        high, error = _quick_two_sum(first, error + a_low)
+    else:
+        low, least = _two_sum(a_low, b_low)
+        high, error = _quick_two_sum(first, error + low)
+        high, error = _quick_two_sum(high, error + least)
     finite = np.isfinite(high)
     if finite.all():
         return high, error

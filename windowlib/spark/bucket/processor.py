@@ -23,18 +23,31 @@ from windowlib.spark.bucket.bucket import (
 )
 from windowlib.spark.bucket.state_cache import STATE_CACHE, run_micro_batch
 from windowlib.spark.bucket.state_store import StateStore
-from windowlib.spark.plan.shuffle import HELLO, REGISTER, PackedRows, run_of
+from windowlib.spark.plan.output_rows import OutputArrays
+from windowlib.spark.plan.shuffle import HELLO, REGISTER, PackedRows
+from windowlib.spark.python_worker import end_task, run_of
 
 METRICS = (*COUNTS, *GAUGES)
-OUTPUT_DDL = ", ".join(["port int", "data binary", *(f"{name} long" for name in METRICS)])
-NO_COUNTS = dict.fromkeys(METRICS)
+COUNTED = [f"{name} long" for name in METRICS]
+OUTPUT_DDL = ", ".join(["port int", "data binary", *COUNTED])
+NO_COUNTS, NO_ROWS = dict.fromkeys(METRICS), {"port": None, "data": None}
 
 
 class Processor(StatefulProcessor):
-    """Runs one operator per bucket: one call a micro-batch, whatever the number of keys."""
+    """Runs one operator per bucket: one call a micro-batch, whatever the number of keys.
 
-    def __init__(self, spec: BucketSpec) -> None:
-        self.spec = spec
+    Args:
+        spec: the operator, and its columns.
+        arrays: how the rows of its output become arrays; None: they stay Arrow streams.
+    """
+
+    def __init__(self, spec: BucketSpec, arrays: OutputArrays | None = None) -> None:
+        self.spec, self.arrays = spec, arrays
+
+    @property
+    def output(self) -> str:
+        """The columns that it makes: its counts, and the rows of its outputs."""
+        return OUTPUT_DDL if self.arrays is None else ", ".join([*COUNTED, *self.arrays.columns])
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state; this also runs on the driver."""
@@ -58,7 +71,8 @@ class Processor(StatefulProcessor):
         return self._serve((), timerValues, expiredTimerInfo.getExpiryTimeInMs())
 
     def close(self) -> None:
-        """Nothing is open."""
+        """All buckets of the task are done."""
+        end_task()
 
     def _register(self) -> Iterator[Row]:
         """Check the state of the bucket without rows, or make it."""
@@ -93,9 +107,19 @@ class Processor(StatefulProcessor):
         due = None if result.due is None else self._wake(result.due, timers)
         timer = self._timer(0 if head is None else head.timer, due, expired)
         self.store.write(head, spec.about, result, run, home, timer)
-        yield Row(port=None, data=None, **result.counts)
-        for port, data in result.rows:
-            yield Row(port=port, data=data, **NO_COUNTS)
+        yield from self._rows(result)
+
+    def _rows(self, result: MicroBatchResult) -> Iterator[Row]:
+        """The counts of a micro-batch, and what it has made."""
+        if self.arrays is None:
+            yield Row(**NO_ROWS, **result.counts)
+            for port, data in result.rows:
+                yield Row(port=port, data=data, **NO_COUNTS)
+        else:
+            yield Row(**result.counts, **dict.fromkeys(self.arrays.names))
+            for _, data in result.rows:
+                for columns in self.arrays(data):
+                    yield Row(**NO_COUNTS, **columns)
 
     def _wake(self, due: int, timers: TimerValues) -> int:
         """When to look again, in milliseconds: if the clock is not Spark's, at once."""

@@ -17,6 +17,15 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
 from windowlib.errors import StateError, StateVersionError
 from windowlib.spark.bucket.bucket import BucketSpec, MicroBatchResult, check_fingerprint
 
@@ -24,11 +33,25 @@ FORMAT = 2
 """1 held pickles, which are not read."""
 HEAD = "window"
 PAGES = "pages"
-HEAD_DDL = (
+TYPES = {"int": IntegerType(), "long": LongType(), "string": StringType(), "binary": BinaryType()}
+
+
+def _struct(columns: str) -> StructType:
+    """Columns by their names and types, which Spark would have to be asked for in every task.
+
+    >>> _struct("number int, data binary").names
+    ['number', 'data']
+    """
+    pairs = (column.split() for column in columns.split(", "))
+    return StructType([StructField(name, TYPES[kind]) for name, kind in pairs])
+
+
+HEAD_TYPE = _struct(
     "format int, version long, nonce string, run string, home string, about string, timer long, "
     "saved long, logged long, pages int, entries int, data binary, checksum string"
 )
-NAMES = [part.split()[0] for part in HEAD_DDL.split(", ")]
+KEY_TYPE, PAGE_TYPE = _struct("number int"), _struct("data binary")
+NAMES = HEAD_TYPE.names
 PAGE = 1 << 23
 """Bytes in a page."""
 SMALL = 1 << 20
@@ -136,8 +159,8 @@ class StateStore:
     """Reads and writes the state of the bucket that Spark has made current."""
 
     def __init__(self, handle: Any) -> None:
-        self._head = handle.getValueState(HEAD, HEAD_DDL)
-        self._pages = handle.getMapState(PAGES, "number int", "data binary")
+        self._head = handle.getValueState(HEAD, HEAD_TYPE)
+        self._pages = handle.getMapState(PAGES, KEY_TYPE, PAGE_TYPE)
 
     def read(self) -> StateHead | None:
         """The head, or None if the bucket is new."""

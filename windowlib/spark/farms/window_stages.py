@@ -26,8 +26,9 @@ from windowlib.farms.round_robin import key_shift
 from windowlib.farms.window_function import function_of
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.splitting import names_in
+from windowlib.spark.plan.output_rows import Unpack
 from windowlib.spark.plan.query_plan import WINDOW, QueryPlan
-from windowlib.spark.plan.shuffle import BYTES, ROWS, Unpack
+from windowlib.spark.plan.shuffle import BYTES, ROWS
 from windowlib.spark.plan.types import fitted
 from windowlib.window.arrow import Made, named_row
 from windowlib.window.event_time import EventTimeWindow

@@ -17,6 +17,7 @@ from windowlib.columnar.engines.event_time import EventTimeEngine
 from windowlib.runtime.operator import Operator
 from windowlib.spark.bucket.bucket import BucketSpec
 from windowlib.spark.plan.shuffle import FOLDED, Pack, gathered
+from windowlib.spark.python_worker import end_task
 from windowlib.window.consumer import Decline
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.state_bytes import dump_state
@@ -78,6 +79,7 @@ class Fold:
             places.append(self.pack.places(part))
         if engine is not None and places:
             yield self.pack.rows(list(self._chunks(engine, np.concatenate(places))))
+        end_task()
 
     def _chunks(
         self, engine: EventTimeEngine, places: np.ndarray

@@ -23,10 +23,10 @@ from windowlib.runtime.operator import Operator
 from windowlib.spark.bucket.bucket import PARTITIONS, BucketSpec
 from windowlib.spark.plan import types, validation
 from windowlib.spark.plan.input_merge import order_columns
+from windowlib.spark.plan.output_rows import OutputArrays, Unpack
 from windowlib.spark.plan.shuffle import (
     BUCKET,
     BucketNumbers,
-    Unpack,
     bucket_column,
     common_types,
     hash_column,
@@ -195,6 +195,12 @@ class QueryPlan:
     def unpack(self) -> Unpack:
         """What turns the outputs of buckets into rows."""
         return Unpack(self.output.ports, self.output.arrow)
+
+    def arrays(self) -> OutputArrays | None:
+        """What turns the one output of buckets into arrays; None if it takes `unpack`."""
+        alone = sum(sent is not None for sent in self.output.sent) == 1
+        plain = alone and OutputArrays.fit(self.output.struct)
+        return OutputArrays(self.output.struct) if plain else None
 
 
 def plan_query(

@@ -22,8 +22,8 @@ from pyspark import TaskContext
 from pyspark.sql import functions as fn
 from pyspark.sql.types import DataType, NumericType
 
-from windowlib.columnar.arrays.encoding import compact_bytes, stream_table
-from windowlib.spark.plan.types import PORT, fitted
+from windowlib.columnar.arrays.encoding import compact, write_stream
+from windowlib.spark.python_worker import end_task, run_of
 
 BUCKET = "_bucket"
 CHUNK = pa.schema(
@@ -45,8 +45,6 @@ SPANS = -4
 REGISTER = -1
 """The bucket that never gets rows. It has state from the first micro-batch on, so a query that has
 other buckets than before, none of which has state, still meets what the checkpoint was for."""
-OUT_ROWS = 1 << 16
-"""Rows that go back to Spark at once."""
 SEED = 42
 """That of Spark's hash partitioning."""
 LOW = 0xFFFFFFFF
@@ -55,13 +53,6 @@ PINNED = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuff
 in older ones."""
 
 _greeted: set[str] = set()
-
-
-def run_of(nonce: str) -> str:
-    """Which run of which query the task at hand belongs to."""
-    context = TaskContext.get()
-    group = None if context is None else context.getLocalProperty("spark.jobGroup.id")
-    return f"{nonce} {group or ''}"
 
 
 class PackedRows(NamedTuple):
@@ -119,6 +110,7 @@ class Pack:
         yield from self.greetings()
         for part in gathered(self.named(batches)):
             yield self.chunks(part)
+        end_task()
 
     def named(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows with the names of their columns, which come without: Spark takes not all of them."""
@@ -136,8 +128,15 @@ class Pack:
             yield self.rows([(bucket, HELLO, b"") for bucket in everyone])
 
     def chunks(self, part: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows, packed by bucket."""
-        return self.rows([(b, self.side, compact_bytes(rows)) for b, rows in self._split(part)])
+        """Rows, packed by bucket: all chunks are written into one piece of memory."""
+        sink, buckets, ends = pa.BufferOutputStream(), [], [0]
+        for bucket, rows in self._split(part):
+            write_stream(compact(rows), sink)
+            buckets.append(bucket)
+            ends.append(sink.tell())
+        places = [None, pa.py_buffer(np.array(ends, np.int32)), sink.getvalue()]
+        data = pa.Array.from_buffers(pa.binary(), len(buckets), places)
+        return self._numbered(buckets, [self.side] * len(buckets), data)
 
     def _is_first(self) -> bool:
         run = run_of(self.nonce)
@@ -147,14 +146,18 @@ class Pack:
 
     def rows(self, found: Sequence[tuple[int, int, bytes]]) -> pa.RecordBatch:
         """Chunks as rows of Spark's: for each its bucket, its side and its data."""
-        places = range(self.place, self.place + len(found))
-        self.place += len(found)
         buckets, sides, data = zip(*found, strict=True) if found else ((), (), ())
-        columns = [
-            pa.array(values, field.type)
-            for values, field in zip((buckets, sides, places, data), CHUNK, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=CHUNK)
+        return self._numbered(buckets, sides, pa.array(data, pa.binary()))
+
+    def _numbered(
+        self, buckets: Sequence[int], sides: Sequence[int], data: pa.Array
+    ) -> pa.RecordBatch:
+        """Chunks with their places in the task."""
+        places = range(self.place, self.place + len(buckets))
+        self.place += len(buckets)
+        numbers = zip((buckets, sides, places), CHUNK, strict=False)
+        columns = [pa.array(values, field.type) for values, field in numbers]
+        return pa.RecordBatch.from_arrays([*columns, data], schema=CHUNK)
 
     def _split(self, rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         places = self.places(rows)
@@ -189,28 +192,6 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(waiting)
 
 
-class Unpack:
-    """Turns the blobs of a bucket's outputs into rows."""
-
-    def __init__(self, ports: Sequence[str | None], schema: pa.Schema) -> None:
-        self.ports, self.schema = tuple(ports), schema
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Rows, in the order in which they were made."""
-        for batch in batches:
-            ports, blobs = (batch.column(name).to_pylist() for name in ("port", "data"))
-            for port, data in zip(ports, blobs, strict=True):
-                if data is not None:
-                    yield from self.rows(self.ports[port], stream_table(data))
-
-    def rows(self, port: str | None, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The rows of one output, a few at a time, named if there are several."""
-        for part in table.to_batches(max_chunksize=OUT_ROWS):
-            if port is not None:
-                part = part.append_column(PORT, pa.array([port] * part.num_rows, pa.string()))
-            yield fitted(part, self.schema)
-
-
 class ToAll:
     """Sends a chunk to every bucket of a query, whatever bucket it names."""
 
@@ -228,8 +209,8 @@ class ToAll:
 
 def place_of(hashes: np.ndarray, buckets: int) -> np.ndarray:
     """Which of so many buckets rows with these hashes are for."""
-    places: np.ndarray = np.mod(hashes, buckets).astype(np.min_scalar_type(buckets))
-    return places
+    places: np.ndarray = hashes - hashes // buckets * buckets  # a good deal faster than `%`
+    return places.astype(np.min_scalar_type(buckets))
 
 
 @cache

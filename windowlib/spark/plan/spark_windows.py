@@ -48,9 +48,10 @@ from windowlib.errors import HostError
 from windowlib.spark.bucket.bucket import Bucket, BucketSpec
 from windowlib.spark.bucket.processor import METRICS
 from windowlib.spark.plan.folding import folding, kept_rows
+from windowlib.spark.plan.output_rows import Unpack
 from windowlib.spark.plan.query_plan import QueryPlan
-from windowlib.spark.plan.shuffle import Unpack
 from windowlib.spark.plan.watermark import DELAY, event_column, event_window
+from windowlib.spark.python_worker import end_task
 from windowlib.spec.specification import Session, Tumbling
 from windowlib.window.consumer import Decline
 from windowlib.window.event_time import EventTimeWindow
@@ -371,6 +372,7 @@ class Finish:
                 self._fill(window, batch)
                 for _, made in bucket.finished():
                     yield from self.unpack.rows(None, pa.Table.from_batches([made]))
+        end_task()
 
     def _fill(self, window: EventTimeWindow[Any, Any], batch: pa.RecordBatch) -> None:
         """Let a window have what Spark has computed."""

@@ -18,8 +18,9 @@ from pyspark.sql import functions as fn
 from windowlib.errors import WindowlibWarning
 from windowlib.spark.bucket.bucket import Bucket, BucketSpec
 from windowlib.spark.plan.input_merge import order_columns, time_order
+from windowlib.spark.plan.output_rows import Unpack
 from windowlib.spark.plan.query_plan import QueryPlan
-from windowlib.spark.plan.shuffle import BUCKET, Unpack, gathered
+from windowlib.spark.plan.shuffle import BUCKET, gathered
 from windowlib.spark.plan.types import quoted
 from windowlib.window.arrow import Times
 

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as fn
 
 from windowlib.spark.bucket.held_rows import SPAN, read_times
-from windowlib.spark.bucket.processor import METRICS, OUTPUT_DDL, Processor
+from windowlib.spark.bucket.processor import METRICS, Processor
 from windowlib.spark.plan.folding import Fold, kept_rows
 from windowlib.spark.plan.query_plan import QueryPlan
 from windowlib.spark.plan.shuffle import BUCKET, CHUNK, CHUNK_DDL, ENDED, SPANS, Pack, ToAll
-from windowlib.spark.versions import transform_with_state
+from windowlib.spark.versions import takes_arrays, transform_with_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,8 +30,12 @@ def streamed_frame(plan: QueryPlan) -> DataFrame:
     spec = plan.bucket_spec()
     mode = "EventTime" if spec.follows else "ProcessingTime" if spec.timed else "None"
     chunks = packed(plan).groupBy(BUCKET)
-    made = transform_with_state(chunks, Processor(spec), OUTPUT_DDL, mode)
+    arrays = plan.arrays() if takes_arrays(chunks) else None
+    processor = Processor(spec, arrays)
+    made = transform_with_state(chunks, processor, processor.output, mode)
     made = made.observe(plan.name, *[fn.sum(metric).alias(metric) for metric in METRICS])
+    if arrays is not None:
+        return arrays.rows(made)
     return made.mapInArrow(plan.unpack(), plan.output.struct)
 
 

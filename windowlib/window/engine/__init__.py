@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 Insert = Callable[..., None]
 
 
-def build(state: WindowState, sample: Any) -> tuple[Insert, Insert]:
-    """`insert` and `insert_many` of a window, for tuples like `sample`."""
+def build(state: WindowState, sample: Any) -> dict[str, Insert]:
+    """`insert` and `insert_many` of a window, for tuples like `sample`, and perhaps `advance`."""
     if state.engine == "reference":
         reference = Reference(state)
-        return reference.insert, reference.insert_many
+        return {"insert": reference.insert, "insert_many": reference.insert_many}
     return generate(state, sample)
 
 

@@ -20,6 +20,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from windowlib.attributes import Getter
+from windowlib.durations import as_instant
 from windowlib.spec.order import Step, steps
 from windowlib.spec.policies import Delta, PartitionAge, PartitionCount
 from windowlib.spec.specification import KEY
@@ -36,16 +38,27 @@ from windowlib.window.engine.rules import (
     reject_key,
     strange_form,
 )
-from windowlib.window.events import EVICT_EVENTS, FLUSH_EVENTS, PARTITION_EVENTS
+from windowlib.window.events import (
+    EVICT_EVENTS,
+    FLUSH_EVENTS,
+    INSERT_EVENTS,
+    PARTITION_EVENTS,
+)
 from windowlib.window.failure import CHANGES
-from windowlib.window.subwindow import DEFAULT_KEY, UNSET
+from windowlib.window.subwindow import DEFAULT_KEY, UNKNOWN, UNSET
 
 if TYPE_CHECKING:
     from windowlib.window.container import Window, WindowState
 
 Insert = Callable[..., None]
 InsertEach = Callable[..., Generator[None, None, Any]]
+InsertTimed = Callable[[Iterator[Any], Callable[[Any], int], Callable[[int], None]], None]
+Failed = Callable[[BaseException, Any, Any], BaseException]
 Lines = Iterator[str]
+HOLD, RELEASE = "guard.subs = busy", "guard.subs = subs"
+"""While handlers are at work, whoever looks for a partition finds a stand-in, and asks."""
+MICROS = "({} * 1e6).__round__()"
+"""Seconds, as a float, in microseconds: as `round` gives them, in half the time."""
 _serial = itertools.count(1)
 _stale: list[str] = []
 """Texts that are gone. The cache may be in use when the garbage collector finds them."""
@@ -56,14 +69,14 @@ def indent(lines: Lines | list[str], by: int = 1) -> list[str]:
     return ["    " * by + line for line in lines]
 
 
-def generate(state: WindowState, sample: Any) -> tuple[Insert, Insert]:
-    """`insert` and `insert_many` of a window, for tuples like `sample`."""
+def generate(state: WindowState, sample: Any) -> dict[str, Insert]:
+    """`insert`, `insert_many` and `advance` of a window, by name, for tuples like `sample`."""
     writer = _Writer(state, sample)
     for s in state.subwindows.values() if state.getters else ():  # of a snapshot, perhaps
         for tuple_ in s.data:
             strange_form(state, tuple_, sample)
-    made = _compiled(writer, writer.source())
-    return made["insert"], made["insert_many"]
+    made = _compiled(writer, f"{writer.source()}\n{writer.advance_source()}")
+    return {name: made[name] for name in ("insert", "insert_many", "advance")}
 
 
 def generate_each(state: WindowState, sample: Any) -> InsertEach:
@@ -71,6 +84,37 @@ def generate_each(state: WindowState, sample: Any) -> InsertEach:
     writer = _Writer(state, sample)
     each: InsertEach = _compiled(writer, writer.each_source())["insert_each"]
     return each
+
+
+def generate_timed(state: WindowState, sample: Any, times: Getter) -> InsertTimed:
+    """`insert_timed` of a window, for tuples like `sample` whose times `times` reads."""
+    writer = _Writer(state, sample)
+    timed: InsertTimed = _compiled(writer, writer.timed_source(times))["insert_timed"]
+    return timed
+
+
+def generate_taker(
+    state: WindowState, sample: Any, other: Callable[[Any, int], None], failed: Failed
+) -> tuple[Insert, Callable[[], None]] | None:
+    """`insert(row, port=0)` of an operator, whose rows of the first port go into this window.
+
+    Args:
+        state: the window's.
+        sample: a row like all others.
+        other: takes the rows of other ports.
+        failed: what an insert raises after an error.
+
+    Returns:
+        The function, and one that leaves all rows to `other` from then on; None for windows that
+        have to do something before they look for a partition.
+    """
+    writer = _Writer(state, sample)
+    if writer.early:
+        return None
+    names = writer.names
+    names.update(other=other, failed=failed, direct=0)
+    taker: Insert = _compiled(writer, writer.taker_source())["insert"]
+    return taker, lambda: names.update(direct=None)
 
 
 def _compiled(writer: _Writer, text: str) -> dict[str, Any]:
@@ -117,11 +161,17 @@ class _Writer:
         self.spec = state.spec
         self.pe = state.eviction
         evict, trigger = state.spec.evict, state.spec.policies[-1]
-        self.most, self.delta, self.period = evict.tuples, evict.delta, evict.tick
+        self.most, self.delta = evict.tuples, evict.delta
+        self.period = evict.tick if state.sliding else None
         self.every = trigger.tuples
         self.trigger_delta = trigger.delta if state.sliding else None
-        self.on = state.handlers
-        self.held = False  # whether the whole loop is guarded, and not each call
+        silent = state.spec.keeps_nothing and not state.sliding
+        self.on = {} if silent else state.handlers
+        self.held = False  # whether the guard is held for all of it, and not for each call
+        # A handler that inserts makes a call of its own, which finds no partition as long as
+        # another is at work. Where something comes before the look-up, it has to be asked.
+        self.table = "guard.subs" if self.on else "subs"
+        self.early = state.spec.keeps_nothing or isinstance(state.spec.forget, PartitionAge)
         self.names: dict[str, Any] = {
             "w": state.window,
             "state": state,
@@ -134,6 +184,7 @@ class _Writer:
             "UNSET": UNSET,
             "check": check_delta,
             "guard": state.guard,
+            "busy": state.guard.busy,
             **self.on,
         }
         if self.pe is not None:
@@ -154,19 +205,29 @@ class _Writer:
                 "    key = default",
                 "    for t in tuples:",
             ]
-        loop = [*many[1:], *indent(body, 2)]
-        if self.on and self.w.lock is None:  # a handler that inserts makes a call of its own
-            one.insert(1, "    if guard.held: guard.refuse('insert(tuple)')")
-            loop = self._held_loop(many[1:])
+        if self.early and self.on:
+            one.insert(1, "    guard.check('insert(tuple)')")
+        loop = self._held_loop(many[1:]) if self.on else [*many[1:], *indent(body, 2)]
         return "\n".join([*one, *indent(body), "", many[0], *loop]) + "\n"
+
+    def taker_source(self) -> str:
+        """The text of an operator's `insert`; the state may be in arrays."""
+        self.table = "guard.subs"
+        start = ["if port is not direct: return other(t, port)", "key = default"]
+        return "\n".join(["def insert(t, port=0):", *indent([*start, *self._guarded()])]) + "\n"
 
     def _held_loop(self, head: list[str]) -> list[str]:
         """The loop of `insert_many`; no handler may insert as long as it runs."""
-        self.held = True
-        loop = [*head, *indent(self._guarded(), 2)]
-        self.held = False
-        start = ["    if guard.held: guard.refuse('insert_many(tuples)')", "    guard.held = True"]
+        start = ["    guard.check('insert_many(tuples)')", f"    {HOLD}"]
+        loop = [*head, *indent(self._loop_body(), 2)]
         return [*start, "    try:", *indent(loop), "    finally: guard.held = False"]
+
+    def _loop_body(self, failing: str = "") -> list[str]:
+        """The lines for each tuple of a loop that holds the guard."""
+        table, self.table, self.held = self.table, "subs", True
+        body = self._guarded(failing)
+        self.table, self.held = table, False
+        return body
 
     def each_source(self) -> str:
         """The text of `insert_each`: the loop of `insert_many`, which can be left and entered.
@@ -176,20 +237,83 @@ class _Writer:
         """
         by = self.spec.by if isinstance(self.spec.by, tuple) else (self.spec.by,)
         named = all(isinstance(name, str) for name in by) and isinstance(self.sample, Mapping)
-        self.held = bool(self.on) and self.w.lock is None
-        hold, release = (f"guard.held = {held}" if self.held else "pass" for held in (True, False))
         loop = [
             *([] if named else ["if type(t) is not kind and stray(t): return t"]),
             *(["key = default"] if self.spec.by is KEY else []),
-            *self._guarded("if stray(t): return t"),
-            f"if out: {release}; yield; {hold}" if self.held else "if out: yield",
+            *self._loop_body("if stray(t): return t"),
+            f"if out: {RELEASE}; yield; {HOLD}" if self.on else "if out: yield",
         ]
-        self.held, holds = False, self.held
         body = ["for t in tuples:", *indent(loop), "return UNSET"]
-        if holds:
-            body = [hold, "try:", *indent(body), f"finally: {release}"]
+        if self.on:
+            body = [HOLD, "try:", *indent(body), "finally: guard.held = False"]
         text = ["def insert_each(tuples, kind, stray, out):", "    key = default", *indent(body)]
         return "\n".join(text) + "\n"
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def advance_source(self) -> str:
+        """The text of `advance`: what is nearly always the case, and a call for all else."""
+        self.names["instant"] = as_instant
+        at = [f"try: at = {MICROS.format('now')} if type(now) is float else instant(now)"]
+        at += ["except (OverflowError, ValueError): at = instant(now)"]
+        lines = [*at, *self._clock_lines()]
+        return "\n".join(["def advance(now):", *indent(lines)]) + "\n"
+
+    def timed_source(self, times: Getter) -> str:
+        """The text of `insert_timed`: `advance` and `insert` in one loop.
+
+        `when` reads the time of a tuple of any form, and `move` advances to it where there is
+        something to be done.
+        """
+        read = times.inline("t", self.sample)
+        at = ["at = when(t)"]
+        if read is not None:
+            at = ["try:", f"    at = {read}"]
+            at += [f"    at = {MICROS.format('at')} if type(at) is float else when(t)"]
+            at += ["except Exception: at = when(t)"]
+        body = [*at, *self._clock_lines(), "key = default", *self._guarded()]
+        text = ["def insert_timed(tuples, when, move):", "    for t in tuples:", *indent(body, 2)]
+        return "\n".join(text) + "\n"
+
+    def _clock_lines(self) -> list[str]:
+        """Move the clock to `at`, if that is all; where tuples leave unseen, they leave here."""
+        self.names["move"] = self.w.move
+        bound = " < w._tick" if self.w.tick is not None else ""
+        alike = self.pe is None and not isinstance(self.w.slices, TimeSlices)
+        unseen = not any(event in self.on for event in EVICT_EVENTS)
+        if not unseen and self.period is not None:
+            return ["move(at)"]
+        if self.spec.evict.lapse is not None or (self.pe is not None and self.pe.by_age):
+            return ["move(at)"]
+        moved = ["w._now = at"]
+        if self.period is not None:
+            self.names.update(forget=self.w.forget, arrivals=self.w.arrivals)
+            self.names["stopped"] = self.w.stopped
+            moved += self._evict_lines() if alike else [f"forget(at - {self.period})"]
+            moved = ["try:", *indent(moved), "except BaseException as error:"]
+            moved += ["    stopped(error, 'advancing its clock')", "    raise"]
+        test = f"if guard.subs is subs and w._now <= at{bound}:"
+        return [test, *indent(moved), "else: move(at)"]
+
+    def _evict_lines(self) -> list[str]:
+        """Let tuples leave that are too old; one that leaves its partition empty needs a call.
+
+        `w._oldest` is when the first in line came, so that nobody has to look at it.
+        """
+        self.names["UNKNOWN"] = UNKNOWN
+        return [
+            f"e = at - {self.period}",
+            "if w._oldest < e:",
+            "    if w._oldest is UNKNOWN: forget(e)",
+            "    else:",
+            "        while w._oldest < e:",
+            "            s = arrivals.popleft()",
+            "            d = s.stamps",
+            "            if len(d) == 1: arrivals.appendleft(s); forget(e); break",
+            "            d.popleft()",
+            "            s.data.popleft()",
+            "            w._oldest = arrivals[0].stamps[0]",
+        ]
 
     def _guarded(self, failing: str = "") -> list[str]:
         body = list(self._body()) or ["pass"]
@@ -198,12 +322,7 @@ class _Writer:
             *([f"    {failing}"] if failing else []),
             "    raise failed(error, t, key)",
         ]
-        guarded = ["try:", *indent(body), *fail]
-        if self.w.lock is None:
-            return guarded
-        self.names["lock"] = self.w.lock
-        held = ["if guard.held: guard.refuse('insert(tuple)')"] if self.on else []
-        return ["with lock:", *indent([*held, *guarded])]
+        return ["try:", *indent(body), *fail]
 
     def _body(self) -> Lines:
         yield from self._key_lines()
@@ -218,10 +337,16 @@ class _Writer:
             yield CHANGES
             yield self._held("evict()", *PARTITION_EVENTS)
         yield from self._lookup()
+        # Handlers that are called for every tuple: held once.
+        once = not self.held and any(event in self.on for event in INSERT_EVENTS)
+        yield from [HOLD] * once
+        self.held = self.held or once
         if self.w.sliding:
             yield from self._sliced() if self.w.slices else self._slide(steps(self.spec))
         else:
             yield from self._tumble(steps(self.spec))
+        self.held = self.held and not once
+        yield from [RELEASE] * once
 
     def _key_lines(self) -> Lines:
         if self.spec.by is KEY or self.w.key_getter is None:
@@ -252,12 +377,18 @@ class _Writer:
                 yield "b = a"
                 continue
             if inline := self._inline(policy, "t"):
-                self.names["strange"] = lambda t: strange_form(self.w, t, self.sample)
+                self.names["strange"] = self._strange
                 yield f"try: {name} = {inline}"
                 yield f"except Exception: {name} = get_{name}(t); strange(t)"
             else:
                 yield f"{name} = get_{name}(t)"
-            yield f"if {name} - {name}: check(p_{name}, {name}, t)"
+            zero = " != 0.0" if type(policy.threshold) is float else ""  # faster between floats
+            yield f"if {name} - {name}{zero}: check(p_{name}, {name}, t)"
+
+    def _strange(self, tuple_: Any) -> None:
+        self.w.guard.check("insert(tuple)")
+        self.w.settle()
+        strange_form(self.w, tuple_, self.sample)
 
     def _one_attribute(self) -> bool:
         """Whether eviction and trigger read the same delta attribute."""
@@ -268,7 +399,7 @@ class _Writer:
         return self.w.getters[policy].inline(variable, self.sample)
 
     def _lookup(self) -> Lines:
-        yield "try: s = subs[key]"
+        yield f"try: s = {self.table}[key]"
         yield "except KeyError:"
         yield from (f"    check(p_{x}, {x}, t)" for x in "ab" if f"p_{x}" in self.names)
         yield "    s = new(key)"
@@ -305,7 +436,7 @@ class _Writer:
     def _held(self, call: str, *events: str) -> str:
         """A call that may end in handlers, which must not come back."""
         called = not self.held and any(event in self.on for event in events)
-        return f"guard.held = True; {call}; guard.held = False" if called else call
+        return f"{HOLD}; {call}; {RELEASE}" if called else call
 
     def _tumble(self, order: tuple[Step, ...]) -> Lines:
         self.names["flush"] = self.w.flush
@@ -445,7 +576,12 @@ class _Writer:
         """FULL comes before a delta trigger; without its handler, only a trigger can see it."""
         if self.delta is not None and "on_trigger" in self.on and "on_initial_full" not in self.on:
             self.names["leaves_any"] = leaves_any
-            yield "if not s.full: s.full = leaves_any(state, s, p_a, a)"
+            oldest = self._inline(self.delta, "d[0]") or "get_a(d[0])"
+            if self._negative(self.delta):
+                oldest = f"(v := {oldest})"
+            leaves = f"d and {self._exceeds(self.delta, 'a', oldest)}"
+            yield f"if not s.full and (leaves_any(state, s, p_a, a) if s.rough else {leaves}):"
+            yield "    s.full = True"
 
     def _count_trigger(self, every: int) -> Lines:
         if every == 1:

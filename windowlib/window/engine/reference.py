@@ -66,8 +66,7 @@ class Reference:
         """Take one tuple."""
         w, changing = self.w, False
         with w.window.locked():
-            if w.guard.held:
-                w.guard.refuse("insert(tuple)")
+            w.guard.check("insert(tuple)")
             try:
                 w.guard.held = True
                 key = self._key(tuple_, key)

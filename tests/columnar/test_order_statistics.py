@@ -1,0 +1,74 @@
+"""The k-th smallest of many extents, against sorting each of them, with numpy and with numba."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.columnar.with_each_engine import engine  # noqa: F401 - a fixture for all tests here
+from tests.helpers.examples import examples
+from windowlib.columnar.kernels.order_statistics import smallest_from
+
+NANS = np.array([np.nan, -np.nan])
+KEYS = {
+    "floats": lambda rng, n: rng.normal(size=n),
+    "few floats": lambda rng, n: rng.integers(-3, 3, n) / 2,
+    "NaN of both signs": lambda rng, n: np.where(rng.random(n) < 0.2, rng.choice(NANS, n), 1.5),
+    "all sizes": lambda rng, n: rng.choice([-1, 1], n) * 2.0 ** rng.integers(-1070, 1020, n),
+    "infinite": lambda rng, n: rng.choice([-np.inf, np.inf, -1.0, 1.0], n),
+    "int64": lambda rng, n: rng.integers(-(2**63), 2**63 - 1, n),
+    "int32": lambda rng, n: rng.permutation(n).astype(np.int32) - n // 2,
+    "one number": lambda rng, n: np.full(n, 7),
+}
+
+
+def check(keys, lo, hi, first, count):
+    found: dict[int, list[Any]] = {}
+    for which, rows in smallest_from(keys, lo, hi, first, count):
+        places = np.arange(len(lo))[which]
+        found |= {int(at): row[: count[at]].tolist() for at, row in zip(places, rows, strict=True)}
+    assert found.keys() == set(range(len(lo)))
+    for at in found:
+        own = np.sort(keys[lo[at] : hi[at]])[first[at] : first[at] + count[at]]
+        np.testing.assert_array_equal(found[at], own)
+
+
+def places_in(rng, lo, hi, most):
+    """Where to look in each extent, and for how many keys."""
+    first = rng.integers(0, hi - lo)
+    return first, np.minimum(rng.integers(1, most + 1, len(lo)), hi - lo - first)
+
+
+@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("length", [1, 30, 300])
+def test_a_window_that_slides_by_one(name, length):
+    rng = np.random.default_rng(length)
+    keys = KEYS[name](rng, 1_000)
+    lo = np.arange(len(keys) - length + 1)
+    check(keys, lo, lo + length, *places_in(rng, lo, lo + length, 4))
+
+
+@pytest.mark.parametrize("name", ["floats", "few floats", "int64"])
+def test_windows_longer_than_a_block(name):
+    rng = np.random.default_rng(1)
+    keys = KEYS[name](rng, 40_000)
+    lo = np.arange(0, len(keys) - 3_000, 7)
+    hi = lo + 3_000
+    check(keys, lo, hi, np.full(len(lo), 2_850), np.full(len(lo), 2))
+
+
+@settings(max_examples=examples(80))
+@given(st.data())
+def test_any_extents(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    keys = KEYS[data.draw(st.sampled_from(sorted(KEYS)))](rng, data.draw(st.integers(1, 200)))
+    size, extents = len(keys), data.draw(st.integers(1, 120))
+    lo = rng.integers(0, size, extents)
+    hi = np.minimum(lo + rng.integers(1, data.draw(st.integers(2, 150)), extents), size)
+    if data.draw(st.booleans()):  # as a window slides, with jumps
+        lo, hi = np.sort(lo), np.sort(hi)
+    check(keys, lo, hi, *places_in(rng, lo, hi, data.draw(st.integers(1, 5))))

@@ -1,0 +1,56 @@
+"""What the README says of speed is what the page on performance has measured."""
+
+import re
+
+import pytest
+
+from tests.docs.test_docs import ROOT
+
+README = (ROOT / "README.md").read_text()
+MEASURED = (ROOT / "docs" / "performance.md").read_text()
+WORDS = {"half": "0.5"}
+
+
+def rows(text, start):
+    """The cells of the rows of a table that begin in a certain way."""
+    lines = [line for line in text.splitlines() if line.startswith(f"| {start}")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def numbers(cells):
+    """The figures in cells, as they are written."""
+    words = " ".join(cells)
+    for word, figure in WORDS.items():
+        words = words.replace(word, figure)
+    return re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", words)
+
+
+def claims(start):
+    """The figures in the last cell of a row of the README."""
+    ((*_, said),) = rows(README, start)
+    return numbers([said])
+
+
+@pytest.mark.parametrize(
+    ("claim", "measure"),
+    [
+        ("one row into a window", "G1: "),
+        ("`Aggregate`, row by row", "W1: bytewax"),
+        ("`Aggregate`, Arrow batches", "G7: the same with text keys"),
+        ("a query on Spark", "G18: tumbling"),
+        ("sliding windows on Spark", "G19: the second / Spark's own sliding window"),
+    ],
+)
+def test_a_figure_of_the_readme_is_that_of_its_measure(claim, measure):
+    (said,) = claims(claim)
+    places = len(said.partition(".")[2])
+    measured = numbers(cell for cells in rows(MEASURED, measure) for cell in cells[1:])
+    found = [f"{float(each):.{places}f}" for each in measured]
+    assert said in found, f"README.md says {said}, docs/performance.md {found}"
+
+
+def test_joins_and_sorts_are_faster_by_what_the_table_says():
+    section = MEASURED.partition("### Join and Sort over batches")[2].partition("\n#")[0]
+    times = [float(cells[3].removesuffix(" ×")) for cells in rows(section, "") if "×" in cells[3]]
+    low, high = (float(each) for each in claims("`Join` and `Sort`"))
+    assert (low, high) == (min(times), max(times))
