@@ -535,19 +535,13 @@ def test_a_stream_of_event_time_gives_what_the_operator_gives_on_spark(spark, tm
         "pieces": WindowPartition(sums, workers=2, parts=2),
         "panes": PaneFarm(sums, workers=2),
     }
-    timed = Aggregate(TICKS, ENDS | {"high": agg.max("n")})
-    clocked: dict[str, Any] = {"clock": timed, "clocked slices": PaneFarm(timed, workers=2)}
     query = Query(tmp_path / "checkpoint")
     for cut in range(cases.CUTS):
         write_rows(tmp_path / "in", cut, cases.kept(cut), cases.SCHEMA)
         if cut:
             source = stream(spark, tmp_path / "in")
-            made = {name: attach(each)(source) for name, each in farms.items()}
-            made |= {name: attach(each, times="ts")(source) for name, each in clocked.items()}
-            query.run(union(made))
+            query.run(union({name: attach(each)(source) for name, each in farms.items()}))
     rows = by_name(query.rows)
-    assert len(rows["clock"]) > 10
-    assert sorted(map(str, rows["clock"])) == sorted(map(str, rows["clocked slices"]))
     found = {name: {(row["k"], row["from"]): row for row in rows[name]} for name in farms}
     assert len(found["lists"]) > 10
     assert found["lists"] == found["windows"]
@@ -555,6 +549,22 @@ def test_a_stream_of_event_time_gives_what_the_operator_gives_on_spark(spark, tm
         assert found["sums"].keys() == found[name].keys()
         assert all(close(row, found[name][key]) for key, row in found["sums"].items())
     assert "folds its rows" in farms["panes"].explain(source)
+
+
+@pytest.mark.long
+def test_slices_of_a_stream_on_the_clock_of_its_rows_are_those_of_the_operator(spark, tmp_path):
+    timed = Aggregate(TICKS, ENDS | {"high": agg.max("n")})
+    both = {"alone": timed, "slices": PaneFarm(timed, workers=2)}
+    query = Query(tmp_path / "checkpoint")
+    for cut in range(cases.CUTS):
+        write_rows(tmp_path / "in", cut, cases.kept(cut), cases.SCHEMA)
+        if cut:
+            source = stream(spark, tmp_path / "in")
+            made = {name: attach(each, times="ts")(source) for name, each in both.items()}
+            query.run(union(made))
+    rows = by_name(query.rows)
+    assert len(rows["alone"]) > 10
+    assert sorted(map(str, rows["alone"])) == sorted(map(str, rows["slices"]))
 
 
 # -- slices --
