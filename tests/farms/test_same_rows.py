@@ -105,7 +105,7 @@ def test_a_farm_that_is_saved_goes_on_where_it_was(case, seed, data):
 
 @given(drawn_cases, st.integers(0, 10**6), st.integers(1, 4), st.sampled_from([1, 3, 10]))
 @settings(max_examples=examples(200))
-def test_whoever_dies_and_however_many_there_are(case, seed, workers, chunk):
+def test_rows_survive_deaths_and_resizes(case, seed, workers, chunk):
     window, by, operator, kind = case
     op = operator_of(window, by, operator)
     farm, resized = unlucky(made(kind, op, workers=workers, chunk=chunk), seed)

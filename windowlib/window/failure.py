@@ -196,7 +196,7 @@ def entered(window: Window[Any, Any], event: str) -> bool:
 
 
 class StandIn(dict[Any, Subwindow]):
-    """An empty table of subwindows: whoever looks for one in it has to ask first."""
+    """An empty table of subwindows: a look-up in it asks first."""
 
     __slots__ = ("_ask",)
 

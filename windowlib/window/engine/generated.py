@@ -56,7 +56,7 @@ InsertTimed = Callable[[Iterator[Any], Callable[[Any], int], Callable[[int], Non
 Failed = Callable[[BaseException, Any, Any], BaseException]
 Lines = Iterator[str]
 HOLD, RELEASE = "guard.subs = busy", "guard.subs = subs"
-"""While handlers are at work, whoever looks for a partition finds a stand-in, and asks."""
+"""While handlers are at work, a look-up of a partition finds a stand-in, which asks."""
 MICROS = "({} * 1e6).__round__()"
 """Seconds, as a float, in microseconds: as `round` gives them, in half the time."""
 _serial = itertools.count(1)
