@@ -85,8 +85,12 @@ class SentShare(NamedTuple):
 
     @property
     def id(self) -> bytes:
-        """The same for all shares of a group."""
-        return dump_state((self.key, self.group))
+        """The same for all shares of a group, and for no other.
+
+        Where a bucket has no rows, its clock fires the partition of None, which may be a key of
+        another bucket. Such a window is empty, and always a single share.
+        """
+        return dump_state((self.key, self.group, self.places))
 
 
 class FiringSender(Emitter):
