@@ -52,6 +52,18 @@ def drain(running):
     running.drain()
 
 
+def left_by(running, out, wanted):
+    """What an interrupt has left: whether it goes on as wanted, or "broken"; closes the farm."""
+    try:
+        return rest(running, out) in wanted
+    except BrokenStateError:
+        with pytest.raises(BrokenStateError):
+            running.snapshot()
+        return "broken"
+    finally:
+        running.close()
+
+
 def rest(running, out):
     running.insert_many(rows(801, 803, 804, 805, 807))
     running.finish()
@@ -77,13 +89,7 @@ def test_what_follows_is_as_before_or_as_after_or_refused(name, change):
     for nth in range(1, total, max(1, total // EXAMPLES)):
         running, out = opened(farm)
         interrupted(nth, partial(change, running))
-        try:
-            found.add(rest(running, out) in wanted)
-        except BrokenStateError:
-            found.add("broken")
-            with pytest.raises(BrokenStateError):
-                running.snapshot()
-        running.close()
+        found.add(left_by(running, out, wanted))
     assert found <= {True, "broken"}
     assert found
 
@@ -148,13 +154,7 @@ def test_an_interrupt_while_a_farm_moves_loses_no_row_silently(restless, name, p
     for nth in range(1, total, max(1, total // EXAMPLES)):
         running, out = at(farm, place)
         interrupted(nth, partial(batch, running))
-        try:
-            found.add(rest(running, out) in wanted)
-        except BrokenStateError:
-            found.add("broken")
-            with pytest.raises(BrokenStateError):
-                running.snapshot()
-        running.close()
+        found.add(left_by(running, out, wanted))
         assert not any(map(os.path.exists, restless))
     assert found <= {True, "broken"}
     assert "broken" in found
