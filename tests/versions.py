@@ -7,7 +7,8 @@ suite that runs in it. An environment is kept until its requirements change.
     python -m tests.versions --short         one older Spark, a few tests of each kind
     python -m tests.versions spark-4.0 low   the rows with these names
 
-Two rows run at a time; `--jobs` says how many.
+Two rows run at a time; `--jobs` says how many. `--quick` leaves out the tests that `make test` leaves
+out; the rows of the core are always without them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import time
 import tomllib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import glob
 from pathlib import Path
 
@@ -32,6 +33,7 @@ TOOLS = ("pytest>=8", "pytest-rerunfailures>=15", "hypothesis>=6.100", "freezegu
 NEWEST = "4.3"
 PROTOBUF = "protobuf>=6.33.5"
 FRAMES = ("pandas", "polars", "duckdb")
+QUICK = ("-m", "not long")
 CORE = tuple(
     f"tests/{name}"
     for name in (
@@ -114,13 +116,13 @@ ENVIRONMENTS = (
     spark(NEWEST, "pandas>=2.2", PROTOBUF),
     *(java(version) for version in ("21", "25")),
     Environment("low-spark", "3.11", (*declared("spark", lowest=True), *TOOLS), SHORT),
-    Environment("low", "3.11", (*declared("speed", lowest=True), *TOOLS), CORE),
+    Environment("low", "3.11", (*declared("speed", lowest=True), *TOOLS), (*QUICK, *CORE)),
     *(
-        Environment(f"new-{python}", python, (*declared("speed"), *FRAMES, *TOOLS), CORE)
+        Environment(f"new-{python}", python, (*declared("speed"), *FRAMES, *TOOLS), (*QUICK, *CORE))
         for python in ("3.11", "3.12", "3.13", "3.14")
     ),
 )
-QUICK = (spark("4.1", "pandas>=2.2,<3", f"{PROTOBUF},<7", tests=SHORT),)
+FEW = (spark("4.1", "pandas>=2.2,<3", f"{PROTOBUF},<7", tests=SHORT),)
 
 
 def found_python(version: str) -> str | None:
@@ -240,9 +242,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The suite over versions of dependencies.")
     parser.add_argument("names", nargs="*", help="which environments; all unless given")
     parser.add_argument("--short", action="store_true", help="one older Spark, a few tests")
+    parser.add_argument("--quick", action="store_true", help="without tests that take long")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time; 2 unless given")
     arguments = parser.parse_args()
-    known = {each.name: each for each in (QUICK if arguments.short else ENVIRONMENTS)}
+    known = {each.name: each for each in (FEW if arguments.short else ENVIRONMENTS)}
+    if arguments.quick:
+        known = {each.name: replace(each, tests=(*QUICK, *each.tests)) for each in known.values()}
     if unknown := [name for name in arguments.names if name not in known]:
         parser.error(f"no environment {unknown[0]!r}; there are {', '.join(known)}")
     results = []

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from tests import versions
-from tests.versions import ENVIRONMENTS, QUICK, ROOT, Environment, Result, main, table
+from tests.versions import ENVIRONMENTS, FEW, ROOT, Environment, Result, main, table
 
 PAGE = (ROOT / "docs" / "compatibility.md").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -38,7 +38,7 @@ def test_every_python_and_spark_of_the_project_has_an_environment():
     assert {"4.0", "4.1", "4.2", "4.3"} == {
         each.name.removeprefix("spark-") for each in ENVIRONMENTS if each.name.startswith("spark-")
     }
-    assert QUICK[0].tests != next(e for e in ENVIRONMENTS if e.name == QUICK[0].name).tests
+    assert FEW[0].tests != next(e for e in ENVIRONMENTS if e.name == FEW[0].name).tests
 
 
 ONE = Environment("one", "3.11", ("numpy",), ("tests/none.py",))
@@ -55,6 +55,18 @@ def test_a_failure_is_shown_and_is_the_exit_code(monkeypatch, capsys, passed, wo
     row = f"| one | 3.11 |  | {word}: 2 passed |"
     assert row == capsys.readouterr().out.splitlines()[0]
     assert row in table([Result(ONE, passed, "2 passed", "", 1.0)])
+
+
+def test_quick_ones_leave_out_what_takes_long(monkeypatch):
+    ran = []
+    monkeypatch.setattr(versions, "ENVIRONMENTS", (ONE,))
+    monkeypatch.setattr(
+        versions, "run", lambda each: ran.append(each.tests) or Result(each, True, "", "", 1.0)
+    )
+    for arguments in ([], ["--quick"]):
+        monkeypatch.setattr("sys.argv", ["versions", *arguments])
+        main()
+    assert [("tests/none.py",), ("-m", "not long", "tests/none.py")] == ran
 
 
 def test_a_name_that_is_none_is_refused(monkeypatch, capsys):
