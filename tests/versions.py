@@ -7,8 +7,8 @@ suite that runs in it. An environment is kept until its requirements change.
     python -m tests.versions --short         one older Spark, a few tests of each kind
     python -m tests.versions spark-4.0 low   the rows with these names
 
-Two rows run at a time; `--jobs` says how many. `--quick` leaves out the tests that `make test` leaves
-out; the rows of the core are always without them.
+Two rows run at a time; `--jobs` says how many. `--quick` leaves out the tests that `make test`
+leaves out; the rows of the core are always without them.
 """
 
 from __future__ import annotations
