@@ -1,8 +1,8 @@
 """KeyboardInterrupt at a chosen instruction of the library, by tracing instructions.
 
 CPython looks for signals at calls, loops and the start of functions; tracing reaches nearly every
-instruction, which is more than can happen. Left out is NOP: CPython puts that of a `try` inside
-another one under neither.
+instruction, which is more than can happen. Left out are those that do nothing: CPython puts the NOP
+of a `try` inside another one under neither, and NOT_TAKEN after some jumps under none.
 """
 
 import dis
@@ -16,7 +16,7 @@ from typing import Any
 import windowlib
 from windowlib.window.events import HANDLERS
 
-NOP = dis.opmap["NOP"]
+NOTHING = {dis.opmap[name] for name in ("NOP", "NOT_TAKEN") if name in dis.opmap}
 ROOT = str(Path(windowlib.__file__).parent.parent)
 LIBRARY = (*(f"{ROOT}/{room}/" for room in ("windowlib", "operators")), "<windowlib insert")
 
@@ -41,7 +41,7 @@ class Interrupt:
 
     def before(self, code: Any, at: int) -> None:
         """The library is about to run the instruction at this place of its code."""
-        if code.co_code[at] != NOP:
+        if code.co_code[at] not in NOTHING:
             self.left -= 1
             if not self.left:
                 raise KeyboardInterrupt
