@@ -35,14 +35,16 @@ test-all:
 
 # Spark waits ten seconds for a Python worker, which nothing can change. On a machine with other
 # work to do that may be too short, so such a test runs again. Tests of faults and of state that
-# moves are a part of their own: they mostly wait for other processes.
+# moves are a part of their own: they mostly wait for other processes. What else needs Spark runs
+# there, in the same JVM.
 AGAIN           := --reruns 2 --only-rerun "worker failed to connect back"
 FAULTS          := recovery cluster standalone rescale two_inputs simulation commands parts
-TESTS_faults    := $(FAULTS:%=tests/spark/test_%.py)
+ON_SPARK        := tests/real_data/test_flights_on_spark.py tests/docs/test_spark_pages.py
+TESTS_faults    := $(FAULTS:%=tests/spark/test_%.py) $(ON_SPARK)
 TESTS_spark     := tests/spark $(TESTS_faults:%=--ignore=%)
 TESTS_columnar  := tests/columnar
 TESTS_operators := tests/operators tests/farms tests/control tests/workload
-TESTS_rest      := $(patsubst %,--ignore=%,$(filter tests/%,$(foreach part,spark columnar operators,$(TESTS_$(part)))))
+TESTS_rest      := $(patsubst %,--ignore=%,$(filter tests/%,$(foreach part,spark faults columnar operators,$(TESTS_$(part)))))
 
 $(PARTS:%=test-%): test-%: env
 	$(BIN)/python -m pytest $(QUICK) $(TESTS_$*) $(AGAIN)

@@ -19,11 +19,6 @@ gc.set_threshold(10_000, 20, 50)
 settings.load_profile(QUICK)  # unless --hypothesis-profile=thorough says otherwise
 
 
-def pytest_collection_finish():
-    """What was collected stays to the end, and is no garbage."""
-    gc.freeze()
-
-
 @pytest.fixture
 def sender():
     """A function that serves bytes to the first who connects, and gives the address."""
