@@ -1,5 +1,4 @@
 """What the pages show that start Spark; in a run with other tests of Spark they share its JVM."""
-# ruff: noqa: SIM300 - asserts read expected first
 
 import pytest
 

@@ -58,8 +58,8 @@ def table(size, keys=7):
 # -- the same rows --
 
 
-# Those that differ in what processes send each other: windows, tuples, parts, and farms of farms. All
-# kinds are compared without processes in test_same_rows.py.
+# They differ in what processes send each other: windows, tuples, parts, and farms of farms. Without
+# processes, test_same_rows.py compares all kinds.
 SENDING = ("agnostic", "active", "pane", "key", "windows of parts")
 
 
