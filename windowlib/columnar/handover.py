@@ -46,8 +46,8 @@ SLICE = 1 << 16
 """Rows that are worked on at once: their columns fit the cache."""
 CROWD = 1 << 17
 """Keys without a partition that are of no concern."""
-FIRST = 1 << 14
-"""Rows of the first slice, which shows what is coming."""
+FIRST, ALONE = 1 << 14, 1 << 11
+"""Rows of the first slice, which shows what is coming; without keys, what starts a stream."""
 PATIENCE = 64
 """The most batches that are left to the event engine before the next try."""
 
@@ -382,9 +382,15 @@ class WindowHandOver(HandOver):
     def _slices(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         at = 0
         while at < batch.num_rows:
-            step = min(SLICE, FIRST) if self.engine is None else self.engine.step(SLICE)
+            step = self._first() if self.engine is None else self.engine.step(SLICE)
             yield batch.slice(at, step) if at or step < batch.num_rows else batch
             at += step
+
+    def _first(self) -> int:
+        """How many rows to take at once while no engine says so."""
+        window = self.window
+        starts = not window.spec.partitioned and not window.state.subwindows
+        return min(SLICE, FIRST, ALONE) if starts else min(SLICE, FIRST)
 
     def _columnar(self, batch: pa.RecordBatch, stamps: Stamps | None) -> int:
         """How many rows of a batch the columnar engine has taken, with what is due before them."""
