@@ -1,4 +1,5 @@
 """Queries that die and start again from their checkpoint, as if nothing had happened."""
+# ruff: noqa: SIM300 - asserts read expected first
 
 from __future__ import annotations
 
