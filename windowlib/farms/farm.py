@@ -21,24 +21,25 @@ from windowlib.farms.choice import Choice, FarmPattern, choose
 from windowlib.farms.key_farm import RunningKeyFarm
 from windowlib.farms.models import CountWindows, RegularWindows, Slicing, TimeWindows, model_of
 from windowlib.farms.pane_farm import (
+    GRAIN,
     CountSlicer,
     EventPaneDispatch,
     PaneDispatch,
     PartitionDispatch,
+    RunPaneDispatch,
     TimeSlicer,
 )
 from windowlib.farms.scheduler import SCHEDULERS, Scheduling
 from windowlib.farms.window_farm import ActiveDispatch, AgnosticDispatch, RunningWindowFarm
 from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Count, Time
+from windowlib.spec.specification import Landmark, Session
 from windowlib.summaries.folds import Fold
 
 INNER = ("window partition", "pane")
 """What the workers of a farm may be, in place of one process each."""
 MOST_ROWS = 1 << 16
 """Rows of a chunk by time at most."""
-GRAIN = 1024
-"""Tuples in a slice where it is not known where windows start."""
 _GRAINS = CountWindows(GRAIN, GRAIN).pairs()
 
 
@@ -300,6 +301,8 @@ class PaneFarm(Farm):
         """Slices that windows share."""
         if self.slices is None:
             (spec,) = self.windows
+            if isinstance(spec, Session | Landmark):
+                return RunPaneDispatch(run)
             if spec is not None and spec.event_time:
                 return EventPaneDispatch(run)
             return PaneDispatch(run, CountSlicer(_GRAINS))

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.columnar.arrays.stamps import Stamps
+from windowlib.columnar.primitives import Array
 from windowlib.farms.chunks import ChunkReader, RowChunk, RowRange, add_range, row_ranges
 from windowlib.farms.emitter import (
     AT,
@@ -202,6 +203,14 @@ class RunningWindowFarm(RunningFarm):
         """The keys that have open windows."""
         return self._window.keys()
 
+    def needed(self) -> Array:
+        """The numbers of all rows that the window holds, ascending."""
+        return self._emitter.needed()
+
+    def passed(self, key: Any, start: Mapping[int, int]) -> dict[int, Array]:
+        """The rows of open windows of event time that the watermark has passed."""
+        return self._emitter.passed(key, start)
+
     def receiver(self, numbers: list[int]) -> Any:
         """What takes the results of windows: a list for each."""
 
@@ -354,6 +363,7 @@ class RunningWindowFarm(RunningFarm):
             self.numbering.keys.load(state["keys"], types)
         self._seen = state["seen"]
         self.numbering.counts = np.array(state["counts"], np.int64)
+        self.dispatch = self.farm.dispatch(self)  # which knows nothing of other rows
         if state["dispatch"] is not None:
             self.dispatch.load(state["dispatch"])
 

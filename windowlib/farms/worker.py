@@ -189,10 +189,12 @@ class WindowWorker:
 
     def merged(self, partials: Sequence[Any]) -> Any:
         """The partials merged."""
-        return self.evaluator.merged(self._got(partials))
+        (found,) = self._handed_over([self.evaluator.merged(self._got(partials))])
+        return found
 
     def again(self, rows: TaskRows, extent: BatchExtent, whole: Any) -> tuple[list[Item], Any]:
         """What a part of a window sends, given the result of the whole, and what it becomes."""
+        (whole,) = self._got([whole])
         return self.evaluator.round(self._read(rows), extent, whole)
 
     def empty(self, now: int) -> list[list[Item]]:

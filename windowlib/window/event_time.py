@@ -471,6 +471,30 @@ class EventTimeWindow(Window[T, K]):
         contents = self._fired("slices", key).contents
         return [(each.born, self._store.size([each])) for each in contents]
 
+    def settled(self, key: Any = DEFAULT_KEY) -> int:
+        """How many rows of the window that fires, the first ones, all later windows begin with."""
+        return self._fired("settled", key).settled
+
+    def rows_from(self, start: int, key: Any = DEFAULT_KEY) -> list[Any]:
+        """The rows of the window that fires in order of event time, but for the first ones."""
+        return self._store.tuples(self._fired("rows_from", key).contents, start)
+
+    def passed(self, start: Mapping[int, int], key: Any = DEFAULT_KEY) -> dict[int, list[Any]]:
+        """The rows of open windows or sessions that are behind the watermark, in order.
+
+        Args:
+            start: how many of them are known, by the number of the first arrival.
+            key: a partition.
+        """
+        self._settle()
+        lane = self._lanes.get(key if self._each_key else None)
+        if lane is None or (reached := lane.progress.current) is None:
+            return {}
+        return {
+            each.born: self._store.before(each, reached, start.get(each.born, 0))
+            for each in lane.filling(key)
+        }
+
     @contextmanager
     def processing(self, key: Any, said: Sequence[Any], rows: Iterable[Any]) -> Iterator[None]:
         """Meanwhile handlers find a window that another such container has fired.
