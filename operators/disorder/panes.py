@@ -13,7 +13,6 @@ from windowlib.event_time.slack import Slack, State
 from windowlib.extensions import extension
 from windowlib.operators.arguments import as_dict
 from windowlib.operators.arrow_output import (
-    OutputColumns,
     decoded_type,
     pass_through_schema,
     schema_with,
@@ -30,7 +29,7 @@ from windowlib.runtime.running import kept
 from windowlib.runtime.splitting import names_in
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
-from windowlib.window.arrow import rows_of
+from windowlib.window.arrow import OutputColumns, rows_of
 from windowlib.window.consumer import Decline
 from windowlib.window.failure import raise_first
 

@@ -21,7 +21,7 @@ from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import FunctionKind, Operator
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By, Sliding, Spec, Tumbling
-from windowlib.window.arrow import dict_rows
+from windowlib.window.arrow import OutputColumns, dict_rows
 from windowlib.window.consumer import Consumer, Decline, FiringFailed
 from windowlib.window.container import Window
 
@@ -158,8 +158,12 @@ class Preference(ComparisonOperator):
 
     def emit_part(self, key: Any, part: Partial) -> None:
         """The best rows, and a punctuation."""
-        for row in self.partials.rows(part).to_pylist():
-            self._outputs[0](row)
+        rows = self.partials.rows(part)
+        if self._many is not None:
+            self._many(OutputColumns.of(rows))
+        else:
+            for row in rows.to_pylist():
+                self._outputs[0](row)
         self._puncts[0]()
 
     def notes(self) -> Iterable[tuple[str, str]]:

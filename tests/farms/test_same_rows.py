@@ -15,6 +15,7 @@ from tests.farms.farm_cases import (
     OPERATORS,
     WINDOWS,
     Total,
+    batches,
     by_key,
     cases,
     drawn_cases,
@@ -29,9 +30,12 @@ from tests.farms.farm_cases import (
 from tests.helpers.examples import examples
 from windowlib import Event, Landmark, Session, Sliding, Time, Tumbling, advance, restart
 from windowlib.farms import PaneFarm
+from windowlib.farms.evaluator import ColumnResults
+from windowlib.farms.running_farm import RunningFarm
 from windowlib.farms.virtual import VirtualPool
 from windowlib.farms.worker import StoredPartial
 from windowlib.operators import Aggregate, agg
+from windowlib.window.arrow import BatchRows
 
 NAMES = [
     " / ".join([window, "by k" if by else "one", op, kind]) for window, by, op, kind in cases()
@@ -342,6 +346,57 @@ def test_large_parts_do_not_go_through_the_parent(monkeypatch):
             ((_, kept),) = run.snapshot()["state"]["dispatch"]
             assert all(isinstance(part, list) for each in kept for part in each[4])
         assert [row for _, row in sent(op, items)] == out
+
+
+COLUMNS = ["merged", "groups", "holistic", "some", "skyline", "top delta", "sort"]
+
+
+@pytest.mark.parametrize("operator", COLUMNS)
+@pytest.mark.parametrize("kind", ["agnostic", "pane", "partition", "active", "key"])
+def test_batches_that_come_out_are_those_of_the_operator(operator, kind):
+    op = operator_of("count count" if operator != "sort" else "tumbling count", True, operator)
+    if made(kind, op) is None:
+        pytest.skip("no such farm")
+    given = batches(stream(11, 90, clock=False, puncts=False), 30)
+    alone = op.open()
+    with slowly(made(kind, op, workers=2), 3).open() as run:
+        for batch in given:
+            wanted, found = alone.process_batch(batch), run.process_batch(batch)
+            assert wanted.equals(found), (wanted, found)
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind", "columns"),
+    [
+        ("holistic", "agnostic", True),
+        ("groups", "agnostic", True),
+        ("skyline", "agnostic", True),
+        ("skyline", "pane", True),
+        ("some", "agnostic", True),
+        ("tuples", "agnostic", False),
+    ],
+)
+def test_results_cross_as_columns_if_they_are_wanted_so(operator, kind, columns, monkeypatch):
+    op, seen = operator_of("count count", False, operator), list[bool]()
+    deliver = RunningFarm.deliver
+
+    def watched(run, number, items):
+        seen.append(isinstance(items, BatchRows | ColumnResults))
+        deliver(run, number, items)
+
+    monkeypatch.setattr(RunningFarm, "deliver", watched)
+    (batch,) = batches(stream(11, 60, clock=False, puncts=False), 60)
+    with slowly(made(kind, op, workers=2), 3).open() as run:
+        run.process_batch(batch)
+        assert set(seen) == {columns}
+        del seen[:]
+        run.insert_batch(batch)
+        run.drain()
+        assert set(seen) == {False}
+        del seen[:]
+        run.connect(0, lambda row: None, lambda: None)  # punctuations are between rows
+        run.process_batch(batch)
+        assert set(seen) == {False}
 
 
 def test_most_combinations_are_allowed_and_some_are_not():

@@ -3,8 +3,8 @@
 In pane farming a part is a slice that several windows share, so it is computed once, as soon as
 all its tuples are there. Windows whose extents are known only when they fire are covered by slices
 of one length, and by what is left at both ends; those of event time by slices that their tuples
-make, of which sessions and landmark windows keep what the one before had. In window partitioning each window is cut into as
-many parts as workers shall have of it.
+make, of which sessions and landmark windows keep what the one before had. In window partitioning
+each window is cut into as many parts as workers shall have of it.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class SlicedDispatch(Dispatch):
             (slice_, place): PartialReference(i) for i, (slice_, place, _, _) in enumerate(ready)
         }
         closes = [(w.firing.key, w.partials(own), w.firing.now) for w in windows]
-        args = (self.run.chunk_ranges(runs), given, closes)
+        args = (self.run.chunk_ranges(runs), given, closes, self.run.as_columns)
         self.run.put(Task("partials", args, first=first, then=received, rows=at))
 
     def _complete_with(self, ready: Sequence[PartialRequest]) -> list[PendingWindow]:
@@ -198,7 +198,8 @@ class SlicedDispatch(Dispatch):
             self._round(window, [], partials)
         else:
             then = self.run.receiver([window.number])
-            self.run.put(Task("finish", (firing.key, partials, firing.now), then=then))
+            args = (firing.key, partials, firing.now, self.run.as_columns)
+            self.run.put(Task("finish", args, then=then))
 
     def _done(self, window: PendingWindow, items: Any) -> None:
         self._again_from.pop(window.number, None)

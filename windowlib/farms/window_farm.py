@@ -29,7 +29,7 @@ from windowlib.farms.emitter import (
     StoredExtent,
     StoredFiring,
 )
-from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
+from windowlib.farms.evaluator import BatchExtent, ColumnResults, WindowEvaluator
 from windowlib.farms.models import CountWindows, RegularWindows, TimeWindows, model_of
 from windowlib.farms.round_robin import RoundRobin, key_shift
 from windowlib.farms.running_farm import FailedResult, RunningFarm
@@ -219,6 +219,8 @@ class RunningWindowFarm(RunningFarm):
                 for number in numbers:
                     self.deliver(number, found if number == numbers[0] else [])
                 return
+            if isinstance(found, ColumnResults):
+                found = found.windows()
             for number, items in zip(numbers, found, strict=True):
                 self.deliver(number, items)
 
@@ -519,7 +521,7 @@ class AgnosticDispatch(Dispatch):
         self.run.put(
             Task(
                 "windows",
-                (self.run.chunk_ranges(runs), windows),
+                (self.run.chunk_ranges(runs), windows, self.run.as_columns),
                 first=min((lo for lo, _ in runs), default=None),
                 then=self.run.receiver([number for _, number in held]),
                 windows=len(held),

@@ -271,6 +271,21 @@ class Running:
         if outputs:
             self._collect_columns(0, outputs[0])
 
+    @contextmanager
+    def sending_columns(self, take: Callable[[Any], None]) -> Iterator[None]:
+        """For hosts: meanwhile rows of the first output go there as columns where it can.
+
+        Those rows come without punctuations.
+        """
+        marks, self._marks = self._marks, [nowhere] * len(self._marks)
+        self._wire()
+        self.operator._many = take
+        try:
+            yield
+        finally:
+            self._marks, self.operator._many = marks, None
+            self._wire()
+
     def _collect_columns(self, port: int, made: Made) -> None:
         self.operator._many = made.add_columns
 
