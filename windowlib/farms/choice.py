@@ -214,6 +214,7 @@ def _by_window(operator: Operator, workers: int, wanted: FarmPattern | None) -> 
     return Choice(pattern, workers, _why(model, function, pattern), partials=partials)
 
 
+_AGNOSTIC = 'Use agnostic workers: without active=True, or with pattern="window agnostic".'
 _KEY_ONLY = "Use KeyFarm, with a window partitioned by a column."
 _NO_PARTS = (
     "it says that its function is associative, and has no part_of",
@@ -261,13 +262,13 @@ def unsafe(
             "tuples of event time come in any order, so what a worker has folded early would have "
             "to be folded again"
         )
-        return why, 'Use agnostic workers, pattern="window agnostic".'
+        return why, _AGNOSTIC
     if forward and pattern == "window active":
         why = (
             "which windows hold a tuple is known only when they are triggered, so it cannot be "
             "sent to their workers when it comes"
         )
-        return why, 'Use agnostic workers, pattern="window agnostic".'
+        return why, _AGNOSTIC
     if forward and pattern == "window agnostic" and kind == "incremental":
         why = (
             f"{function.shown} is computed tuple by tuple, and which windows hold a tuple is known "

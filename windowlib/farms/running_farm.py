@@ -467,9 +467,9 @@ class RunningFarm(Running):
         raise NotImplementedError
 
 
-def worker_count(call: str, workers: Any) -> int:
-    """A number of workers."""
+def worker_count(call: str, workers: Any, others: str = "") -> int:
+    """A number of workers; `others`: what else might have been said."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        msg = f"{call}(workers={workers!r}): not a number of workers. Use 1 or more."
+        msg = f"{call}(workers={workers!r}): not a number of workers. Use 1 or more{others}."
         raise FarmError(msg)
     return workers
