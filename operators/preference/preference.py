@@ -21,7 +21,7 @@ from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import FunctionKind, Operator
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By, Sliding, Spec, Tumbling
-from windowlib.window.arrow import OutputColumns, dict_rows
+from windowlib.window.arrow import dict_rows
 from windowlib.window.consumer import Consumer, Decline, FiringFailed
 from windowlib.window.container import Window
 
@@ -158,13 +158,11 @@ class Preference(ComparisonOperator):
 
     def emit_part(self, key: Any, part: Partial) -> None:
         """The best rows, and a punctuation."""
+        import numpy as np
+
         rows = self.partials.rows(part)
-        if self._many is not None:
-            self._many(OutputColumns.of(rows))
-        else:
-            for row in rows.to_pylist():
-                self._outputs[0](row)
-        self._puncts[0]()
+        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+        send_firings(self, columns, np.array([rows.num_rows]), np.zeros(1, np.intp))
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """What is best, and how it is found."""
