@@ -405,6 +405,7 @@ class RunPaneDispatch(SharedSlices):
         self._many, self._most = 0, KEYS  # how many there are, and may be before it is tidied up
         self._new: dict[Any, int] = {}  # tuples of a key since its open windows were looked at
         self._cut: dict[Any, dict[int, int]] = {}  # how many are in slices of open windows
+        self._long: list[Any] = []  # keys with many of these
         self._merging: set[Any] = set()
 
     def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
@@ -469,15 +470,17 @@ class RunPaneDispatch(SharedSlices):
         self._many -= len(done) - 1
 
     def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
-        """Count them."""
-        for extent in stored_extents:
-            self._new[extent.key] = self._new.get(extent.key, 0) + extent.size
+        """Count them, and note which windows are to be looked at."""
+        for key, _, _, size in stored_extents:
+            self._new[key] = size = self._new.get(key, 0) + size
+            if size >= max(GRAIN, sum(self._cut.get(key, NONE).values()) // AHEAD):
+                self._long.append(key)
 
     def behind(self) -> None:
         """Cut up what the watermark has passed of long windows that are open."""
-        for key, size in list(self._new.items()):
-            if size >= max(GRAIN, sum(self._cut.get(key, NONE).values()) // AHEAD):
-                self._cut_ahead(key)
+        long, self._long = self._long, []
+        for key in long:
+            self._cut_ahead(key)
         if self._many > self._most:
             self._forget()
 
@@ -498,6 +501,7 @@ class RunPaneDispatch(SharedSlices):
             self._known[key] = {row: each for row, each in known.items() if row in held}
         self._known = {key: known for key, known in self._known.items() if known}
         self._cut = {key: cut for key, cut in self._cut.items() if key in self._known}
+        self._new = {key: size for key, size in self._new.items() if key in self._known}
         self._many = sum(map(len, self._known.values()))
         self._most = max(KEYS, 2 * self._many)
 
