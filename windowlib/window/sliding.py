@@ -231,8 +231,10 @@ class SlidingWindow(Window[T, K]):
             newest = self._slices.oldest()
             return None if newest is None else newest + self._slices.period + 1
         oldest = self._arrivals.oldest()
+        if oldest is None:
+            return None
         assert self._period is not None
-        return None if oldest is None else oldest + self._period + 1
+        return oldest + self._period + 1
 
     def _act(self, failures: list[Exception]) -> None:
         expiry = self._expiry()
