@@ -19,6 +19,7 @@ from windowlib.spec.policies import (
 from windowlib.spec.specification import By, Sliding, Spec
 from windowlib.spec.spl import combine
 from windowlib.summaries.folds import SHORT
+from windowlib.summaries.incremental import SMALL
 from windowlib.summaries.slices import Slices, refuse_summary
 from windowlib.summaries.summarizers import Plan, SummarizerArgument, made
 from windowlib.summaries.time_slices import TimeSlices
@@ -31,7 +32,14 @@ from windowlib.window.events import (
     WindowEvents,
 )
 from windowlib.window.failure import collected
-from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, UNKNOWN, Subwindow, subwindow_class
+from windowlib.window.subwindow import (
+    DEFAULT_KEY,
+    NO_KEY,
+    UNKNOWN,
+    UNSET,
+    Subwindow,
+    subwindow_class,
+)
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -411,15 +419,20 @@ class SlidingWindow(Window[T, K]):
                 return use(key, limit, s.value())
             return use(key, s.taken, s.value()) if partial else None
 
+        few: Any = UNSET
+
         def kept(key: Any) -> U | None:
+            nonlocal few
             s = subs.get(key)
             if s is None or not s.data:
                 return None
             size = len(s.data)
             if not partial and (size < limit if limit else not s.full):
                 return None
-            if (value := plan.few(s.data)) is not None:
-                return use(key, size, value)
+            if few is UNSET:
+                few = plan.few(s.data[-1])
+            if size <= SMALL and few is not None:
+                return use(key, size, few(s.data))
             if s.summary is None:
                 s.summary = plan.incremental()
             s.summary.sync(s)
