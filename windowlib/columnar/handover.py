@@ -181,7 +181,7 @@ class HandOver:
         state = window.state
         state.lead(False)
         subs = [snapshot.restored(state, part) for part in parts]
-        state.fill(subs, engine.left)
+        state.fill(subs, engine.left, [part["stamps"] for part in parts])
         if state.eviction is not None:
             numbered = dict(zip(ids.tolist(), subs, strict=True))
             state.eviction.refill([numbered[i] for i in engine.used_order().tolist()])
@@ -713,8 +713,8 @@ class WindowHandOver(HandOver):
 def parts_of(window: Window[Any, Any], *, asleep: bool = False) -> list[dict[str, Any]]:
     """What the subwindows in storage hold, or what those asleep know, as snapshots have it."""
     state = window.state
-    found = state.asleep if asleep else state.subwindows
-    return [snapshot.dumped(state, s) for s in found.values()]
+    found, stamps = state.asleep if asleep else state.subwindows, state.arrivals.by_subwindow()
+    return [snapshot.dumped(state, s, stamps.get(s, ())) for s in found.values()]
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

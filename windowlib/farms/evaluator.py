@@ -357,7 +357,8 @@ class FilledWindow:
         s.data.extend(rows[1:])
         if isinstance(self._wide, Sliding):
             s.taken += len(rows) - 1
-            s.stamps.extend([s.stamps[-1]] * (len(rows) - 1))
+            for _ in rows[1:]:
+                self.window.state.arrivals.add(s, self.window.state.now)
 
     def fire(self, extent: BatchExtent) -> list[Item]:
         """The handler is called, and the window is empty again."""
