@@ -162,17 +162,11 @@ class Panes(DisorderOperator):
 
     def _observe_many(self, lane: OpenPanes, ts: Any) -> tuple[Any, Any]:
         """From which rows on another window is the first open one, and which; late rows."""
-        import numpy as np
-
         at, closed = lane.state.observe_points(ts, self._ends)
         bounds = closed + 1
         if lane.bound is not None and bounds[0] < lane.bound:  # windows have closed for no row
             bounds = bounds.clip(lane.bound)
-        edges = self._starts.edges(bounds, ts.dtype.kind)
-        late = np.zeros(len(ts), bool)
-        if bool((np.minimum.reduceat(ts, at) < edges).any()):
-            late = ts < np.repeat(edges, np.diff(at, append=len(ts)))
-        return (at, bounds), late
+        return (at, bounds), self._starts.behind(ts, at, bounds)
 
     # -- at work ----------------------------------------------------------------------------------
 

@@ -143,6 +143,15 @@ class Grid:
         last = np.append(cuts[1:] != cuts[:-1], True)[: len(cuts)]  # of points at one place
         return np.append(0, cuts[last]), np.append(low, later[last])
 
+    def behind(self, ts: Any, at: Any, ks: Any) -> Any:
+        """Which timestamps are before a point: from each place in `at` on before that in `ks`."""
+        import numpy as np
+
+        edges = self.edges(ks, ts.dtype.kind)
+        if not bool((np.minimum.reduceat(ts, at) < edges).any()):  # as it is most of the time
+            return np.zeros(len(ts), bool)
+        return ts < np.repeat(edges, np.diff(at, append=len(ts)))
+
     def _small(self, ks: Any) -> bool:
         """Whether these points fit 64 bits and are, before the division, exact as floats."""
         most = LARGEST if self.scale == 1 else EXACT

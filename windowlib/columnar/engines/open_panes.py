@@ -18,13 +18,11 @@ from windowlib.columnar.arrays.columns import exact_columns
 from windowlib.columnar.arrays.physical import plain_type, take_pieces, take_rows
 from windowlib.columnar.inputs import empty_batch
 from windowlib.columnar.primitives import NONE, Array, Places, ranges
-from windowlib.columnar.primitives.grouping import stable_order
+from windowlib.columnar.primitives.grouping import ascending
 from windowlib.event_time.axis import Grid
 from windowlib.window.arrow import rows_of
 from windowlib.window.consumer import Decline
 
-RADIX = 1 << 32
-"""Timestamps within so many numbers are sorted by their digits."""
 FEW_WINDOWS = 16
 """Up to so many windows that close at once are looked for one by one."""
 MOST_GONE = 32
@@ -313,9 +311,7 @@ class PaneColumns:
         ]
         batch = take_pieces([part.batch.select(self._sent) for part in parts], pieces)
         staying = (np.flatnonzero(each >= windows.stop) for each in hi)
-        self._keep(
-            [(part, part.places(each)) for part, each in zip(parts, staying, strict=True)]
-        )
+        self._keep([(part, part.places(each)) for part, each in zip(parts, staying, strict=True)])
         return ReleasedPanes(batch, None, marks, causes)
 
     def _limits(self, held: PlacedRows, steps: list[PaneStep]) -> Array:
@@ -335,7 +331,7 @@ class PaneColumns:
         """
         owners, windows = self._pairs(held, bounds)
         if self._folded is not None and held.lanes is None:
-            order = _ascending(windows)
+            order = ascending(windows)
             return owners[order], windows[order], None
         ts = held.ts[owners]
         if held.lanes is not None:
@@ -345,7 +341,7 @@ class PaneColumns:
         if held.lo is not None:
             order = np.lexsort((ts, windows))
             return owners[order], windows[order], None
-        order = _ascending(ts)
+        order = ascending(ts)
         return owners[order], windows[order], None
 
     def _pairs(self, held: PlacedRows, bounds: Array) -> tuple[Places, Array]:
@@ -393,14 +389,3 @@ class PaneColumns:
             lane.bound = max(bound, at)
         found = np.array(marks, np.int64), np.array(causes, np.int64)
         return None if single else np.array(order, np.int64), *found
-
-
-def _ascending(numbers: Array) -> Any:
-    """What puts numbers in ascending order, equal ones as they came."""
-    if bool((numbers[1:] >= numbers[:-1]).all()):
-        return slice(None)
-    low = numbers.min()
-    span = int(numbers.max()) - int(low) + 1 if numbers.dtype.kind == "i" else RADIX
-    if span >= RADIX:
-        return np.argsort(numbers, kind="stable")
-    return stable_order(numbers - low, span)
