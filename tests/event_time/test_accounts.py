@@ -170,8 +170,8 @@ def test_a_replay_counts_late_rows_of_windows_and_of_operators():
     ways: list[Any] = [stamps, stamps.to_pylist(), [*stamps.to_pylist()[:4], restart(), {"ts": 9}]]
     panes = Panes("ts", size=10, slack=0).then(Aggregate(Tumbling(Punct()), n=agg.count()))
     for operator in (mean, panes, Reorder("ts", slack=0)):
-        for given in ways:
-            outcome = replay(operator, given)
+        for rows in ways:
+            outcome = replay(operator, rows)
             assert outcome.late_rows == 0  # nothing has been read
             list(outcome)
             assert outcome.late_rows == 3
