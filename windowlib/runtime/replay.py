@@ -195,8 +195,8 @@ class Replay(Iterator[Any]):
     def late_rows(self) -> int:
         """How many rows came late so far: for the clock of event time, windows and operators."""
         counting = () if self._running is None else late_counting(self._running)
-        behind = 0 if self._waiting is None else self._waiting.late_rows
-        return behind + sum(each.late_rows for each in counting)
+        late: int = sum(each.late_rows for each in counting)
+        return late if self._waiting is None else late + self._waiting.late_rows
 
     def items(self) -> Iterator[Item]:
         """All that comes out, in order: pairs of port name and row, or `punct()`."""

@@ -263,8 +263,8 @@ class PaneColumns:
         if not steps:
             return None
         if self._parts and self._folded is not None and not self._hops and not self._keyed:
-            windows = [part.windows for part in self._parts]
-            first, bound = min(int(each.min()) for each in windows), steps[-1].bound
+            first = min(int(part.windows.min()) for part in self._parts)
+            bound = steps[-1].bound
             if first < bound <= first + FEW_WINDOWS:
                 return self._folding(steps, range(first, bound))
         held = self._whole()
