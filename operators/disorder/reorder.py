@@ -81,8 +81,9 @@ class Reorder(DisorderOperator):
         reached = lane.state.punctuation
         return reached is not None and ts < reached
 
-    def _behind_many(self, lane: ReorderBuffer, ts: Any, reached: Any) -> Any:
-        return ts < reached
+    def _observe_many(self, lane: ReorderBuffer, ts: Any) -> tuple[Any, Any]:
+        reached = lane.state.observe_many(ts)  # the punctuation after each
+        return reached, ts < reached
 
     def _admit(self, lane: ReorderBuffer, ts: Number, row: Any) -> None:
         reached = lane.state.observe(ts)

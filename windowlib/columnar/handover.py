@@ -274,8 +274,11 @@ class WindowHandOver(HandOver):
         """Which punctuations find no partition, if a handler is told of that."""
         if "on_empty_punctuation" not in self.window.state.handlers or not len(marks):
             return NONE
+        repeated = marks[1:] == marks[:-1]
+        if marks[0] and not repeated.any():
+            return NONE
         vacant = self.vacant if self.engine is not None else not self.window.state.subwindows
-        return np.flatnonzero(np.append(vacant and marks[0] == 0, marks[1:] == marks[:-1]))
+        return np.flatnonzero(np.append(vacant and marks[0] == 0, repeated))
 
     @property
     def vacant(self) -> bool:

@@ -310,7 +310,8 @@ class Running:
                     window.state.handover().insert(part)
                 else:
                     left = self.operator._take(part, port, self.insert)
-                    self.insert_many(rows_of(left), port)
+                    if left.num_rows:
+                        self.insert_many(rows_of(left), port)
 
     def take_columns(self, columns: Any, port: int) -> None:
         """Take rows that another operator sends as columns, with punctuations between them.
