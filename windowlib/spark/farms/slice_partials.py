@@ -33,6 +33,7 @@ from windowlib.spark.farms.window_stages import TwoStacks, numbered_row, window_
 from windowlib.spark.plan.shuffle import gathered
 from windowlib.spark.plan.static import END, START
 from windowlib.spark.plan.types import quoted
+from windowlib.spark.python_worker import end_task
 from windowlib.window.arrow import Times, in_order
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class SlicePartials:
         work = WindowEvaluator(self.operator)
         for batch in self._ordered(batches) if self.order else gathered(batches):
             yield self._partials(work, batch)
+        end_task()
 
     def _ordered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All rows of a task as one batch, in their order."""
@@ -133,6 +135,7 @@ def with_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         places = np.arange(place, place + batch.num_rows)
         yield batch.append_column(PLACE, pa.array(places))
         place += batch.num_rows
+    end_task()
 
 
 def _grouped(ids: Array, at: Array) -> tuple[Array, Array]:
