@@ -28,6 +28,7 @@ from windowlib.farms.emitter import Emitter
 from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
 from windowlib.farms.models import Slicing
 from windowlib.farms.window_function import function_of
+from windowlib.operators.aggregate.ordered_results import NUMBER, ORDER, OrderedAggregate
 from windowlib.runtime.operator import Operator
 from windowlib.spark.farms.window_stages import TwoStacks, numbered_row, window_of
 from windowlib.spark.plan.shuffle import gathered
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 AT, PART, PLACE = "_at", "_part", "_place"
 HELPERS = (START, END, PLACE)
 """Columns that the plan adds to rows, and the operator must not see."""
+MICRO_BATCH = "streaming.sql.batchId"
+"""Where the task of a stream finds which micro-batch it is of."""
 SMALL = 1 << 40
 """Up to here, a number for each pair of key and slice fits easily."""
 
@@ -52,7 +55,7 @@ class SlicePartials:
     """Computes the partials of a task's rows: one for each key, and slice if rows have times.
 
     Args:
-        operator: whose partials they are.
+        operator: whose partials they are; an `OrderedAggregate` has them in any order.
         by: the key of its window: a column, several, or none.
         slices: how time is cut; None: all rows of a task arrive at one time.
         times: the column that says when a row arrives.
@@ -74,14 +77,30 @@ class SlicePartials:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partials, with the columns of their key."""
         work = WindowEvaluator(self.operator)
-        for batch in self._ordered(batches) if self.order else gathered(batches):
+        if isinstance(self.operator, OrderedAggregate):
+            batches = self._placed(gathered(batches))
+        else:
+            batches = self._ordered(batches) if self.order else gathered(batches)
+        for batch in batches:
             yield self._partials(work, batch)
         end_task()
+
+    def _placed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches in order, each row with its place among all rows, of all micro-batches."""
+        context = TaskContext.get()
+        now = None if context is None else context.getLocalProperty(MICRO_BATCH)
+        for batch in with_places(batches):
+            ordered = in_order(batch, (*self.order, PLACE))
+            columns = [_comparable(ordered.column(name)) for name in (*self.order, PLACE)]
+            moment = pa.array(np.full(len(batch), int(now or 0)))
+            names = list(map(str, range(len(columns) + 1)))
+            place = pa.StructArray.from_arrays([moment, *columns], names)
+            yield ordered.append_column(ORDER, place)
 
     def _ordered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All rows of a task as one batch, in their order."""
         if found := list(batches):
-            yield in_order(pa.concat_batches(found), self.order)
+            yield in_order(pa.concat_batches(found), (*self.order, PLACE))
 
     def _partials(self, work: WindowEvaluator, batch: pa.RecordBatch) -> pa.RecordBatch:
         ids, keys = self._keys(batch)
@@ -93,6 +112,8 @@ class SlicePartials:
         first = order[starts[:-1]]
         rows = batch.drop_columns([name for name in HELPERS if name in batch.schema.names])
         rows = rows.take(pa.array(order))
+        if ORDER in rows.schema.names:
+            rows = rows.append_column(NUMBER, pa.array(np.arange(len(rows))))
         extents = zip(ids[first].tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
         given = [BatchExtent(keys[id], lo, hi, 0) for id, lo, hi in extents]
         found = [work.part_bytes(part) for part in work.partials(rows, given)]
@@ -136,6 +157,11 @@ def with_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch.append_column(PLACE, pa.array(places))
         place += batch.num_rows
     end_task()
+
+
+def _comparable(column: pa.Array) -> pa.Array:
+    """What orders rows, for Python, which compares times of one zone by the clock on the wall."""
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
 
 
 def _grouped(ids: Array, at: Array) -> tuple[Array, Array]:
