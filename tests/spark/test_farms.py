@@ -460,7 +460,7 @@ def test_where_no_farm_pays_the_operator_runs_alone(frame):
     assert said.startswith("farm         WindowFarm: ")
 
 
-NESTED = {
+NESTED: dict[str, Any] = {
     "panes": KeyFarm(PaneFarm(Aggregate(SLIDE, SUMS), workers=2), workers=2),
     "pieces": WindowFarm(WindowPartition(Reach(TWENTY), workers=2, parts=3), workers=2),
 }

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from windowlib import Count, Time, Tumbling
-from windowlib.farms.evaluator import WindowEvaluator
+from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
 from windowlib.farms.window_function import function_of
 from windowlib.operators import Aggregate, agg, col
 from windowlib.operators.aggregate.ordered_results import ordered_aggregate
@@ -92,7 +92,7 @@ def test_parts_in_any_order_give_what_rows_in_order_give(seed, by_columns):
             parts.append(merging.part_bytes(merging.merged(both)))
         got = merging.finish(key, [merging.part_from(parts[0])], 0)
         whole = pa.RecordBatch.from_pylist(want[key], SCHEMA)
-        (expected,) = alone.windows(whole, [slice_partials.BatchExtent(key, 0, len(whole), 0)])
+        (expected,) = alone.windows(whole, [BatchExtent(key, 0, len(whole), 0)])
         assert expected == got
 
 
