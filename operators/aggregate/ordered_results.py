@@ -7,16 +7,13 @@ functions that pick some of the values. Those that are made of all of them in or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, starmap
 from typing import Any
 
-import pyarrow as pa
-
 from windowlib.attributes import Getter, Several
-from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.inputs import Inputs
+from windowlib.farms.window_function import NUMBER, ORDER
 from windowlib.operators.aggregate.aggregate import Aggregate
 from windowlib.operators.aggregate.partial_results import (
     PartialResult,
@@ -27,10 +24,6 @@ from windowlib.spec.policies import Attribute
 from windowlib.summaries.folds import Fold, State
 from windowlib.summaries.summarizers import Plan, Recipe
 from windowlib.window.arrow import ranks
-
-NUMBER, ORDER = "_number", "_order"
-"""Columns of the rows that parts are made of: which row of the batch it is, and a struct of what
-rows are ordered by, which no two rows have in common."""
 
 
 class PickFold(Fold):
@@ -89,11 +82,10 @@ class RowNumber:
         """For one row."""
         return None if self._get(row) is None else row[NUMBER]
 
-    def columnar(self, inputs: Inputs) -> Column:
-        """For all rows of a batch."""
-        (column,) = inputs.read(self.attribute)
-        numbers = inputs.named(NUMBER).arrow().to_numpy()
-        return Column.of(pa.array(numbers, mask=column.arrow().is_null().to_numpy(False)))
+    def columnar(self, inputs: Any) -> Any:
+        """For all rows of a batch (`windowlib.columnar.inputs`)."""
+        (column,), numbers = inputs.read(self.attribute), inputs.named(NUMBER)
+        return type(numbers)(numbers.type, numbers.data, column.valid)
 
 
 class OrderedAggregate(Aggregate):
@@ -113,27 +105,32 @@ class OrderedAggregate(Aggregate):
     def parts_of(self, windows: Sequence[Any], keys: Sequence[Any]) -> list[PartialResult]:
         """The partial results of slices: of functions that pick, the rows that they have picked."""
         found = [part[None] for part in partial_results(self._numbers, windows, keys)]
-        rows = rows_of_slices(windows)
-        batch = pa.record_batch({name: rows[name].arrow() for name in rows})
-        columns = []
+        rows, columns = rows_of_slices(windows), []
         for at, fold in enumerate(self._plan.folds):
             states = [places[at] for _, places in found]
             if isinstance(fold, PickFold):
                 sizes = [n for n, _ in found]
-                states = self._picked(fold, batch, sizes, states, self._plan.getters[at])
+                states = self._picked(fold, rows, sizes, states, self._plan.getters[at])
             columns.append(states)
         made = zip(*columns, strict=True) if columns else ([] for _ in found)
         return [{None: (n, list(own))} for (n, _), own in zip(found, made, strict=True)]
 
     def _picked(
-        self, pick: PickFold, batch: pa.RecordBatch, sizes: list[int], states: list[Any], get: Any
+        self,
+        pick: PickFold,
+        rows: Mapping[str, Any],
+        sizes: list[int],
+        states: list[Any],
+        get: Any,
     ) -> list[Any]:
         """The rows that a function has picked of each slice, as they are saved."""
         fold = pick.fold
         pairs = zip(sizes, states, strict=True)
         numbers = [sorted(picked(fold.value(n, fold.load(state)))) for n, state in pairs]
-        rows = batch.take(pa.array([n for own in numbers for n in own], pa.int64())).to_pylist()
-        entries = iter([(list(row[ORDER].values()), get(row)) for row in rows])
+        places = [n for own in numbers for n in own]
+        taken = [rows[name].take(places).arrow().to_pylist() for name in rows] if places else []
+        named = (dict(zip(rows, values, strict=True)) for values in zip(*taken, strict=True))
+        entries = ((list(row[ORDER].values()), get(row)) for row in named)
         return [pick.save((tuple(islice(entries, len(own))),)) for own in numbers]
 
 

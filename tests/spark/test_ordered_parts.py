@@ -74,7 +74,7 @@ def test_parts_in_any_order_give_what_rows_in_order_give(seed, by_columns):
     assert ordered is not None
     assert function_of(ordered).commutative
     found: dict[str, list[bytes]] = {}
-    work = SlicePartials(ordered, "k", None, None, ("at",))
+    work = SlicePartials(ordered, "k", None, None, ("at",), placed=True)
     want: dict[str, list[Any]] = {}
     for batch, tasks in enumerate(tasks_of(named, rng)):
         for task, own in enumerate(tasks):

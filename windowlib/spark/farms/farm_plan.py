@@ -32,8 +32,7 @@ from windowlib.errors import FarmError
 from windowlib.farms.choice import choose, unsafe
 from windowlib.farms.farm import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition
 from windowlib.farms.models import CountWindows, EventWindows, Slicing, TimeWindows, model_of
-from windowlib.farms.window_function import function_of, has_parts, reads_twice
-from windowlib.operators.aggregate.ordered_results import OrderedAggregate, ordered_aggregate
+from windowlib.farms.window_function import function_of, has_parts, ordered_parts, reads_twice
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.splitting import names_in
 from windowlib.spark.farms.slice_partials import (
@@ -349,8 +348,9 @@ class PaneFarmPlan(FarmPlan):
             return self._merged(native.operator, native.partials(frame))
         slices = self._time if times is not None else None
         order, operator = self._order, picks or self.operator
-        sorts = picks is not None or self.plan.streaming  # or Spark has sorted the rows of a task
-        work = SlicePartials(operator, self.spec.by, slices, times, order if sorts else ())
+        placed = picks is not None
+        order = order if placed or self.plan.streaming else ()  # which Spark has sorted by
+        work = SlicePartials(operator, self.spec.by, slices, times, order, placed)
         fields = [frame.schema[name] for name in work.columns]
         if times is not None:
             fields.append(StructField(AT, DayTimeIntervalType(), True))
@@ -359,12 +359,12 @@ class PaneFarmPlan(FarmPlan):
         return self._merged(merger, frame.mapInArrow(work, struct))
 
     @property
-    def _picks(self) -> OrderedAggregate | None:
+    def _picks(self) -> Operator | None:
         """The operator with places in the order beside the values that it picks, if that will do.
 
         Then rows stay where they are, although their order matters.
         """
-        return ordered_aggregate(self.operator) if self._order else None
+        return ordered_parts(self.operator) if self._order else None
 
     def _ranged(self, frame: DataFrame) -> DataFrame:
         """The rows with neighbours in one task, if their order matters.

@@ -27,8 +27,7 @@ from windowlib.columnar.primitives import Array, group
 from windowlib.farms.emitter import Emitter
 from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
 from windowlib.farms.models import Slicing
-from windowlib.farms.window_function import function_of
-from windowlib.operators.aggregate.ordered_results import NUMBER, ORDER, OrderedAggregate
+from windowlib.farms.window_function import NUMBER, ORDER, function_of
 from windowlib.runtime.operator import Operator
 from windowlib.spark.farms.window_stages import TwoStacks, numbered_row, window_of
 from windowlib.spark.plan.shuffle import gathered
@@ -55,11 +54,12 @@ class SlicePartials:
     """Computes the partials of a task's rows: one for each key, and slice if rows have times.
 
     Args:
-        operator: whose partials they are; an `OrderedAggregate` has them in any order.
+        operator: whose partials they are.
         by: the key of its window: a column, several, or none.
         slices: how time is cut; None: all rows of a task arrive at one time.
         times: the column that says when a row arrives.
         order: the columns that order the rows of a task, if these are not in order yet.
+        placed: whether rows get their places in the order of all, for parts that are merged in any.
     """
 
     def __init__(
@@ -69,15 +69,17 @@ class SlicePartials:
         slices: Slicing | None,
         times: str | None,
         order: Sequence[str] = (),
+        placed: bool = False,
     ) -> None:
         self.operator, self.slices, self.times, self.order = operator, slices, times, tuple(order)
+        self.placed = placed
         self.names = by if isinstance(by, tuple) else () if by is None else (by,)
         self.several = isinstance(by, tuple)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partials, with the columns of their key."""
         work = WindowEvaluator(self.operator)
-        if isinstance(self.operator, OrderedAggregate):
+        if self.placed:
             batches = self._placed(gathered(batches))
         else:
             batches = self._ordered(batches) if self.order else gathered(batches)
@@ -112,7 +114,7 @@ class SlicePartials:
         first = order[starts[:-1]]
         rows = batch.drop_columns([name for name in HELPERS if name in batch.schema.names])
         rows = rows.take(pa.array(order))
-        if ORDER in rows.schema.names:
+        if self.placed:
             rows = rows.append_column(NUMBER, pa.array(np.arange(len(rows))))
         extents = zip(ids[first].tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
         given = [BatchExtent(keys[id], lo, hi, 0) for id, lo, hi in extents]
