@@ -33,7 +33,7 @@ class PickFold(Fold):
 
     >>> from windowlib.operators.functions.positions import First
     >>> first = PickFold(First(), paired=False)
-    >>> first.value(2, first.merge((([5, "b"],),), (([3, "a"],),)))
+    >>> first.value(2, first.merge(((([5], "b"),),), ((([3], "a"),),)))
     'a'
     """
 
