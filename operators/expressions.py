@@ -371,6 +371,18 @@ class RowExpr:
         return repr(self.expression)
 
 
+def row_attribute(column: Any) -> Any:
+    """What reads a column from rows: its name, an expression as a callable; all else as it is.
+
+    >>> row_attribute(col("price")), row_attribute(col("price") * 2)
+    ('price', (col("price") * 2))
+    """
+    column = translated(column)
+    if isinstance(column, Col):
+        return column.name
+    return RowExpr(column) if isinstance(column, Expr) else column
+
+
 def quoted(value: object) -> str:
     """A value as one writes it: text in double quotes, where that needs no escapes."""
     simple = isinstance(value, str) and value.isprintable() and not {'"', "\\"} & set(value)

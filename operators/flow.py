@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from windowlib.attributes import Getter, brief
 from windowlib.errors import ModelError, PolicyError, SchemaError, suggestion
+from windowlib.operators.aggregate.output_schema import attribute_type
 from windowlib.operators.arguments import (
     as_dict,
     check_callable,
@@ -20,12 +21,20 @@ from windowlib.operators.arguments import (
     shown,
 )
 from windowlib.operators.arrow_output import decoded_type, schema_with, type_of
+from windowlib.operators.expressions import RowExpr, row_attribute
+from windowlib.operators.functions.call import Column
 from windowlib.operators.kinds import PassThrough, Stateless, read_names, unchanged
 from windowlib.runtime.model import OperatorModel, port_names
 from windowlib.spec.policies import Attribute, Count, Time, check_attribute
 from windowlib.spec.specification import Sliding
 
 PRESERVING = OperatorModel(punctuation_out="preserving")
+
+
+def _read_by(getter: Getter) -> Iterable[tuple[Attribute, str]]:
+    """An attribute, or each column of an expression, with who asks for it."""
+    names = read_names([getter.attribute]) if isinstance(getter.attribute, RowExpr) else None
+    return [(name, getter.owner) for name in ((getter.attribute,) if names is None else names)]
 
 
 class Functor(Stateless):
@@ -38,8 +47,9 @@ class Functor(Stateless):
         keep: the columns that stay, in this order; all unless given.
         drop: the columns that go.
         name: what messages and graphs call it.
-        columns: computed columns: a function of the row, or the name of a column to copy. A
-            column of that name is replaced, where it stands.
+        columns: computed columns: a function of the row, an expression such as
+            `col("price") * 2`, or the name of a column to copy. A column of that name is
+            replaced, where it stands.
 
     >>> from windowlib import replay
     >>> notional = Functor(keep=["symbol"], notional=lambda t: t["price"] * t["qty"])
@@ -61,7 +71,7 @@ class Functor(Stateless):
         keep: str | Sequence[str] | None = None,
         drop: str | Sequence[str] | None = None,
         name: str | None = None,
-        **columns: Callable[[Any], Any] | str,
+        **columns: Column,
     ) -> None:
         self.keep = None if keep is None else names_of(keep, f"Functor(keep={keep!r})")
         self.drop = () if drop is None else names_of(drop, f"Functor(drop={drop!r})")
@@ -79,6 +89,7 @@ class Functor(Stateless):
 
     def _computed(self, column: str, value: Any) -> Getter:
         owner = f"Functor({column}={value!r})"
+        value = row_attribute(value)
         if not isinstance(value, str):
             check_callable(value, owner, f'{column}=lambda t: t["x"], or {column}="x" for a copy')
         return Getter(value, owner)
@@ -126,7 +137,9 @@ class Functor(Stateless):
         kept = [(field.name, decoded_type(field.type)) for field in given]
         if self.keep is not None:
             kept = [(name, type_of(name, given)) for name in self.keep]
-        computed = {name: type_of(get.attribute, given) for name, get in self.columns.items()}
+        computed = {
+            name: attribute_type(get.attribute, given) for name, get in self.columns.items()
+        }
         left = {name: kind for name, kind in kept if name not in self.drop}
         return schema_with((left | computed).items())
 
@@ -134,7 +147,7 @@ class Functor(Stateless):
         """The columns that are kept, dropped and copied."""
         yield from ((name, f"keep={list(self.keep or ())!r}") for name in self.keep or ())
         yield from ((name, f"drop={list(self.drop)!r}") for name in self.drop)
-        yield from ((get.attribute, get.owner) for get in self.columns.values())
+        yield from (each for get in self.columns.values() for each in _read_by(get))
 
     def needs(self, port: int) -> tuple[str, ...] | None:
         """What is kept and copied, where that is said."""
@@ -155,7 +168,8 @@ class Filter(Stateless, PassThrough):
     """The rows for which a predicate holds.
 
     Args:
-        predicate: of a row; or the name of a column that is true for the rows to pass.
+        predicate: of a row; or the name of a column that is true for the rows to pass, or an
+            expression such as `col("qty") >= 100`.
         rejected: "port" sends the other rows to a second output, "rejected"; they are dropped
             unless given.
         name: what messages and graphs call it.
@@ -168,16 +182,17 @@ class Filter(Stateless, PassThrough):
     """
 
     def __init__(
-        self, predicate: Attribute, *, rejected: str | None = None, name: str | None = None
+        self, predicate: Column, *, rejected: str | None = None, name: str | None = None
     ) -> None:
-        check_attribute(predicate, "Filter({attribute!r})", 'Filter(lambda t: t["x"] > 0)')
+        holds = row_attribute(predicate)
+        check_attribute(holds, "Filter({attribute!r})", 'Filter(lambda t: t["x"] > 0)')
         if rejected not in (None, "port"):
             msg = (
                 f"Filter(rejected={rejected!r}): rows that fail are dropped, or go to an output of "
                 f'their own with rejected="port".'
             )
             raise ModelError(msg)
-        self._holds = Getter(predicate, f"Filter({shown(predicate)})")
+        self._holds = Getter(holds, f"Filter({shown(holds)})")
         outputs = ["out"] if rejected is None else ["out", "rejected"]
         self.model = OperatorModel(ports_out=outputs, punctuation_out="preserving")
         super().__init__(name=name)
@@ -190,8 +205,8 @@ class Filter(Stateless, PassThrough):
             self._outputs[1](tuple_)
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
-        """The predicate, if it is a column."""
-        yield self._holds.attribute, self._holds.owner
+        """The predicate, if it is a column, or the columns of an expression."""
+        yield from _read_by(self._holds)
 
 
 class Union(Stateless, PassThrough):

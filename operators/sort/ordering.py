@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from windowlib.attributes import Getter
 from windowlib.errors import ModelError, SchemaError, suggestion
-from windowlib.operators.expressions import Col, Expr, RowExpr, translated
+from windowlib.operators.expressions import row_attribute
 from windowlib.operators.functions.call import Column
 from windowlib.spec.policies import Attribute, attribute_text, is_attribute
 from windowlib.window.subwindow import UNSET
@@ -59,9 +59,7 @@ def desc(attribute: Column, nulls: Nulls | None = None) -> SortKey:
 
 
 def _key(owner: str, attribute: Any, descending: bool, nulls: Any) -> SortKey:
-    attribute = translated(attribute)
-    if isinstance(attribute, Expr):
-        attribute = attribute.name if isinstance(attribute, Col) else RowExpr(attribute)
+    attribute = row_attribute(attribute)
     if not is_attribute(attribute):
         msg = f'{owner}({attribute!r}): not a key. Name a column, as {owner}("ts"), or a callable.'
         raise ModelError(msg)

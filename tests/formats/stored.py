@@ -6,7 +6,6 @@ formats that were released stay as they are; a new format gets new files, beside
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,11 +26,7 @@ from windowlib import (
     dump_state,
 )
 from windowlib.columnar import handover
-from windowlib.columnar.arrays.encoding import compact, stream_bytes
 from windowlib.operators import Aggregate, Dedup, Join, Reorder, Skyline, Sort, agg
-from windowlib.spark.bucket.bucket import Bucket, BucketSpec, MicroBatch
-from windowlib.spark.bucket.state_store import FORMAT, StateHead
-from windowlib.spark.plan.shuffle import PackedRows
 from windowlib.window.snapshot import ARRAYS, VERSION
 
 FOLDER = Path(__file__).parent
@@ -132,60 +127,10 @@ OPERATORS = {
 }
 
 
-def spec() -> BucketSpec:
-    """What a bucket of `MEANS` runs on Spark."""
-    made = MEANS.schemas(SCHEMA)
-    return BucketSpec(
-        operator=MEANS,
-        inputs=(SCHEMA,),
-        outputs=made,
-        made=made,
-        orders=(None,),
-        fingerprint=MEANS.describe(),
-        nonce="run",
-    )
-
-
-def micro_batch(lo: int, hi: int, saved: int, logged: int) -> MicroBatch:
-    """Some of the rows, as they come to a bucket."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SCHEMA) as stream:
-        stream.write_batch(pa.RecordBatch.from_pylist(ROWS[lo:hi], SCHEMA))
-    chunk = PackedRows(0, 0, sink.getvalue().to_pybytes())
-    return MicroBatch("run", (chunk,), None, saved, logged, False)
-
-
-def bucket_files() -> dict[str, bytes]:
-    """The state of a bucket as the state store has it: a head, a snapshot, and a log."""
-    bucket = Bucket(spec(), 0)
-    snapshot = bucket.step(micro_batch(0, CUT - 6, 0, 0)).snapshot
-    assert snapshot is not None
-    found = {"snapshot": snapshot}
-    saved = 1 << 20  # so that what follows is logged
-    for number, lo in enumerate((CUT - 6, CUT - 3)):
-        entry = bucket.step(micro_batch(lo, lo + 3, saved, 0)).entry
-        assert entry is not None
-        found[f"entry{number}"] = entry
-    head = StateHead(FORMAT, 3, bucket.nonce, "run", "", spec().about, 0, 0, 0, 0, 2, None)
-    found["head"] = json.dumps(vars(head.sealed())).encode()
-    return found
-
-
-def chunk() -> pa.RecordBatch:
-    """Rows that cross the shuffle in few bytes, and stand in the log so."""
-    n = range(400)
-    return pa.record_batch(
-        {
-            "ts": pa.array([10**15 + 7 * i for i in n], pa.timestamp("us", "UTC")),
-            "k": pa.array(["abc"[i % 3] for i in n]),
-            "i": pa.array([None if i % 9 == 0 else i * 37 % 251 - 10**12 for i in n]),
-            "x": pa.array([i / 3 for i in n]),
-        }
-    )
-
-
 def main() -> None:
     """Write the files of this format that are not there."""
+    from tests.formats import stored_buckets  # the only part that takes PySpark
+
     handover.WORTH = 1  # so that a few rows are in arrays
     version = f"{VERSION}-{ARRAYS}"
     for name, case in {**WINDOWS, **OPERATORS}.items():
@@ -193,9 +138,8 @@ def main() -> None:
         case.feed(made, 0, CUT)
         state = made.snapshot(arrays=name.endswith("arrays"))
         _write(f"{name}.{version}.state", dump_state(state))
-    _write(f"chunk.{FORMAT}.stream", stream_bytes(compact(chunk())))
-    for name, data in bucket_files().items():
-        _write(f"bucket.{FORMAT}.{name}", data)
+    for name, data in stored_buckets.files().items():
+        _write(name, data)
 
 
 def _write(name: str, data: bytes) -> None:

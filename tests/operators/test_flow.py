@@ -8,6 +8,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +30,7 @@ from windowlib import (
     restart,
     to,
 )
-from windowlib.operators import Batch, Delay, Filter, Functor, Split, Union
+from windowlib.operators import Batch, Delay, Filter, Functor, Split, Union, agg, col
 
 Named = namedtuple("Named", "a b")
 
@@ -87,6 +88,35 @@ def test_keep_and_drop_project(form):
     assert [{"b": 2}] == out(Functor(keep="b"), [row])
     assert [{"b": 2}] == out(Functor(drop="a"), [row])
     assert [{"b": 2, "c": 1}] == out(Functor(drop=["a"], c="a"), [row])
+
+
+@forms
+def test_expressions_of_columns_stand_for_functions(form):
+    rows = [form(a=a, b=a % 2) for a in (1, 2)]
+    made = Functor(keep="a", c=col("a") * 2 + col("b"), d=col("b"))
+    want = [{"a": 1, "c": 3, "d": 1}, {"a": 2, "c": 4, "d": 0}]
+    assert want == out(made, rows)
+    assert want[1:] == out(Filter(col("a") > 1).then(made), rows)
+    copied = pickle.loads(pickle.dumps(made))
+    assert made == copied
+    assert want == out(copied, rows)
+
+
+def test_expressions_of_columns_have_types_and_name_what_they_read():
+    given = pa.schema({"a": pa.int32(), "b": pa.string()})
+    made = Functor(c=col("a") / 2, d=col("a") > 1, e=col("b"))
+    assert [pa.float64(), pa.bool_(), pa.string()] == made.schema(given).types[2:]
+    assert ("b", "a") == Functor(keep="b", c=col("a") / 2).needs(0)
+    for operator in (Functor(c=col("x") + col("a")), Filter(col("x") > col("a"))):
+        assert ["x", "a"] == [name for name, _ in operator.reads(0)]
+    with pytest.raises(ModelError, match="is known only for a whole window, not for a row"):
+        Filter(agg.sum("a") > 1)
+
+
+def test_a_row_for_which_a_condition_is_null_does_not_pass():
+    kept = Filter(col("a") > 1, rejected="port")
+    result = replay(kept, [{"a": 2}, {"a": None}])
+    assert ([{"a": 2}], [{"a": None}]) == (list(result), result.port("rejected"))
 
 
 def test_computed_columns_see_the_row_as_it_came():

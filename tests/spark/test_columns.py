@@ -2,6 +2,7 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 import importlib
+import pickle
 from datetime import date
 from decimal import Decimal
 
@@ -10,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 
 from tests.spark.test_connect import lacking
 from windowlib import Count, ModelError, Tumbling, replay
-from windowlib.operators import Aggregate, Sort, agg, asc, col
+from windowlib.operators import Aggregate, Filter, Functor, Sort, agg, asc, col
 from windowlib.operators.spark_columns import expression_of
 
 X, Y = "x", "odd name"
@@ -27,11 +28,13 @@ EXPRESSIONS = [
     (lambda f: f.col(X) ** 2, '(col("x") ** 2).cast("double")'),
     (lambda f: f.col(X).cast("decimal(10,2)").alias("z"), 'col("x").cast("decimal(10,2)")'),
     (lambda f: f.when(f.col(X) > 1, f.col("y")), 'when((col("x") > 1), col("y"))'),
+    (lambda f: f.col("s").isin("a", "b"), "((col(\"s\") == 'a') | (col(\"s\") == 'b'))"),
     (lambda f: f.col(X) * f.lit(Decimal("1.20")), "(col(\"x\") * Decimal('1.20'))"),
 ]  # fmt: skip
 REFUSED = [
     (lambda f: f.col("a.b"), "is not translated. Compute it before, as df.withColumn("),
     (lambda f: f.abs(X), 'abs is not translated. Compute it before, as df.withColumn("c", ...)'),
+    (lambda f: f.col(X).isin([]), "in is not translated. Compute it before"),
     (lambda f: f.col(X) % 2, "the remainder has the sign of the first operand there"),
     (lambda f: f.col(X).eqNullSafe(1), "two nulls are equal to it, and nulls are not compared"),
     (lambda f: f.sum(X), 'sum is an aggregate of Spark\'s. Use agg.sum, as agg.sum("x").'),
@@ -85,8 +88,31 @@ def test_aggregates_take_them_and_give_what_spark_gives(spark):
 
 def test_sorts_take_them_and_keys_say_the_name(spark):
     rows = [{"x": x} for x in (3, 1, 2)]
-    sort = Sort(asc(-F.col("x")), window=Tumbling(Count(3)))
-    assert [3, 2, 1] == [row["x"] for row in replay(sort, rows)]
+    window = Tumbling(Count(3), order_by="x")
+    for sort in (Sort(asc(-F.col("x")), window=window), Sort(-F.col("x"), window=window)):
+        assert [3, 2, 1] == [row["x"] for row in replay(sort, rows)]
+        assert sort == pickle.loads(pickle.dumps(sort))  # a column of PySpark's cannot be
+        found = spark.createDataFrame(rows, "x bigint").transform(sort).collect()
+        assert [3, 2, 1] == [row.x for row in found]
     with pytest.raises(ModelError, match=r'by names a column\. Write by="k"\.'):
         Aggregate(Tumbling(Count(3)), by=F.col("k"), n=agg.count())  # type: ignore[arg-type]
     assert '(col("x") + col("y"))' == repr(col("x") + F.col("y"))
+
+
+def test_columns_of_a_frame_are_columns_of_that_name(spark):
+    frame = spark.createDataFrame([(1, 2)], ["x", "a.b"])
+    assert 'col("x")' == repr(expression_of(frame.x))
+    assert '(col("a.b") * 2)' == repr(expression_of(frame["`a.b`"] * 2))
+    assert 'col("x")' == repr(expression_of(frame.alias("t")["t.x"]))
+    with pytest.raises(ModelError, match="is not translated"):
+        expression_of(frame.select(F.struct("x").alias("s"))["s.x"])
+
+
+def test_filters_and_computed_columns_take_them(spark):
+    rows = [{"x": x, "s": "ab"[x % 2]} for x in range(6)]
+    frame = spark.createDataFrame(rows, "x bigint, s string")
+    operator = Filter(frame.s == "a").then(Functor(y=F.col("x") / 2, keep="x"))
+    assert [{"x": x, "y": x / 2} for x in (0, 2, 4)] == list(replay(operator, rows))
+    found = frame.transform(operator)
+    assert "struct<x:bigint,y:double>" == found.schema.simpleString()
+    assert [(0, 0.0), (2, 1.0), (4, 2.0)] == sorted(map(tuple, found.collect()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -38,10 +39,13 @@ START = """
     from pathlib import Path
     sys.path.insert(0, {root!r})
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client import DefaultChannelBuilder
     from tests.spark import job
     from windowlib.spark import Listener, progress
     from windowlib.spark.plan.validation import PROVIDER, ROCKSDB
+    DefaultChannelBuilder.default_port = staticmethod(lambda: {port})
     builder = SparkSession.builder.remote("local").config("spark.sql.shuffle.partitions", 2)
+    builder = builder.config("spark.connect.grpc.binding.port", {port})
     for setting in {quick!r}:
         builder = builder.config(*setting.split("=", 1))
     spark = builder.config(PROVIDER, ROCKSDB).getOrCreate()
@@ -55,8 +59,10 @@ START = """
 
 def told(directory, program, python, path=""):
     """What a client says, whose server has a certain Python and Python path."""
+    with socket.create_server(("127.0.0.1", 0)) as free:  # several may run at a time
+        port = free.getsockname()[1]
     start = textwrap.dedent(START).format(
-        root=str(killing.ROOT), here=str(directory), quick=killing.QUICK
+        root=str(killing.ROOT), here=str(directory), quick=killing.QUICK, port=port
     )
     run = subprocess.run(
         [sys.executable, "-c", start + textwrap.dedent(program)],

@@ -745,11 +745,16 @@ def _rebuild(kind: type[Operator], args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def _own(value: Any) -> Any:
-    """A copy of the lists and dicts in it, so that changing the caller's changes no operator."""
+    """A copy of the lists and dicts in it, so that changing the caller's changes no operator.
+
+    Columns of PySpark's are expressions in it: a column belongs to the session of one process.
+    """
     if type(value) is dict:
         return {name: _own(each) for name, each in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(_own, value))
+    if type(value).__module__.startswith("pyspark."):
+        return extension("translated_column")(value)
     return set(value) if type(value) is set else value
 
 

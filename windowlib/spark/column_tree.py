@@ -41,6 +41,10 @@ def _of_node(node: Any) -> ColumnTree:
         return _of_node(node.child())
     if kind == "UnresolvedAttribute" and node.nameParts().size() == 1:
         return ColumnTree("column", node.nameParts().apply(0))
+    if kind == "ExpressionColumnNode":  # a column of a DataFrame, such as df.price
+        known = node.expression()
+        if known.getClass().getSimpleName() == "AttributeReference":
+            return ColumnTree("column", known.name())
     if kind == "Literal":
         return _constant(node.value(), node)
     if kind == "Cast":

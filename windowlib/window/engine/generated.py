@@ -521,14 +521,19 @@ class _Writer:
         self.names.update(evict_where=evict_where, mixes=check_mixes)
         yield f"if s.rough: {self._held('evict_where(state, s, p_a, a)', *EVICT_EVENTS)}"
         yield "elif d:"
-        oldest = self._inline(self.delta, "(e := d[0])") or "get_a(e := d[0])"
+        oldest = self._inline(self.delta, "e") or "get_a(e)"
         if self._negative(self.delta):  # the test names the oldest value twice
             oldest = f"(v := {oldest})"
-        yield f"    while {self._exceeds(self.delta, 'a', oldest)}:"
+        # From Python 3.12 on a conditional jump back is under no `try`, so that an interrupt there
+        # would not be noticed: the loop ends with a statement that always runs.
+        yield "    e = d[0]"
+        yield "    while True:"
+        yield f"        if not ({self._exceeds(self.delta, 'a', oldest)}): break"
         if "on_initial_full" not in self.on:  # with that handler, FULL has set it before
             yield "        s.full = True"
         yield from indent(self._pop(), 2)
         yield "        if not d: break"
+        yield "        e = d[0]"
         # Emptied by an insert that failed: there is no oldest to compare it with.
         yield "elif s.taken: check(p_a, a, t); mixes(state, p_a, a, s)"
 
