@@ -63,9 +63,9 @@ def check(case, seed, *, size=60, **more):
 
 
 def sample():
-    """Every 5th of the cases, of which every 3rd is in a quick run."""
+    """Every 5th of the cases, of which every 6th is in a quick run."""
     for number in range(0, len(NAMES), 5):
-        marks = () if number % 3 == 0 else pytest.mark.long
+        marks = () if number % 6 == 0 else pytest.mark.long
         yield pytest.param(cases()[number], id=NAMES[number], marks=marks)
 
 
