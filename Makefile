@@ -16,14 +16,19 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS:%=-c %) -e '.[dev]'
 	touch $@
 
-# Every claim once: lint, types, and the tests with few examples for each search. Four parts side by
-# side on two cores, because some wait for Spark and for workers most of the time. A part that fails
-# lets the others run.
-PARTS    := spark faults rest operators columnar
+# Every claim once: lint, types, and the tests with few examples for each search. Batches come first,
+# with the types beside them: they compile the loops that all other parts then load. Those run side
+# by side on two cores, because they wait for Spark and for workers much of the time. A part that
+# fails lets the others run.
+PARTS    := columnar spark rest operators faults
+FIRST    := columnar
 QUICK    := -m "not long"
 SIDE     := --keep-going --jobs=4 --output-sync=target
 test: env
-	$(MAKE) $(SIDE) $(PARTS:%=test-%) lint format types
+	failed=0; \
+	$(MAKE) $(SIDE) $(FIRST:%=test-%) types lint format || failed=1; \
+	$(MAKE) $(SIDE) $(patsubst %,test-%,$(filter-out $(FIRST),$(PARTS))) || failed=1; \
+	exit $$failed
 
 # What takes long: all examples of the searches, all streams of Spark, and a short soak.
 THOROUGH := -m "long or search or hypothesis" --hypothesis-profile=thorough
@@ -35,14 +40,16 @@ test-all:
 
 # Spark waits ten seconds for a Python worker, which nothing can change. On a machine with other
 # work to do that may be too short, so such a test runs again. Tests of faults and of state that
-# moves are a part of their own: they mostly wait for other processes.
+# moves are a part of their own: they mostly wait for other processes. What else needs Spark runs
+# there, in the same JVM.
 AGAIN           := --reruns 2 --only-rerun "worker failed to connect back"
 FAULTS          := recovery cluster standalone rescale two_inputs simulation commands parts
-TESTS_faults    := $(FAULTS:%=tests/spark/test_%.py)
+ON_SPARK        := tests/real_data/test_flights_on_spark.py tests/docs/test_spark_pages.py
+TESTS_faults    := $(FAULTS:%=tests/spark/test_%.py) $(ON_SPARK)
 TESTS_spark     := tests/spark $(TESTS_faults:%=--ignore=%)
 TESTS_columnar  := tests/columnar
 TESTS_operators := tests/operators tests/farms tests/control tests/workload
-TESTS_rest      := $(patsubst %,--ignore=%,$(filter tests/%,$(foreach part,spark columnar operators,$(TESTS_$(part)))))
+TESTS_rest      := $(patsubst %,--ignore=%,$(filter tests/%,$(foreach part,spark faults columnar operators,$(TESTS_$(part)))))
 
 $(PARTS:%=test-%): test-%: env
 	$(BIN)/python -m pytest $(QUICK) $(TESTS_$*) $(AGAIN)

@@ -2,13 +2,16 @@
 
 Wall time from `open` to the last row, start-up of processes included, variants in turn in one run.
 The pool is what a user writes without this library: windows cut by hand, `map` with a chunk size,
-of which the best one counts. joblib and dask do the same, where they are installed.
+of which the best one counts. joblib and dask do the same, where they are installed. A program loads
+the library once for all its workers, so its first farm is measured apart, in programs of their own.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -29,8 +32,8 @@ from windowlib.operators import Aggregate, Skyline, agg
 from windowlib.workload import Points
 
 N = 2
-CHUNKS = (1, 4, 16, 64)
-"""Chunk sizes of the pool, of which the best one counts."""
+CHUNKS = (1, 8, 32, 128, 512, None)
+"""Chunk sizes of the pool, of which the best one counts; None: one chunk for each worker."""
 
 
 class Scale(NamedTuple):
@@ -136,7 +139,22 @@ def handlers(scale: Scale, cost: float) -> Iterator[Measure]:
         **by_hand(partial(cut, values, SIZE, SLIDE), partial(computed, turns=turns)),
     }
     name = f"handler of {1e3 * cost:.2g} ms, {scale.windows:,} windows"
-    yield from compared(name, variants, scale.rounds)
+    yield from compared(name, variants, scale.rounds, partial(in_a_program, turns, scale.windows))
+
+
+def in_a_program(turns: int, windows: int) -> float:
+    """Wall seconds of a farm that is the first of its program, from `open` to the last row."""
+    call = f"from bench.farms_pay import first; first({turns}, {windows})"
+    return float(subprocess.check_output([sys.executable, "-c", call]))
+
+
+def first(turns: int, windows: int) -> None:
+    """Run a farm, and print how long it took."""
+    op = Handler(Sliding(Count(SIZE), every=Count(SLIDE)), turns)
+    batch = pa.record_batch({"x": np.arange(SLIDE * windows) % 1009})
+    start = time.perf_counter()
+    assert len(fed(farm(op, N), batch)) == windows
+    print(time.perf_counter() - start)
 
 
 def cut(values: Any, size: int, slide: int) -> list[Any]:
@@ -151,7 +169,7 @@ def cut(values: Any, size: int, slide: int) -> list[Any]:
 def by_hand(windows: Callable[[], list[Any]], function: Callable[[Any], Any]) -> dict[str, Variant]:
     """The same without this library: with a chunk size of each kind, and with other libraries."""
     found: dict[str, Variant] = {
-        f"pool {size}": partial(pooled, windows, function, size) for size in CHUNKS
+        f"pool {size or 'one each'}": partial(pooled, windows, function, size) for size in CHUNKS
     }
     for name, other in OTHERS.items():
         if find_spec(name) is not None:
@@ -159,10 +177,11 @@ def by_hand(windows: Callable[[], list[Any]], function: Callable[[Any], Any]) ->
     return found
 
 
-def pooled(windows: Callable[[], list[Any]], function: Any, chunk: int) -> list[Any]:
+def pooled(windows: Callable[[], list[Any]], function: Any, chunk: int | None) -> list[Any]:
     """Windows cut in the parent, and given to a pool of processes."""
     with ProcessPoolExecutor(N) as pool:
-        return list(pool.map(function, windows(), chunksize=chunk))
+        found = windows()
+        return list(pool.map(function, found, chunksize=chunk or -(-len(found) // N)))
 
 
 def with_joblib(windows: Callable[[], list[Any]], function: Any) -> list[Any]:
@@ -185,7 +204,12 @@ def with_dask(windows: Callable[[], list[Any]], function: Any) -> list[Any]:
 OTHERS: dict[str, Callable[..., list[Any]]] = {"joblib": with_joblib, "dask": with_dask}
 
 
-def compared(name: str, variants: Mapping[str, Variant], rounds: int) -> Iterator[Measure]:
+def compared(
+    name: str,
+    variants: Mapping[str, Variant],
+    rounds: int,
+    first: Callable[[], float] | None = None,
+) -> Iterator[Measure]:
     """A farm against its operator, against the best pool, and against other libraries."""
     times = in_turn(name, variants, rounds)
     yield Measure(f"{name}: farm / plain", speed(times, "farm", "plain"), 0.95, True)
@@ -194,6 +218,10 @@ def compared(name: str, variants: Mapping[str, Variant], rounds: int) -> Iterato
     size, pool = best.removeprefix("pool "), speed(times, best, "plain")
     note = f"the pool is {pool:.2f} x plain with chunks of {size}"
     yield Measure(f"{name}: farm / pool", speed(times, "farm", best), 1.0, True, note)
+    if first is not None:
+        times["first farm"] = [first() for _ in range(rounds)]
+        label = f"{name}: the first farm of a program / pool"
+        yield Measure(label, speed(times, "first farm", best), 1.0, True)
     for other in OTHERS:
         if other in variants:
             note = f"it is {speed(times, other, 'plain'):.2f} x plain"

@@ -44,9 +44,10 @@ class Scale(NamedTuple):
     keys: int = 100
     rounds: int = 3
     memory: str = "2g"
-    counted: int = 60_000
-    """Rows of windows by count, where a window takes `price`."""
-    price: float = 5e-3
+    counted: tuple[tuple[float, int], ...] = ((5e-3, 60_000), (20e-3, 30_000), (50e-3, 20_000))
+    """Seconds that a window by count takes, and how many rows there are then."""
+    batches: int = 8
+    """Micro-batches of a stream with as many rows each as take a fifth of the first of these."""
 
 
 FULL = Scale()
@@ -59,7 +60,9 @@ def run(scale: Scale = FULL) -> Iterator[Measure]:
     spark.sparkContext.setLogLevel("ERROR")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     try:
-        yield from _paying(spark, str(folder / "counted"), scale)
+        for price, rows in scale.counted:
+            yield from _paying(spark, str(folder / f"{price:g}"), price, rows, scale.rounds)
+        yield from _streaming(spark, folder, scale)
         yield from _measured(spark, _written(folder / "timed", scale), scale)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -78,21 +81,32 @@ def _written(folder: Path, scale: Scale) -> str:
     return str(folder)
 
 
-def _paying(spark: SparkSession, files: str, scale: Scale) -> Iterator[Measure]:
-    """A function that takes long, over windows of one key."""
-    Path(files).mkdir()
-    at = np.arange(scale.counted)
-    pq.write_table(pa.table({"at": at, "x": at % 1009}), f"{files}/0.parquet")
-    turns = turns_in(scale.price) / SIZE
+def _numbers(files: Path | str, number: int, rows: int) -> None:
+    """A file of numbered rows, those of one micro-batch."""
+    at = np.arange(number * rows, (number + 1) * rows)
+    pq.write_table(pa.table({"at": at, "x": at % 1009}), f"{files}/{number:03}.parquet")
+
+
+def _burning(turns: float) -> dict[str, Plan]:
+    """The operator and its farms, where a tuple of a window takes so many turns."""
     op = Burn(Sliding(Count(SIZE), every=Count(SLIDE), order_by="at"), turns)
     columns = "key string, size long, total long"
-    plans: dict[str, Plan] = {
-        "by hand": lambda rows: by_hand(rows, turns),
+    return {
         "operator": attach(op, schema=columns),
         "WindowFarm": attach(WindowFarm(op, workers=2), schema=columns),
         "WindowFarm, active": attach(WindowFarm(op, workers=2, active=True), schema=columns),
         "PaneFarm": attach(PaneFarm(op, workers=2), schema=columns),
     }
+
+
+def _paying(
+    spark: SparkSession, files: str, price: float, count: int, rounds: int
+) -> Iterator[Measure]:  # fmt: skip
+    """A function that takes long, over windows of one key."""
+    Path(files).mkdir()
+    _numbers(files, 0, count)
+    turns = turns_in(price) / SIZE
+    plans: dict[str, Plan] = {"by hand": lambda rows: by_hand(rows, turns), **_burning(turns)}
     found = {}
     for name, plan in plans.items():
         rows = plan(spark.read.parquet(files)).where(fn.col("size") == SIZE)  # the first are not
@@ -100,11 +114,35 @@ def _paying(spark: SparkSession, files: str, scale: Scale) -> Iterator[Measure]:
     assert found["operator"], "no windows to compare"
     for name, totals in found.items():
         assert totals == found["operator"], f"{name} and the operator differ"
-    walls, _ = _alternate(spark, plans, files, scale.rounds)
+    walls, _ = _alternate(spark, plans, files, rounds)
     for name in ("WindowFarm", "WindowFarm, active", "PaneFarm"):
-        what = f"own function, {scale.price * 1e3:g} ms a window, one key"
+        what = f"own function, {price * 1e3:g} ms a window, one key"
         yield Measure(f"{what}: operator / {name}", ratio(walls, "operator", name), 1.3, True)
         yield Measure(f"{what}: by hand / {name}", ratio(walls, "by hand", name), 1, True)
+
+
+def _streaming(spark: SparkSession, folder: Path, scale: Scale) -> Iterator[Measure]:
+    """The same as a stream: all but the first two micro-batches, which start what they need."""
+    files, (price, rows) = folder / "streamed", scale.counted[0]
+    files.mkdir()
+    for number in range(scale.batches):
+        _numbers(files, number, rows // 5)
+    plans = _burning(turns_in(price) / SIZE)
+    walls: dict[str, list[float]] = {name: [] for name in plans}
+    for _ in range(scale.rounds):
+        for name, plan in plans.items():
+            source = spark.readStream.schema("at long, x long").option("maxFilesPerTrigger", 1)
+            sink = plan(source.parquet(str(files))).writeStream.format("noop")
+            checkpoint = tempfile.mkdtemp(dir=folder)
+            query = sink.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+            query.awaitTermination()
+            durations = [each["durationMs"] for each in query.recentProgress]
+            took = [each["triggerExecution"] / 1e3 for each in durations if "addBatch" in each]
+            walls[name].append(statistics.median(took[2:]))
+    for name in plans:
+        if name != "operator":
+            what = f"stream, {price * 1e3:g} ms a window, later micro-batches: operator / {name}"
+            yield Measure(what, ratio(walls, "operator", name), 1.3, True)
 
 
 def by_hand(rows: DataFrame, turns: float) -> DataFrame:

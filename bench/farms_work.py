@@ -113,7 +113,7 @@ class Price:
             return self.row * _rows(args[1])
         if work == "close":
             return self.row * (_rows(args[2]) - args[1]) + self.window
-        return self.window if work == "finish" and len(args) == 3 else 0.0
+        return self.window if work == "finish" and len(args) > 1 else 0.0
 
 
 def _rows(pieces: Any) -> int:

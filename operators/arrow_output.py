@@ -9,7 +9,7 @@ from typing import Any
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import nowhere
 from windowlib.spec.policies import Attribute
-from windowlib.window.arrow import dict_rows
+from windowlib.window.arrow import OutputColumns, dict_rows
 from windowlib.window.consumer import FiringFailed
 
 
@@ -94,7 +94,7 @@ def send_firings(operator: Operator, columns: dict[str, Any], lengths: Any, caus
 
     row, punct = operator._outputs[0], operator._puncts[0]
     if operator._many is not None and punct is nowhere:
-        operator._many(OutputColumns(columns, int(lengths.sum())))
+        operator._many(OutputColumns(columns, int(lengths.sum()), counts=lengths))
         return
     rows = dict_rows({name: array.to_pylist() for name, array in columns.items()})
     for length, cause in zip(lengths.tolist(), causes.tolist(), strict=True):
@@ -104,41 +104,3 @@ def send_firings(operator: Operator, columns: dict[str, Any], lengths: Any, caus
             punct()
         except Exception as error:
             raise FiringFailed(cause, error) from error
-
-
-class OutputColumns:
-    """Rows as Arrow arrays by name, on their way out of an operator."""
-
-    def __init__(self, arrays: dict[str, Any], size: int, marks: Any = None) -> None:
-        self._arrays, self._size = arrays, size
-        self.marks = () if marks is None else marks
-        """Before which row each window punctuation comes."""
-
-    @classmethod
-    def of(cls, batch: Any, marks: Any) -> OutputColumns:
-        """The rows of a batch, with punctuations between them."""
-        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
-        return cls(arrays, batch.num_rows, marks)
-
-    def batch(self) -> Any:
-        """The rows as a batch."""
-        import pyarrow as pa
-
-        return pa.RecordBatch.from_arrays(list(self._arrays.values()), list(self._arrays))
-
-    def arrow(self, schema: Any) -> Any:
-        """The rows as a batch of these columns; one that they do not have is null."""
-        import pyarrow as pa
-
-        arrays = [self._array(field) for field in schema]
-        fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-    def _array(self, field: Any) -> Any:
-        import pyarrow as pa
-
-        found = self._arrays.get(field.name)
-        if found is None:
-            return pa.nulls(self._size, field.type)
-        same = found.type == field.type or pa.types.is_null(field.type)
-        return found if same else found.cast(field.type)

@@ -1,5 +1,6 @@
 """Settings of all tests, and a server that sends to a socket."""
 
+import gc
 import os
 import socket
 import threading
@@ -11,6 +12,9 @@ from tests.helpers.examples import QUICK
 
 # A JVM of the tests lives for minutes, in which the better compiler costs more than it saves.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# Tests make little garbage that has to be searched for; looking for it is a tenth of their time.
+gc.set_threshold(10_000, 20, 50)
 
 settings.load_profile(QUICK)  # unless --hypothesis-profile=thorough says otherwise
 

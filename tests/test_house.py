@@ -2,6 +2,7 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 import ast
+import functools
 import importlib.util
 import os
 import re
@@ -220,8 +221,14 @@ def top_level(node):
         yield from top_level(child)
 
 
+@functools.cache
+def tree_of(path):
+    return ast.parse(path.read_text())
+
+
+@functools.cache
 def known(path, *, anywhere):
-    return set(imports(ast.parse(path.read_text()), anywhere=anywhere))
+    return frozenset(imports(tree_of(path), anywhere=anywhere))
 
 
 def tops(names):
@@ -360,7 +367,7 @@ OUTSIDE = [p for p in [*FILES, *OPERATORS] if PACKAGE / "window" not in p.parent
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=module_of)
 def test_a_window_is_asked_through_its_state(path):
-    assert [] == list(private_names_of_windows(ast.parse(path.read_text())))
+    assert [] == list(private_names_of_windows(tree_of(path)))
 
 
 def test_the_check_of_private_names_can_fail():

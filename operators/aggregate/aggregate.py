@@ -17,6 +17,7 @@ from windowlib.operators.aggregate.partial_results import (
     group_values,
     merged_results,
     partial_results,
+    preaggregated,
 )
 from windowlib.operators.arguments import several, window_of
 from windowlib.operators.arrow_output import pass_through_schema
@@ -181,9 +182,13 @@ class Aggregate(Partitioned):
 
     def preaggregated(self) -> Preaggregated | None:
         """The same in two steps, of which a host may take the first; None if it cannot."""
-        from windowlib.operators.aggregate.partial_results import preaggregated
-
         return preaggregated(self)
+
+    def with_ordered_parts(self) -> Aggregate | None:
+        """The same with parts that may be merged in any order; None if its functions have none."""
+        from windowlib.operators.aggregate.ordered_results import ordered_aggregate
+
+        return ordered_aggregate(self)
 
     # -- running ----------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ Groups come in the order of their first tuple in the window.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from windowlib.attributes import key_getter, one_key
@@ -48,9 +48,8 @@ class GroupedPlan(Plan):
         """Slots hold one row of state, not one per group."""
         return False
 
-    def few(self, tuples: Sequence[Any]) -> Any:
+    def few(self, sample: Any) -> None:
         """None: there is a value for each group."""
-        return None
 
     def incremental(self) -> Any:
         """A new summary of a sliding subwindow."""

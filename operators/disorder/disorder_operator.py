@@ -43,7 +43,7 @@ class BufferedRows(NamedTuple):
     """Their places in the batch."""
     ts: Any
     reached: Any
-    """The punctuation after each."""
+    """How far the stream is complete, as the operator has to know it."""
     late: Any
     """Whether each is late."""
 
@@ -128,8 +128,8 @@ class DisorderOperator(PassThrough):
         """Whether a row with this timestamp comes too late."""
         raise NotImplementedError
 
-    def _behind_many(self, lane: Any, ts: Any, reached: Any) -> Any:
-        """The same for an array, with the punctuation after each."""
+    def _observe_many(self, lane: Any, ts: Any) -> tuple[Any, Any]:
+        """Let a lane see an array of timestamps: how far it is complete, and which are late."""
         raise NotImplementedError
 
     def _admit(self, lane: Any, ts: Number, row: Any) -> None:
@@ -247,10 +247,7 @@ class DisorderOperator(PassThrough):
         found = []
         for lane, at in groups:
             own = ts if self.by is None else ts[at]
-            reached = lane.state.observe_many(own)
-            found.append(
-                BufferedRows(lane, at, own, reached, self._behind_many(lane, own, reached))
-            )
+            found.append(BufferedRows(lane, at, own, *self._observe_many(lane, own)))
         if self.late == "error" and any(each.late.any() for each in found):
             for (lane, _), state in zip(groups, before, strict=True):
                 lane.state.restore(state)

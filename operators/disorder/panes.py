@@ -13,7 +13,6 @@ from windowlib.event_time.slack import Slack, State
 from windowlib.extensions import extension
 from windowlib.operators.arguments import as_dict
 from windowlib.operators.arrow_output import (
-    OutputColumns,
     decoded_type,
     pass_through_schema,
     schema_with,
@@ -30,7 +29,7 @@ from windowlib.runtime.running import kept
 from windowlib.runtime.splitting import names_in
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
-from windowlib.window.arrow import rows_of
+from windowlib.window.arrow import OutputColumns, rows_of
 from windowlib.window.consumer import Decline
 from windowlib.window.failure import raise_first
 
@@ -61,10 +60,6 @@ class OpenPanes(KeyBuffer):
         """Whether a window has come out, so that empty ones behind it count."""
         self.seen: Number | None = None
         """The punctuation up to which windows are closed."""
-        self.last: Any = None
-        """The last window of each row of the batch that is taken."""
-        self.bounds: Any = None
-        """The first window that is open after each of them."""
 
 
 class Panes(DisorderOperator):
@@ -164,12 +159,13 @@ class Panes(DisorderOperator):
     def _behind(self, lane: OpenPanes, ts: Number) -> bool:
         return lane.bound is not None and bool(self._last(ts) < lane.bound)
 
-    def _behind_many(self, lane: OpenPanes, ts: Any, reached: Any) -> Any:
-        bounds = self._first(reached)
+    def _observe_many(self, lane: OpenPanes, ts: Any) -> tuple[Any, Any]:
+        """From which rows on another window is the first open one, and which; late rows."""
+        at, closed = lane.state.observe_points(ts, self._ends)
+        bounds = closed + 1
         if lane.bound is not None and bounds[0] < lane.bound:  # windows have closed for no row
             bounds = bounds.clip(lane.bound)
-        lane.last, lane.bounds = self._last(ts), bounds
-        return lane.last < bounds
+        return (at, bounds), self._starts.behind(ts, at, bounds)
 
     # -- at work ----------------------------------------------------------------------------------
 
@@ -220,7 +216,10 @@ class Panes(DisorderOperator):
         return self.start is None or days or not pa.types.is_date(kind)
 
     def _entries(self) -> list[tuple[OpenPanes, int, int, Number, int, Any]]:
-        """Lane, first and last window, timestamp, number and row of what came row by row."""
+        """Lane, first and last window, timestamp, number and row of what came row by row.
+
+        They are in the order of arrival.
+        """
         found = [
             (lane, max(int(self._first(ts)), lane.bound), last, ts, number, row)
             for lane in self._lanes.values()
@@ -235,16 +234,15 @@ class Panes(DisorderOperator):
         if columns is None:
             return
         lanes = {lane.number: lane for lane in self._lanes.values()}
-        for lane, last, ts, number, row in columns.entries():
+        for number, (lane, last, ts, row) in enumerate(columns.entries()):
             lanes[lane].slices.setdefault(last, []).append((ts, number, row))
 
     def _admit_many(
         self, batch: Any, taken: Sequence[BufferedRows], failures: list[Exception]
     ) -> None:
         assert self._columns is not None
-        first = self._number + 1
         self._number += batch.num_rows
-        released = self._columns.take(batch, taken, first)
+        released = self._columns.take(batch, taken)
         late: list[int] = []
         if self.late == "port":
             late = sorted(place for each in taken for place in each.at[each.late].tolist())

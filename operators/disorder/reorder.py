@@ -10,7 +10,6 @@ from typing import Any
 
 from windowlib.durations import Amount, Duration, Number
 from windowlib.event_time.slack import Slack, State
-from windowlib.operators.arrow_output import OutputColumns
 from windowlib.operators.disorder.disorder_operator import (
     BufferedRows,
     DisorderOperator,
@@ -20,7 +19,7 @@ from windowlib.operators.disorder.disorder_operator import (
 from windowlib.runtime.running import kept
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
-from windowlib.window.arrow import rows_of
+from windowlib.window.arrow import OutputColumns, rows_of
 from windowlib.window.failure import raise_first
 
 Entry = tuple[Number, int, Any]
@@ -82,8 +81,9 @@ class Reorder(DisorderOperator):
         reached = lane.state.punctuation
         return reached is not None and ts < reached
 
-    def _behind_many(self, lane: ReorderBuffer, ts: Any, reached: Any) -> Any:
-        return ts < reached
+    def _observe_many(self, lane: ReorderBuffer, ts: Any) -> tuple[Any, Any]:
+        reached = lane.state.observe_many(ts)  # the punctuation after each
+        return reached, ts < reached
 
     def _admit(self, lane: ReorderBuffer, ts: Number, row: Any) -> None:
         reached = lane.state.observe(ts)

@@ -81,6 +81,7 @@ class ArgExtreme(ExtremeFold):
     names = ("arg_min", "arg_max")
     empty = (NOTHING, None)
     commutative = False
+    picks = True
 
     def step(self, state: State, x: Any) -> State:
         """Replace only what is strictly worse."""
@@ -108,6 +109,7 @@ class CollectArgExtreme(ExtremeFold):
     names = ("collect_arg_min", "collect_arg_max")
     empty = (NOTHING, ())
     commutative = False
+    picks = True
 
     def step(self, state: State, x: Any) -> State:
         """Start again at a better one, add an equal one."""
@@ -175,6 +177,7 @@ class Top(ExtremeFold):
     names = ("top", "top")
     empty = ((),)
     commutative = False
+    picks = True
 
     def __init__(self, k: int, largest: bool) -> None:
         super().__init__(largest)

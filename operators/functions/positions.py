@@ -54,6 +54,7 @@ class First(Fold):
     name = "first"
     empty = (NOTHING,)
     commutative = False
+    picks = True
     nothing = NOTHING
     store = "if {0} is F.nothing and x is not None: {0} = x"
 
@@ -80,6 +81,7 @@ class Last(Fold):
     name = "last"
     empty = (None,)
     commutative = False
+    picks = True
     store = "if x is not None: {0} = x"
     read, merged = "{0}", ("{a0} if {b0} is None else {b0}",)
 

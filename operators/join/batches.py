@@ -21,9 +21,8 @@ from windowlib.columnar.engines import row_engine
 from windowlib.columnar.engines.equi_join import JoinEngine, JoinKeys, JoinOutcome
 from windowlib.columnar.handover import HandOver, parts_of
 from windowlib.errors import SchemaError
-from windowlib.operators.arrow_output import OutputColumns
 from windowlib.runtime.running import nowhere
-from windowlib.window.arrow import dict_rows
+from windowlib.window.arrow import OutputColumns, dict_rows
 from windowlib.window.consumer import Decline
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from windowlib.durations import Amount, Number, amount_of
 from windowlib.errors import DeltaOrderError, ModelError, SchemaError
 from windowlib.event_time.axis import Axis
 from windowlib.event_time.slack import FixedSlack, Slack
-from windowlib.operators.arrow_output import OutputColumns, pass_through_schema
+from windowlib.operators.arrow_output import pass_through_schema
 from windowlib.operators.join.alignment import Alignment, Due, Entry, upto
 from windowlib.operators.join.index import key_reader, unusable
 from windowlib.operators.join.join_checks import (
@@ -37,7 +37,7 @@ from windowlib.operators.kinds import unchanged
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Attribute, is_attribute
-from windowlib.window.arrow import dict_rows
+from windowlib.window.arrow import OutputColumns, dict_rows
 from windowlib.window.consumer import Decline
 from windowlib.window.failure import raise_first
 

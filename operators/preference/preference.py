@@ -158,9 +158,11 @@ class Preference(ComparisonOperator):
 
     def emit_part(self, key: Any, part: Partial) -> None:
         """The best rows, and a punctuation."""
-        for row in self.partials.rows(part).to_pylist():
-            self._outputs[0](row)
-        self._puncts[0]()
+        import numpy as np
+
+        rows = self.partials.rows(part)
+        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+        send_firings(self, columns, np.array([rows.num_rows]), np.zeros(1, np.intp))
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """What is best, and how it is found."""

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from tests.columnar.with_each_engine import engine  # noqa: F401 - a fixture for all tests here
 from tests.helpers.examples import examples
 from windowlib.columnar.kernels.order_statistics import smallest_from
+from windowlib.columnar.primitives import wavelet
+from windowlib.columnar.primitives.grouping import stable_argsort
 
 NANS = np.array([np.nan, -np.nan])
 KEYS = {
@@ -22,6 +24,7 @@ KEYS = {
     "infinite": lambda rng, n: rng.choice([-np.inf, np.inf, -1.0, 1.0], n),
     "int64": lambda rng, n: rng.integers(-(2**63), 2**63 - 1, n),
     "int32": lambda rng, n: rng.permutation(n).astype(np.int32) - n // 2,
+    "small, but for one": lambda rng, n: np.append(rng.integers(-5, 5, n), 2**62)[1:],
     "one number": lambda rng, n: np.full(n, 7),
 }
 
@@ -61,6 +64,27 @@ def test_windows_longer_than_a_block(name):
     check(keys, lo, hi, np.full(len(lo), 2_850), np.full(len(lo), 2))
 
 
+def test_windows_longer_than_a_count_of_16_bits():
+    rng = np.random.default_rng(2)
+    keys = rng.integers(-(2**40), 2**40, 90_000)
+    lo = np.sort(rng.integers(0, len(keys) - 40_000, 150))
+    hi = lo + rng.integers(17_000, 40_000, len(lo))
+    check(keys, lo, hi, *places_in(rng, lo, hi, 3))
+
+
+@pytest.mark.parametrize("length", [3, 20, 64])
+def test_extents_in_many_blocks(length, monkeypatch):
+    monkeypatch.setattr(wavelet, "BLOCK", 100)
+    rng = np.random.default_rng(length)
+    keys = rng.normal(size=2_000)
+    lo = np.repeat(np.arange(len(keys) - length), 14)
+    hi = lo + rng.integers(1, length + 1, len(lo))
+    mixed = rng.permutation(len(lo))
+    check(keys, lo, hi, *places_in(rng, lo, hi, 6))
+    lo, hi = lo[mixed], hi[mixed]
+    check(keys, lo, hi, *places_in(rng, lo, hi, 2))
+
+
 @settings(max_examples=examples(80))
 @given(st.data())
 def test_any_extents(data):
@@ -72,3 +96,11 @@ def test_any_extents(data):
     if data.draw(st.booleans()):  # as a window slides, with jumps
         lo, hi = np.sort(lo), np.sort(hi)
     check(keys, lo, hi, *places_in(rng, lo, hi, data.draw(st.integers(1, 5))))
+
+
+@settings(max_examples=examples(80))
+@given(st.sampled_from(sorted(KEYS)), st.integers(0, 2_000), st.integers(0, 2**32 - 1))
+def test_a_stable_order_of_any_keys(name, size, seed):
+    rng = np.random.default_rng(seed)
+    keys = KEYS[name](rng, size)
+    assert stable_argsort(keys).tolist() == np.argsort(keys, kind="stable").tolist()

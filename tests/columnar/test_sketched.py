@@ -15,6 +15,7 @@ from tests.columnar.with_each_engine import engine  # noqa: F401 - runs each tes
 from tests.helpers.examples import examples
 from windowlib import Count, SchemaError, Sliding, Tumbling
 from windowlib.columnar import handover
+from windowlib.columnar.kernels import sketched
 from windowlib.operators import Aggregate, agg
 from windowlib.operators.sketches import HeavyHitters, HyperLogLog, QuantileSketch
 from windowlib.operators.sketches.hashing import digest
@@ -32,6 +33,7 @@ FUNCTIONS = {
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(sketched, "FEW", 2)
 
 
 # -- over extents ---------------------------------------------------------------------------------
@@ -45,6 +47,16 @@ def test_a_sketch_of_an_extent_is_the_fold_of_its_values(kind, data):
     aggregate = FUNCTIONS[data.draw(st.sampled_from(names))]
     arrays = data.draw(arrays_of([kind]))
     check(aggregate, arrays, *data.draw(extents_of(len(arrays[0]))))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_the_least_and_the_greatest_text_are_those_of_python(kind):
+    texts = ["", "\uffff", "\U00010000", "z", "ä", "Z", "\ue000", "a\0b", "a"] * 5
+    lo, hi = np.arange(len(texts) - 3), np.arange(3, len(texts))
+    for q in (0, 0.5, 1):
+        check(agg.approx_quantile("x", q, size=8), [pa.array(texts, kind)], lo, hi)
+    found = over(agg.approx_quantile("x", 1, size=8), [pa.array(texts, kind)], [0], [len(texts)])
+    assert found == [max(texts)]
 
 
 def test_times_of_day_that_cannot_be_hashed_are_left_to_the_event_engine():

@@ -83,13 +83,14 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def runs(page):
-    """A page as a case; one with many streams of Spark is long."""
-    streams = page.name in ("recipes.md", "spark-operations.md")
-    return pytest.param(page, id=name(page), marks=pytest.mark.long if streams else ())
+def starts_spark(page):
+    """Whether a page has Python that asks for a session."""
+    found = blocks(page.read_text())
+    return any("session(" in block.text for block in found if block.language == "python")
 
 
-@pytest.mark.parametrize("page", [runs(page) for page in PAGES])
+# Those that start Spark are run by test_spark_pages.py.
+@pytest.mark.parametrize("page", [page for page in PAGES if not starts_spark(page)], ids=name)
 @pytest.mark.usefixtures("folder")
 def test_the_examples_of_a_page_run(page):
     text = page.read_text()

@@ -15,16 +15,19 @@ from windowlib import (
     KSlack,
     Landmark,
     PidSlack,
+    Punct,
     QuantileSlack,
     Session,
     Sliding,
     Tumbling,
     Watermark,
     parse,
+    replay,
+    restart,
 )
 from windowlib.columnar import handover
 from windowlib.columnar.engines import event_sessions
-from windowlib.operators import Aggregate, agg
+from windowlib.operators import Aggregate, Panes, Reorder, agg
 
 
 @pytest.fixture(autouse=True)
@@ -159,3 +162,16 @@ def test_every_row_is_in_windows_late_or_open(data):
         assert plain.firings == sink.firings
     text = str(spec)
     assert parse(text, by="k" if spec.by else None).fingerprint == spec.fingerprint
+
+
+def test_a_replay_counts_late_rows_of_windows_and_of_operators():
+    stamps = pa.table({"ts": [5, 30, 7, 8, 40, 9]})
+    mean = Aggregate(Tumbling(Event("ts", 10), late="drop"), n=agg.count())
+    ways: list[Any] = [stamps, stamps.to_pylist(), [*stamps.to_pylist()[:4], restart(), {"ts": 9}]]
+    panes = Panes("ts", size=10, slack=0).then(Aggregate(Tumbling(Punct()), n=agg.count()))
+    for operator in (mean, panes, Reorder("ts", slack=0)):
+        for rows in ways:
+            outcome = replay(operator, rows)
+            assert outcome.late_rows == 0  # nothing has been read
+            list(outcome)
+            assert outcome.late_rows == 3

@@ -76,6 +76,30 @@ def test_columns_have_the_numbers_of_rows(size, offset, stamps, whole):
     assert [grid.point(k) for k in ks.tolist()] == grid.points(ks).tolist()
 
 
+@given(SIZES, OFFSETS, st.lists(FLOATS, min_size=1), st.booleans(), st.data())
+def test_edges_and_runs_of_columns_say_what_numbers_say(size, offset, stamps, whole, data):
+    stamps = np.array([int(ts) for ts in stamps] if whole else stamps)
+    grid = Grid(size, offset)
+    numbers = grid.indexes(stamps)
+    k = data.draw(st.sampled_from(numbers.tolist())) + data.draw(st.integers(-2, 2))
+    (edge,) = grid.edges(np.array([k]), stamps.dtype.kind)
+    assert (numbers < k).tolist() == (stamps < edge).tolist()
+    at, ks = grid.runs(np.sort(stamps))
+    lengths = np.diff(at, append=len(stamps))
+    assert np.sort(numbers).tolist() == np.repeat(ks, lengths).tolist()
+    assert 0 < lengths.min()
+    points = ks + data.draw(st.integers(-2, 2))
+    behind = grid.behind(stamps, at, points)
+    assert (numbers < np.repeat(points, lengths)).tolist() == behind.tolist()
+
+
+def test_edges_of_whole_numbers_are_exact_where_floats_are_not():
+    grid, ts = Grid(0.3), np.arange(2**52, 2**52 + 20)
+    for k in grid.indexes(ts).tolist():
+        (edge,) = grid.edges(np.array([k]), "i")
+        assert (grid.indexes(ts) < k).tolist() == (ts < edge).tolist()
+
+
 def test_a_stream_of_ten_rows_a_second_has_ten_in_every_second():
     for made in (lambda i: i / 10, lambda i: i * 0.1, lambda i: round(i * 0.1, 1)):
         seconds = Counter(Grid(1.0).index(made(i)) for i in range(10_000))

@@ -2,6 +2,9 @@
 # mypy: disable-error-code="var-annotated,call-arg,misc,arg-type"
 # ruff: noqa: SIM300 - asserts read expected first
 
+import ast
+import re
+import warnings
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,6 +27,7 @@ from windowlib import (
     restart,
     summarizers,
 )
+from windowlib.errors import DeltaOrderError, WindowlibWarning
 from windowlib.operators import Aggregate, agg
 
 STREAMS = st.lists(
@@ -379,3 +383,19 @@ def test_a_late_row_without_a_watermark_is_a_warning_once():
         window.insert({"ts": 2})
     window.insert({"ts": 3})
     assert 2 == window.late_rows
+
+
+@pytest.mark.parametrize(("first", "size"), [(datetime(2024, 1, 1), "1h"), (0, 10), (0.0, 0.5)])
+def test_what_is_advised_for_late_rows_is_accepted(first, size):
+    step = timedelta(days=1) if isinstance(size, str) else 1000
+    stamps = [{"ts": first + step}, {"ts": first}]
+    for late, kind in ((None, WindowlibWarning), ("error", DeltaOrderError)):
+        window = EventTimeWindow(Tumbling(Event("ts", size), late=late))
+        window.insert_many(stamps[:1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(kind) as caught:
+                window.insert(stamps[1])
+        (advice,) = re.findall(r'watermark=("?\w+"?)', str(caught.value))
+        waiting = Tumbling(Event("ts", size), watermark=ast.literal_eval(advice))
+        EventTimeWindow(waiting).insert_many(stamps[:1])

@@ -180,6 +180,15 @@ WINDOWS: dict[str, Any] = {
     "event landmark": lambda **by: Landmark(
         Event("at", 4), since=2, watermark=3, late="drop", **by
     ),
+    "event session early": lambda **by: Session(
+        Event("at"), gap=2, watermark=3, late="port", early="1s", **by
+    ),
+    "event session updated": lambda **by: Session(
+        Event("at"), gap=1, watermark=1, late="update", allowed=8, retract=True, **by
+    ),
+    "event landmark early": lambda **by: Landmark(
+        Event("at", 3), watermark=2, late="port", early="1s", **by
+    ),
     "event keys": lambda **by: Tumbling(
         Event("at", 5), watermark=Watermark(2, scope="key"), late="drop", **by
     ),

@@ -28,6 +28,7 @@ from tests.helpers.examples import examples
 from windowlib import Count, Operator, OperatorModel, Sliding, Time, Tumbling, replay
 from windowlib.farms import KeyFarm, WindowFarm, adaptive, farm
 from windowlib.farms.adaptive import AdaptiveFarm
+from windowlib.farms.scheduler import Task
 from windowlib.farms.virtual import VirtualPool
 from windowlib.operators import Aggregate, agg
 
@@ -198,6 +199,28 @@ def test_a_trial_compares_the_operator_with_the_farm(monkeypatch, alone, work, p
         run._look_at_trial()
         assert place == run.place
         assert f"{work:.3g} µs" in run.decisions[-1].reason
+
+
+def test_nothing_is_decided_before_a_window_has_been_computed(monkeypatch):
+    busy(monkeypatch, 0.0, 1.0)
+    with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
+        assert run._move_to_farm() is None
+        run._alone = 100.0
+        run._decide("trial", "to be tried")
+        run._look_at_trial()
+        assert "trial" == run.place
+        run._since.seconds, run._since.rows = 1.0, 1000
+        run._look_at_trial()
+        assert "caller" == run.place
+        assert "no window has fired in 1,000 rows of a trial" == run.decisions[-1].reason
+        assert run._move_to_farm() is None
+        run._decide("workers", "for the test")
+        run.current.put(Task("merged", ([[1], [2]],)))  # which nobody has answered
+        run._look_at_workers()
+        assert "workers" == run.place
+        run.current.drain()
+        run._look_at_workers()
+        assert "caller" == run.place
 
 
 def test_workers_that_no_longer_pay_are_left(monkeypatch):

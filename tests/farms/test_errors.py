@@ -222,12 +222,12 @@ CASES = [
     ),
     (
         "WindowFarm(rows, workers=0)",
-        "choose(rows, workers=0): not a number of workers. Use 1 or more.",
+        'WindowFarm(workers=0): not a number of workers. Use 1 or more, or "auto".',
     ),
     ("WindowFarm(rows, batch=0)", "WindowFarm(batch=0): not a number of tasks. Use 1 or more."),
     (
         "WindowFarm(rows, chunk=True)",
-        "WindowFarm(chunk=True): not a number of rows. Use 1 or more.",
+        'WindowFarm(chunk=True): not a number of rows. Use 1 or more, or Time("50ms").',
     ),
     (
         'WindowFarm(rows, scheduling="random")',
@@ -353,14 +353,10 @@ CASES = [
         "or is never processed, so there are no windows to give away. Use Count(1) or more.",
     ),
     (
-        'PaneFarm(Aggregate(Session(Event("ts"), gap=2), name="high", x=agg.max("x")))',
-        "PaneFarm(high): sessions and landmark windows of event time have no slices that several "
-        "windows share. Use WindowPartition or WindowFarm.",
-    ),
-    (
         'WindowFarm(Aggregate(Tumbling(Event("ts", 5)), name="high", x=agg.max("x")), active=True)',
         "WindowFarm(high): tuples of event time come in any order, so what a worker has folded "
-        'early would have to be folded again. Use agnostic workers, pattern="window agnostic".',
+        "early would have to be folded again. Use agnostic workers: without active=True, or with "
+        'pattern="window agnostic".',
     ),
     (
         'PaneFarm(Aggregate(Tumbling(Event("ts", 5)), x=agg.max("x")), panes="gcd")',

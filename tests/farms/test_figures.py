@@ -63,9 +63,20 @@ def test_figures_are_told_while_it_works_and_no_more_often_than_asked():
 
 
 def test_a_farm_in_the_caller_says_so():
-    running = AdaptiveFarm(FARM)
+    running, out = AdaptiveFarm(FARM), io.StringIO()
     assert "caller" == str(running.figures())
+    live(running, out=out)
+    assert "caller\n" == out.getvalue()
     running.close()
+
+
+def test_other_workers_have_made_no_result_yet():
+    with opened() as run:
+        run.insert_many(ROWS)
+        run.resize(3)
+        figures = run.figures()
+    assert (0.0, (0.0, 0.0, 0.0)) == (figures.rate, figures.busy)
+    assert "after 500 ms (99%: 2.0 s)" in str(FarmFigures("workers", (1.0,), latency=(0.5, 2.0)))
 
 
 def test_a_terminal_has_one_line_that_is_written_over():

@@ -58,7 +58,16 @@ def table(size, keys=7):
 # -- the same rows --
 
 
-@pytest.mark.parametrize("kind", FARMS)
+# They differ in what processes send each other: windows, tuples, parts, and farms of farms. Without
+# processes, test_same_rows.py compares all kinds.
+SENDING = ("agnostic", "active", "pane", "key", "windows of parts")
+
+
+def each_kind(kind):
+    return pytest.param(kind, marks=() if kind in SENDING else pytest.mark.long)
+
+
+@pytest.mark.parametrize("kind", [each_kind(kind) for kind in FARMS])
 def test_a_farm_of_processes_sends_what_the_operator_sends(kind):
     windows = [Sliding(Count(50), every=Count(20), by="k"), Sliding(Time("4s"), every=Count(30))]
     ops = [Aggregate(window, s=agg.sum("x"), hi=agg.max("x")) for window in windows]

@@ -14,6 +14,8 @@ from tests.farms.farm_cases import (
     FARMS,
     OPERATORS,
     WINDOWS,
+    Total,
+    batches,
     by_key,
     cases,
     drawn_cases,
@@ -26,10 +28,14 @@ from tests.farms.farm_cases import (
     unlucky,
 )
 from tests.helpers.examples import examples
-from windowlib import Event, Sliding, Time, Tumbling, advance, restart
+from windowlib import Event, Landmark, Session, Sliding, Time, Tumbling, advance, restart
+from windowlib.farms import PaneFarm
+from windowlib.farms.evaluator import ColumnResults
+from windowlib.farms.running_farm import RunningFarm
 from windowlib.farms.virtual import VirtualPool
 from windowlib.farms.worker import StoredPartial
 from windowlib.operators import Aggregate, agg
+from windowlib.window.arrow import BatchRows
 
 NAMES = [
     " / ".join([window, "by k" if by else "one", op, kind]) for window, by, op, kind in cases()
@@ -57,9 +63,9 @@ def check(case, seed, *, size=60, **more):
 
 
 def sample():
-    """Every 5th of the cases, of which every 3rd is in a quick run."""
+    """Every 5th of the cases, of which every 6th is in a quick run."""
     for number in range(0, len(NAMES), 5):
-        marks = () if number % 3 == 0 else pytest.mark.long
+        marks = () if number % 6 == 0 else pytest.mark.long
         yield pytest.param(cases()[number], id=NAMES[number], marks=marks)
 
 
@@ -118,6 +124,85 @@ def test_rows_survive_deaths_and_resizes(case, seed, workers, chunk):
         assert expected == found
     else:
         assert by_key(expected) == by_key(found)
+
+
+GROWING = [
+    case
+    for case in cases()
+    if case[0].startswith(("event session", "event landmark")) and "pane" in case[3]
+]
+
+
+@given(st.sampled_from(GROWING), st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 5))
+@settings(max_examples=examples(200))
+def test_slices_of_windows_that_grow_are_those_of_the_operator(case, seed, grain, merged):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("windowlib.farms.pane_farm.GRAIN", grain)
+        patch.setattr("windowlib.farms.pane_farm.MERGED", merged)
+        patch.setattr("windowlib.farms.pane_farm.KEYS", 4)
+        check(case, seed, size=120)
+
+
+@pytest.mark.parametrize(
+    ("window", "least"),
+    [
+        (Landmark(Event("at", 100), since=0, watermark=6, late="drop"), 30),
+        (Session(Event("at"), gap=5, watermark=6, late="drop"), 1),
+    ],
+)
+def test_each_tuple_of_windows_that_grow_is_computed_once(window, least):
+    rng, op, tasks = random.Random(1), Total(window), list[Any]()
+    items = [{"at": i // 3 + rng.randint(-3, 3) + 10, "x": i} for i in range(10_000)]
+
+    class Watched(VirtualPool):
+        def send(self, worker, work, args, oldest):
+            tasks.append((work, args))
+            super().send(worker, work, args, oldest)
+
+    farm = PaneFarm(op, workers=2, chunk=500)
+    with farm.open(pool=lambda n, setup: Watched(n, setup, cost=lambda *_: 1e-3)) as run:
+        out = list[Any]()
+        run.connect(0, out.append)
+        run.insert_many(items)
+        run.drain()
+        before = sum(size(args) for work, args in tasks if work == "partials")
+        run.finish()
+    assert [row for _, row in sent(op, items)] == out
+    assert len(out) >= least
+    assert sum(size(args) for work, args in tasks if work == "partials") == len(items)
+    assert before > 0.8 * len(items)  # also of a session that goes on
+    assert max(len(args[1]) for work, args in tasks if work == "finish") < 25
+
+
+def size(args):
+    """How many tuples a task of slices has."""
+    return sum(extent.hi - extent.lo for extent in args[1])
+
+
+@pytest.mark.parametrize(
+    "window", ["event sliding", "event landmark", "event session", "count count"]
+)
+@pytest.mark.parametrize("kind", ["pane", "active", "agnostic"])
+def test_a_farm_that_goes_back_forgets_what_it_has_seen_since(window, kind):
+    op = operator_of(window, False, "columns")
+    if made(kind, op) is None:
+        pytest.skip("workers that own windows of event time")
+    rows = stream(2, 60, clock=False, puncts=False)
+    others = [{**row, "x": -row["x"]} for row in rows]
+    out = list[Any]()
+    with slowly(made(kind, op, workers=2, chunk=5), 1).open() as run:
+        run.connect(0, out.append)
+        run.insert_many(rows[:20])
+        state = run.snapshot()
+        run.insert_many(rows[20:])
+        run.drain()
+        run.restore(state)
+        del out[:]
+        run.insert_many(others[20:])
+        run.finish()
+    wanted = [row for _, row in sent(op, rows[:20] + others[20:])]
+    assert out
+    assert wanted[-len(out) :] == out
 
 
 ACTIVE = ["tumbling time", "tumbling delta", "tumbling punct", "tumbling either", "time time"]
@@ -261,6 +346,57 @@ def test_large_parts_do_not_go_through_the_parent(monkeypatch):
             ((_, kept),) = run.snapshot()["state"]["dispatch"]
             assert all(isinstance(part, list) for each in kept for part in each[4])
         assert [row for _, row in sent(op, items)] == out
+
+
+COLUMNS = ["merged", "groups", "holistic", "some", "skyline", "top delta", "sort"]
+
+
+@pytest.mark.parametrize("operator", COLUMNS)
+@pytest.mark.parametrize("kind", ["agnostic", "pane", "partition", "active", "key"])
+def test_batches_that_come_out_are_those_of_the_operator(operator, kind):
+    op = operator_of("count count" if operator != "sort" else "tumbling count", True, operator)
+    if made(kind, op) is None:
+        pytest.skip("no such farm")
+    given = batches(stream(11, 90, clock=False, puncts=False), 30)
+    alone = op.open()
+    with slowly(made(kind, op, workers=2), 3).open() as run:
+        for batch in given:
+            wanted, found = alone.process_batch(batch), run.process_batch(batch)
+            assert wanted.equals(found), (wanted, found)
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind", "columns"),
+    [
+        ("holistic", "agnostic", True),
+        ("groups", "agnostic", True),
+        ("skyline", "agnostic", True),
+        ("skyline", "pane", True),
+        ("some", "agnostic", True),
+        ("tuples", "agnostic", False),
+    ],
+)
+def test_results_cross_as_columns_if_they_are_wanted_so(operator, kind, columns, monkeypatch):
+    op, seen = operator_of("count count", False, operator), list[bool]()
+    deliver = RunningFarm.deliver
+
+    def watched(run, number, items):
+        seen.append(isinstance(items, BatchRows | ColumnResults))
+        deliver(run, number, items)
+
+    monkeypatch.setattr(RunningFarm, "deliver", watched)
+    (batch,) = batches(stream(11, 60, clock=False, puncts=False), 60)
+    with slowly(made(kind, op, workers=2), 3).open() as run:
+        run.process_batch(batch)
+        assert set(seen) == {columns}
+        del seen[:]
+        run.insert_batch(batch)
+        run.drain()
+        assert set(seen) == {False}
+        del seen[:]
+        run.connect(0, lambda row: None, lambda: None)  # punctuations are between rows
+        run.process_batch(batch)
+        assert set(seen) == {False}
 
 
 def test_most_combinations_are_allowed_and_some_are_not():

@@ -92,6 +92,8 @@ class Faults:
         if code and sum(self.done.values()) > injected:
             self.done["ends of the program by a fault"] += 1  # of a worker that Spark runs once
             return False
+        if code and killing.LATE in killing.log_of(directory):
+            return False
         assert code == 0, killing.log_of(directory)
         return True
 

@@ -203,6 +203,14 @@ def test_what_spark_would_do_otherwise_is_refused(operator, said, reason):
         assert "would leave the windows to Spark" not in operator.explain(STAMPED)
 
 
+@pytest.mark.parametrize("name", ["_End", "_0_n"])
+def test_names_of_the_plan_itself_are_refused(name):
+    columns = StructType([*STAMPED, StructField(name, LongType())])
+    op = Aggregate(Tumbling(HOUR), n=agg.count(name))
+    shown = " ".join(attach(op, by_spark=True).explain(FutureStream(columns)).split())  # type: ignore[arg-type]
+    assert f"refused: the groups of Spark have a column {name} of their own" in shown
+
+
 def test_the_plan_says_that_spark_has_the_windows():
     op = Aggregate(Tumbling(HOUR, by="k", watermark="5s"), n=agg.count(), mean=agg.mean("x"))
     shown = " ".join(attach(op, by_spark=True).explain(FutureStream(STAMPED)).split())  # type: ignore[arg-type]

@@ -312,6 +312,10 @@ def test_a_query_that_cannot_end_says_so_before_it_starts(spark, tmp_path):
     attach(op, times=None)(source)  # a warning would be an error
     attach(op, times="ts")(source)
     OPERATORS["count"](source)
+    aged = Aggregate(Tumbling(Count(3), by="k", forget=PartitionAge("10s"), order_by="ts"), OUT)
+    with pytest.warns(ClockWarning, match=r"processing time: a backfill gives other rows"):
+        aged(source)
+    attach(aged, times="ts")(source)
 
 
 def test_rows_in_the_order_of_time_need_no_other_order(spark, tmp_path):

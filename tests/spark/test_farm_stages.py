@@ -102,6 +102,7 @@ FARMS: dict[str, Any] = {
     "windows, three together": lambda op: WindowFarm(op, workers=2, batch=3),
     "active": lambda op: WindowFarm(op, workers=3, active=True),
     "slices": lambda op: PaneFarm(op, workers=2),
+    "windows of pieces": lambda op: WindowFarm(WindowPartition(op, workers=2, parts=2), workers=2),
     "pieces": lambda op: WindowPartition(op, workers=2, parts=3),
 }
 

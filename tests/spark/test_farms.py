@@ -35,6 +35,9 @@ from windowlib.farms.models import TimeWindows
 from windowlib.operators import Aggregate, Join, Skyline, TopDelta, TopK, agg, desc
 from windowlib.spark import attach
 from windowlib.spark.farms.slice_partials import SMALL, _begins, _grouped
+from windowlib.spark.farms.window_stages import ActiveWindows
+from windowlib.spark.plan.query_plan import AttachOptions, for_each_worker, plan_query
+from windowlib.spark.plan.shuffle import partition_of
 
 ROWS = cases.rows(5)
 SUMS: dict[str, Any] = {"n": agg.count(), "s": agg.sum("x"), "high": agg.max("n")}
@@ -411,26 +414,29 @@ def test_late_rows_come_out_of_farms(spark):
 
 SMOOTH = agg.custom(int, lambda state, value: state // 2 + value, column="n")
 TWENTY = Sliding(Count(20), every=Count(6), **ALL)
+ALONE = ("none, the operator alone", "less time than to send windows to other tasks")
 CHOICES = {
     "a key": (Aggregate(SLIDE, SUMS), {}, "KeyFarm", "rows that differ in k never meet"),
     "a heavy key": (
-        Aggregate(SLIDE, SUMS), {"heaviest": 0.9}, "PaneFarm", "they share slices when they fire"
+        Reach(SLIDE), {"heaviest": 0.9}, "PaneFarm", "they share slices when they fire"
     ),
+    "a heavy key, functions with kernels": (Aggregate(SLIDE, SUMS), {"heaviest": 0.9}, *ALONE),
     "slices by Spark": (Aggregate(TICKS, n=agg.count()), {}, "PaneFarm", "Spark's own functions"),
     "a key, by time": (Aggregate(TICKS, SUMS), {}, "KeyFarm", "rows that differ in k never meet"),
     "no key, by time": (
         Aggregate(Sliding(Time("9s"), every=Time("2s"), **ALL), SUMS), {},
         "PaneFarm", "parts of slices where the rows are",
     ),
-    "no key": (Aggregate(TWENTY, SUMS), {}, "PaneFarm", "they share slices when they fire"),
+    "no key": (Reach(TWENTY), {}, "PaneFarm", "they share slices when they fire"),
+    "no key, functions with kernels": (Aggregate(TWENTY, SUMS), {}, *ALONE),
     "step by step": (Aggregate(TWENTY, out=SMOOTH), {}, "WindowFarm", "neighbours go together"),
     "one by one": (
-        Aggregate(Sliding(Count(20), **ALL), SUMS), {}, "WindowFarm", "neighbours go together"
+        Reach(Sliding(Count(20), **ALL)), {}, "WindowFarm", "neighbours go together"
     ),
-    "apart": (
-        Aggregate(Tumbling(Count(20), **ALL), SUMS), {}, "WindowPartition", "tasks share a window"
-    ),
-    "all values": (Aggregate(TWENTY, WHOLE), {}, "WindowFarm", "any task may take any window"),
+    "apart": (Reach(Tumbling(Count(20), **ALL)), {}, "WindowPartition", "tasks share a window"),
+    "all values": (Aggregate(TWENTY, WHOLE, group_by="j"), {}, *ALONE),
+    "tuples": (Tuples(TWENTY), {}, "WindowFarm", "pays where a window takes milliseconds"),
+    "sessions": (Aggregate(Session(Event("ts"), gap=9, **EVENT), WHOLE), {}, *ALONE),
 }  # fmt: skip
 
 
@@ -444,6 +450,54 @@ def test_the_farm_for_spark_is_chosen_and_says_why(frame, name):
     said = " ".join(text.split("stage 1")[0].split())
     assert said.startswith(f"farm {kind}: ")
     assert why in said
+
+
+def test_where_no_farm_pays_the_operator_runs_alone(frame):
+    op = Aggregate(TWENTY, SUMS | WHOLE)
+    chosen = farm(op, workers=2)
+    assert chosen(frame).collect() == attach(op)(frame).collect()
+    said = attach(chosen, numbered=True).explain(frame)  # which the operator alone cannot do
+    assert said.startswith("farm         WindowFarm: ")
+
+
+NESTED: dict[str, Any] = {
+    "panes": KeyFarm(PaneFarm(Aggregate(SLIDE, SUMS), workers=2), workers=2),
+    "pieces": WindowFarm(WindowPartition(Reach(TWENTY), workers=2, parts=3), workers=2),
+}
+
+
+def test_a_farm_of_farms_runs_as_the_inner_one_with_the_workers_of_both(frame):
+    found = by_name(
+        union({n: attach(f, numbered=True)(frame) for n, f in NESTED.items()}).collect()
+    )
+    for name, each in NESTED.items():
+        key = each.operator.windows[0].by
+        same(Case(each, key), list(replay(each.operator, ROWS)), found[name])
+    said = {name: each.explain(frame) for name, each in NESTED.items()}
+    assert said["panes"].startswith(
+        "farm         KeyFarm(PaneFarm): key, 4 workers: 2 windows of 2"
+    )
+    assert said["pieces"].startswith("farm         WindowFarm(WindowPartition): window agnostic, 4")
+    assert "the slices of what fires" in said["panes"]
+    assert "in 3 pieces" in said["pieces"]
+    assert all("over 12 tasks" in each for each in said.values())
+
+
+def test_copies_for_active_workers_go_to_tasks_of_their_own(frame):
+    op = Aggregate(TWENTY, WHOLE)
+    plan = plan_query(op, AttachOptions(), [frame])
+    shared = {
+        workers: for_each_worker(
+            plan, ActiveWindows(op, workers), "WindowFarm", "_worker", workers, 3 * workers
+        )
+        for workers in (2, 3)
+    }
+    for workers, each in shared.items():
+        (copies,) = each.bucketed()
+        where = copies.select("_bucket", "_worker").distinct().collect()
+        assert workers == len(where) == len({row._bucket for row in where})
+        tasks = {partition_of(row._bucket, each.partitions) for row in where}
+        assert len(tasks) == min(workers, each.partitions)
 
 
 def test_a_farm_that_was_asked_for_is_not_chosen_anew(frame):

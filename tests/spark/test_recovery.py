@@ -1,4 +1,5 @@
 """Queries that die and start again from their checkpoint, as if nothing had happened."""
+# ruff: noqa: SIM300 - asserts read expected first
 
 from __future__ import annotations
 
@@ -32,6 +33,16 @@ def test_a_program_that_is_killed_again_and_again_writes_the_same_rows(tmp_path)
     with killing.started(tmp_path) as process:
         assert killing.ends(process) == 0, killing.log_of(tmp_path)
     killing.check(tmp_path)
+
+
+def test_a_query_that_was_killed_before_its_first_micro_batch_starts_again(spark, tmp_path):
+    query = Query(spark, tmp_path)
+    query.add([{"ts": at, "k": "a", "v": at} for at in range(4)])
+    offsets = tmp_path / "checkpoint" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.5d3f.tmp").write_text("v1\n{")  # what Spark was writing when it was killed
+    query.run(Aggregate(Tumbling(Count(2), order_by="ts"), total=agg.sum("v")))
+    assert [{"total": 1}, {"total": 5}] == query.written()
 
 
 # -- the program comes back changed ---------------------------------------------------------------

@@ -17,6 +17,7 @@ from windowlib.operators import Aggregate, Delay, agg
 pytestmark = pytest.mark.long  # a live query of many operators
 
 SUMS = {"n": agg.count(), "s": agg.sum("x")}
+ENDS = {"first": agg.first("n"), "last": agg.last("n"), "high": agg.arg_max("n", by="x")}
 PATIENCE = 240
 """Seconds after which a query that has not said what it should is given up."""
 
@@ -44,6 +45,9 @@ def timed_cases(clock):
         "sliding": Case(Aggregate(Sliding(Time("30s"), every=Time("10s"), **BY), OUT)),
         "panes": Case(
             PaneFarm(Aggregate(Sliding(Time("30s"), every=Time("10s"), **BY), SUMS), workers=2)
+        ),
+        "panes, ends": Case(
+            PaneFarm(Aggregate(Sliding(Time("30s"), every=Time("10s"), **BY), ENDS), workers=2)
         ),
         "count or time": Case(Aggregate(Tumbling(Count(4) | Time("20s"), **BY), OUT)),
         "timers": Case(cases.Quiet(), orders=(None,)),

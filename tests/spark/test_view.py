@@ -9,22 +9,33 @@ import re
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as fn
-from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from windowlib import (
     Count,
     Delta,
+    Event,
+    KSlack,
     Operator,
     OperatorModel,
     PartitionAge,
     Sliding,
     Time,
     Tumbling,
+    Watermark,
 )
 from windowlib.errors import (
     HostError,
@@ -118,6 +129,21 @@ def test_explain_says_what_moves_the_clock():
     assert "as tasks deliver them" == spark_lines(timed.explain(COLUMNS))["order"]
     aged = Aggregate(Tumbling(Count(2), by="k", forget=PartitionAge("1m")), n=agg.count())
     assert "age of partitions" in spark_lines(aged.explain(COLUMNS))["clock"]
+
+
+def test_explain_advises_what_helps_to_split_windows_of_event_time():
+    columns = StructType([StructField("ts", TimestampType()), StructField("k", StringType())])
+
+    def advised(**said: Any) -> Any:
+        op = Aggregate(Tumbling(Event("ts", "1h"), by="k", **said), n=agg.count())
+        return spark_lines(op.explain(columns))["buckets"]
+
+    assert "Wait for a fixed time" in advised(watermark=KSlack())
+    assert "Drop early=, or say" in advised(watermark="1min", early="1min")
+    assert "as spark.sql.shuffle.partitions says" in advised(watermark="1min")
+    per_key = Watermark("1min", scope="key")
+    split = advised(watermark=per_key, early="1min")
+    assert "as spark.sql.shuffle.partitions says" in split
 
 
 def test_explain_of_two_inputs_says_in_which_order_they_come():

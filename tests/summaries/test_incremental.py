@@ -9,6 +9,7 @@ import operator
 import random
 from collections import deque
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,17 @@ from hypothesis import strategies as st
 
 from tests.helpers.aggregate_oracle import FEW, FUNCTIONS, Function, a_row, named, same
 from tests.helpers.examples import examples
-from windowlib import Count, Delta, PartitionCount, SchemaError, Sliding, Time, advance, replay
+from windowlib import (
+    Count,
+    Delta,
+    PartitionCount,
+    SchemaError,
+    Sliding,
+    Time,
+    advance,
+    replay,
+    restart,
+)
 from windowlib.operators import Aggregate, agg
 from windowlib.operators.aggregate.groups import GroupedPlan, GroupValues
 from windowlib.summaries.incremental import Incremental, describe
@@ -317,6 +328,56 @@ def test_a_partition_that_time_empties_and_that_comes_back():
     assert 40 == len(got)
     for row in got:
         assert (sum(row["xs"]), max(row["xs"])) == (row["s"], row["high"])
+
+
+VALUES = st.sampled_from([0, 1, -3, 2.5, 7.25, None])
+"""Whose sums are exact in every order."""
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.integers(0, 2), st.sampled_from([0, 0, 1, 3, 9]), VALUES, VALUES, st.booleans()
+        ),
+        max_size=80,
+    ),
+    period=st.sampled_from([2, 8, 30]),
+    every=st.integers(1, 4),
+    restarts=st.sets(st.integers(0, 80), max_size=3),
+)
+def test_windows_by_time_give_what_their_tuples_give(steps, period, every, restarts):
+    """Few tuples or more, of any form, with nulls, after a partition was empty or restored."""
+    op = Aggregate(
+        Sliding(Time(f"{period}s"), every=Count(every), by="k"),
+        n=agg.count(),
+        total=agg.sum("x"),
+        top=agg.max("y"),
+    )
+    items: list[Any] = []
+    expected, kept, counts, now = [], dict[int, list[Any]](), dict[int, int](), 0
+    for number, (key, wait, x, y, plain) in enumerate(steps):
+        now += wait
+        row = {"k": key, "ts": now, "x": x, "y": y}
+        items += [restart()] * (number in restarts)
+        items.append(row if plain else SimpleNamespace(**row))
+        there = [each for each in kept.get(key, []) if now - each["ts"] <= period]
+        kept[key] = there = [*there, row]
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] % every == 0:
+            xs, ys = ([each[name] for each in there if each[name] is not None] for name in "xy")
+            total, top = sum(xs) if xs else None, max(ys, default=None)
+            expected.append({"k": key, "n": len(there), "total": total, "top": top})
+    assert expected == list(replay(op, items, times="ts"))
+
+
+@pytest.mark.parametrize("function", [agg.sum, agg.mean, agg.max])
+def test_a_window_by_time_goes_on_from_any_place(function):
+    op = Aggregate(Sliding(Time("10s"), every=Count(1)), of=function("x"))
+    rows = [{"ts": ts, "x": (ts * 7) % 5} for ts in range(40)]
+    whole = list(replay(op, rows, times="ts"))
+    for cut in range(0, 40, 3):
+        assert whole == list(replay(op, [*rows[:cut], restart(), *rows[cut:]], times="ts"))
 
 
 def test_an_evicted_partition_starts_afresh():

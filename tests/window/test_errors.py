@@ -53,6 +53,7 @@ from windowlib.columnar import primitives
 from windowlib.event_time.axis import alike
 from windowlib.window import state_bytes
 from windowlib.window.arrow import batch_of
+from windowlib.window.clock import HandClock  # noqa: F401 - named in the tables
 from windowlib.window.state_bytes import dump_state, load_state
 
 ENGINES = ("generated", "reference")
@@ -1578,6 +1579,16 @@ VALUES = [
         "WallClock(now=3): not a function. Pass one that returns seconds.",
     ),
     ("WallClock(now=lambda: 'noon')", ClockError, f"WallClock.now('noon'): {INSTANT}"),
+    (
+        "HandClock(5).advance(3)",
+        ClockError,
+        "advance(3): time went back from 5 to 3. A clock only moves forward; make a new one.",
+    ),
+    (
+        "HandClock().advance('-1s')",
+        ClockError,
+        "advance('-1s'): time went back from 0 to -1. A clock only moves forward; make a new one.",
+    ),
     (
         "WallClock().attach(Tumbling(Count(3)))",
         ClockError,

@@ -416,6 +416,21 @@ def test_age_is_checked_at_ticks(engine):
     assert dedent(script) == played(tumbling, script, engine=engine)
 
 
+def test_time_evicts_nothing_more_of_an_evicted_partition(engine):
+    """Nor of the one that comes under its key later."""
+    script = """
+    +1 k=a: a full []; a insert 1
+    t=2:
+    +2 k=b: b full []; b insert 2; forget a[1]
+    t=4:
+    +3 k=a: a full []; a insert 3; forget b[2]
+    t=13:
+    t=15: a evict 3
+    """
+    spec = Sliding(Time("10s"), every=Count(9), by=KEY, forget=PartitionCount(1))
+    assert dedent(script) == played(spec, script, engine=engine)
+
+
 def test_age_alone_never_acts(engine):
     script = """
     +1 k=a: a insert 1

@@ -46,8 +46,8 @@ SLICE = 1 << 16
 """Rows that are worked on at once: their columns fit the cache."""
 CROWD = 1 << 17
 """Keys without a partition that are of no concern."""
-FIRST = 1 << 14
-"""Rows of the first slice, which shows what is coming."""
+FIRST, ALONE = 1 << 14, 1 << 11
+"""Rows of the first slice, which shows what is coming; without keys, what starts a stream."""
 PATIENCE = 64
 """The most batches that are left to the event engine before the next try."""
 
@@ -181,7 +181,7 @@ class HandOver:
         state = window.state
         state.lead(False)
         subs = [snapshot.restored(state, part) for part in parts]
-        state.fill(subs, engine.left)
+        state.fill(subs, engine.left, [part["stamps"] for part in parts])
         if state.eviction is not None:
             numbered = dict(zip(ids.tolist(), subs, strict=True))
             state.eviction.refill([numbered[i] for i in engine.used_order().tolist()])
@@ -274,8 +274,11 @@ class WindowHandOver(HandOver):
         """Which punctuations find no partition, if a handler is told of that."""
         if "on_empty_punctuation" not in self.window.state.handlers or not len(marks):
             return NONE
+        repeated = marks[1:] == marks[:-1]
+        if marks[0] and not repeated.any():
+            return NONE
         vacant = self.vacant if self.engine is not None else not self.window.state.subwindows
-        return np.flatnonzero(np.append(vacant and marks[0] == 0, marks[1:] == marks[:-1]))
+        return np.flatnonzero(np.append(vacant and marks[0] == 0, repeated))
 
     @property
     def vacant(self) -> bool:
@@ -382,9 +385,15 @@ class WindowHandOver(HandOver):
     def _slices(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         at = 0
         while at < batch.num_rows:
-            step = min(SLICE, FIRST) if self.engine is None else self.engine.step(SLICE)
+            step = self._first() if self.engine is None else self.engine.step(SLICE)
             yield batch.slice(at, step) if at or step < batch.num_rows else batch
             at += step
+
+    def _first(self) -> int:
+        """How many rows to take at once while no engine says so."""
+        window = self.window
+        starts = not window.spec.partitioned and not window.state.subwindows
+        return min(SLICE, FIRST, ALONE) if starts else min(SLICE, FIRST)
 
     def _columnar(self, batch: pa.RecordBatch, stamps: Stamps | None) -> int:
         """How many rows of a batch the columnar engine has taken, with what is due before them."""
@@ -707,8 +716,8 @@ class WindowHandOver(HandOver):
 def parts_of(window: Window[Any, Any], *, asleep: bool = False) -> list[dict[str, Any]]:
     """What the subwindows in storage hold, or what those asleep know, as snapshots have it."""
     state = window.state
-    found = state.asleep if asleep else state.subwindows
-    return [snapshot.dumped(state, s) for s in found.values()]
+    found, stamps = state.asleep if asleep else state.subwindows, state.arrivals.by_subwindow()
+    return [snapshot.dumped(state, s, stamps.get(s, ())) for s in found.values()]
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

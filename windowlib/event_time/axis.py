@@ -115,6 +115,43 @@ class Grid:
         known, place = np.unique(ts, return_inverse=True)
         return np.array([self.index(each) for each in known.tolist()], np.int64)[place]
 
+    def edges(self, ks: Any, kind: str) -> Any:
+        """The first timestamp of each point: `index` is less than k for those before point k's.
+
+        Args:
+            ks: the numbers of points, an array.
+            kind: "i" for timestamps that are whole numbers, "f" for floats.
+        """
+        import numpy as np
+
+        if kind == "f" or self.scale == 1:
+            return self.points(ks)
+        points = (self.origin + k * self.step for k in ks.tolist())
+        return np.array([-(-point // self.scale) for point in points], np.int64)
+
+    def runs(self, rising: Any) -> tuple[Any, Any]:
+        """Where timestamps that never fall come to another point, from place 0 on; and to which."""
+        import numpy as np
+
+        low, high = self.index(rising[0].item()), self.index(rising[-1].item())
+        if high - low > len(rising):  # more points than timestamps
+            found = self.indexes(rising)
+            at = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
+            return at, found[at]
+        later = np.arange(low + 1, high + 1)
+        cuts = np.searchsorted(rising, self.edges(later, rising.dtype.kind))
+        last = np.append(cuts[1:] != cuts[:-1], True)[: len(cuts)]  # of points at one place
+        return np.append(0, cuts[last]), np.append(low, later[last])
+
+    def behind(self, ts: Any, at: Any, ks: Any) -> Any:
+        """Which timestamps are before a point: from each place in `at` on before that in `ks`."""
+        import numpy as np
+
+        edges = self.edges(ks, ts.dtype.kind)
+        if not bool((np.minimum.reduceat(ts, at) < edges).any()):  # as it is most of the time
+            return np.zeros(len(ts), bool)
+        return ts < np.repeat(edges, np.diff(at, append=len(ts)))
+
     def _small(self, ks: Any) -> bool:
         """Whether these points fit 64 bits and are, before the division, exact as floats."""
         most = LARGEST if self.scale == 1 else EXACT

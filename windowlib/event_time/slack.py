@@ -18,8 +18,11 @@ from typing import Any, Literal, get_args
 
 from windowlib.durations import Amount, Number, amount_of, amount_text, length
 from windowlib.errors import PolicyError, suggestion
+from windowlib.event_time.axis import Grid
 
 Delay = Literal["new", "arrival"]
+FEW_POINTS = 16
+"""Up to so many points of a grid that P passes in an array are looked for one by one."""
 
 
 class State:
@@ -56,6 +59,10 @@ class State:
         if not self.fits(ts):
             return np.array([self.observe(each) for each in ts.tolist()])
         return self._many(ts)
+
+    def observe_points(self, ts: Any, grid: Grid) -> tuple[Any, Any]:
+        """The same for an array that fits: from which place on P is at which point of a grid."""
+        return grid.runs(self._many(ts))
 
     def release(self) -> None:
         """Wait no longer for anything before the greatest timestamp."""
@@ -206,6 +213,27 @@ class Fixed(State):
             np.maximum(found, self.punctuation, out=found)
         self.top, self.punctuation = tops[-1].item(), found[-1].item()
         return found
+
+    def observe_points(self, ts: Any, grid: Grid) -> tuple[Any, Any]:
+        """The same for an array that fits: from which place on P is at which point of a grid."""
+        import numpy as np
+
+        behind, top = ts - self._amount, ts.max().item()
+        known = behind[0].item() if self.punctuation is None else self.punctuation
+        first, last = max(known, behind[0].item()), max(known, top - self._amount)
+        low, high = grid.index(first), grid.index(last)
+        if high - low > FEW_POINTS:
+            return super().observe_points(ts, grid)
+        self.top, self.punctuation = top if self.top is None else max(self.top, top), last
+        at, points, place = [0], [low], 0
+        later = range(low + 1, high + 1)
+        for k, edge in zip(later, grid.edges(np.array(later), ts.dtype.kind), strict=True):
+            place += int((behind[place:] >= edge).argmax())
+            if place > at[-1]:
+                at.append(place)
+                points.append(k)
+            points[-1] = k
+        return np.array(at), np.array(points)
 
 
 # -- as late as any has been ----------------------------------------------------------------------

@@ -44,6 +44,8 @@ LOOK = 0.05
 """Seconds of work after which the operator alone is looked at first."""
 TRIAL = 0.03
 """Seconds of work that a trial takes."""
+PATIENT = 8
+"""A trial in which no window was computed takes so many times as long at most."""
 WATCH = 0.5
 """Seconds of work after which workers are looked at."""
 GAIN = 1.15
@@ -468,14 +470,17 @@ class AdaptiveFarm:
     def _look_at_trial(self) -> None:
         """Are several workers faster than the operator alone?"""
         parent, work = self._costs()
+        if not work and self._since.seconds < PATIENT * TRIAL:
+            return  # what windows cost is not known before one has fired
         workers = min(self.workers, self._processors.free)
         gain = self._alone / max(parent, work / workers, 1e-9)
-        if gain >= GAIN:
+        if work and gain >= GAIN:
             self._pool = ProcessPool(self.workers, self.current.setup)
             self._decide("starting", f"{_costs_text(parent, work)}, so {gain:.2g} times as fast")
             return
         rows = self._since.rows
-        self._move_to_operator(f"{_costs_text(parent, work)}, which workers do not outweigh")
+        why = f"{_costs_text(parent, work)}, which workers do not outweigh"
+        self._move_to_operator(why if work else f"no window has fired in {rows:,} rows of a trial")
         lost = time.perf_counter() - self._tried - rows * self._alone / 1e6
         self._look = max(self._look, lost / SHARE)
 
@@ -493,6 +498,8 @@ class AdaptiveFarm:
     def _look_at_workers(self) -> None:
         """Does the farm cost more than its windows, or a row more than it did alone?"""
         parent, work = self._costs()
+        if not work and len(self.current.scheduler):
+            return  # how long they take is not known before they have answered
         spread, alone = self._since.micros(self._since.seconds), self._alone
         if work < 0.8 * parent:
             self._move_to_operator(f"{_costs_text(parent, work)}, so the operator alone is faster")
@@ -611,6 +618,8 @@ class AdaptiveFarm:
         self._tell, self._every = tell, every
         if _is_farm(self.current):
             self._observed(self.current)
+        else:
+            tell(self.figures())
 
     def _observed(self, farm: RunningFarm) -> None:
         if (tell := self._tell) is not None:

@@ -9,7 +9,8 @@ A keyed operator is split by its keys. Otherwise the windows decide, and the fun
 | apart (tumbling, hopping, sessions, …) | window partition | window active | window agnostic |
 | landmark | pane | window active | refused |
 | forward context | window agnostic, on partial results | refused | window agnostic |
-| event time | window agnostic | window agnostic | window agnostic |
+| event time, sliding or landmark | pane | window agnostic | window agnostic |
+| event time, tumbling or session | window agnostic | window agnostic | window agnostic |
 
 Active workers get tuples and keep windows of their own; agnostic workers get whole windows from
 the emitter, which keeps the tuples.
@@ -213,6 +214,7 @@ def _by_window(operator: Operator, workers: int, wanted: FarmPattern | None) -> 
     return Choice(pattern, workers, _why(model, function, pattern), partials=partials)
 
 
+_AGNOSTIC = 'Use agnostic workers: without active=True, or with pattern="window agnostic".'
 _KEY_ONLY = "Use KeyFarm, with a window partitioned by a column."
 _NO_PARTS = (
     "it says that its function is associative, and has no part_of",
@@ -226,8 +228,11 @@ def best(model: WindowModel, function: WindowFunction) -> FarmPattern:
 
     It may still be unsafe, if there is none.
     """
-    if model.context == "forward" or function.kind == "neither" or isinstance(model, EventWindows):
+    if model.context == "forward" or function.kind == "neither":
         return "window agnostic"
+    if isinstance(model, EventWindows):
+        shares = function.kind == "associative" and model.overlapping
+        return "pane" if shares else "window agnostic"
     if function.kind == "incremental":
         return "window active"
     if not model.overlapping:
@@ -252,23 +257,18 @@ def unsafe(
     if isinstance(model, LandmarkWindows) and kind == "neither":
         why = f"{function.shown} needs all tuples, and a landmark window never lets one go"
         return why, "Use a function that is incremental or associative, or a window that slides."
-    if isinstance(model, EventWindows) and pattern == "pane" and not model.sliced:
-        why = (
-            "sessions and landmark windows of event time have no slices that several windows share"
-        )
-        return why, "Use WindowPartition or WindowFarm."
     if isinstance(model, EventWindows) and pattern == "window active":
         why = (
             "tuples of event time come in any order, so what a worker has folded early would have "
             "to be folded again"
         )
-        return why, 'Use agnostic workers, pattern="window agnostic".'
+        return why, _AGNOSTIC
     if forward and pattern == "window active":
         why = (
             "which windows hold a tuple is known only when they are triggered, so it cannot be "
             "sent to their workers when it comes"
         )
-        return why, 'Use agnostic workers, pattern="window agnostic".'
+        return why, _AGNOSTIC
     if forward and pattern == "window agnostic" and kind == "incremental":
         why = (
             f"{function.shown} is computed tuple by tuple, and which windows hold a tuple is known "
@@ -291,7 +291,8 @@ def _why(model: WindowModel, function: WindowFunction, pattern: FarmPattern) -> 
             many = f"windows overlap, so {many}" if model.overlapping else many
             return f"{shown} is associative and {many} and each is computed once."
         if isinstance(model, EventWindows):
-            return f"{shown} is associative, and windows of event time are made of slices."
+            many = "share slices" if model.overlapping else "are made of slices"
+            return f"{shown} is associative, and windows of event time {many}."
         if not isinstance(model, LandmarkWindows):
             return f"{shown} is associative, and windows are covered by slices as they fire."
         return f"{shown} is associative, and each window is the one before and one slice more."

@@ -10,7 +10,8 @@ to chunk. A window is a list of runs of numbers, `(lo, hi)`; what a worker needs
     run (4, 8) -> pieces (0, 4, 6), (1, 0, 2)
 
 A chunk is given up when all its rows are behind the oldest row that is still needed: by a window
-that may yet come, or by one that is being worked on. Whoever has it mapped keeps it that long.
+that may yet come, or by one that is being worked on. A process that has it mapped keeps it that
+long.
 
 Chunks do not outlive their writer. It removes them at its end; if it is killed, its workers do,
 and if they are killed with it, the next writer: each holds a lock on its folder while it lives.

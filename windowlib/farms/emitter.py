@@ -8,7 +8,7 @@ few runs. `INDEX` counts the tuples of a partition.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
 
 AT, INDEX, TIME = "_at", "_index", "_time"
+NO_ROWS: Array = np.empty(0, np.int64)
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +56,8 @@ class StoredFiring:
     """The number of the first row, if `at` does not say it."""
     slices: Sequence[tuple[int, int]] = ()
     """Of a window of event time: the slices it is made of, each with its id and its size."""
+    settled: int = 0
+    """How many of its tuples, the first ones, all later windows of the partition begin with."""
     late: bool = False
     """A row came after its windows of event time were closed: it goes to the output late."""
 
@@ -90,6 +93,7 @@ class Emitter(Operator):
         self.partial, self.at_end = partial, at_end
         self.fired: list[StoredFiring] = []
         self._numbers: dict[Any, int] = {}
+        self._settled: dict[Any, Array] = {}  # of landmark windows, the rows that stay
         self._apart = 0
         if isinstance(window, Sliding) and window.evict.delta is not None and not partial:
             # A delta window knows that it is full in time for its trigger only if asked.
@@ -134,15 +138,35 @@ class Emitter(Operator):
         self.fired.append(StoredFiring(None, 0, 0, None, window.state.now, empty=True))
 
     def _read(self, window: Any, key: Any) -> None:
-        rows, now = window[key], window.state.now
         if isinstance(window, EventTimeWindow):
-            at = np.fromiter(map(itemgetter(AT), rows), np.int64)
-            self._add(key, at, EventMoment(now, window.firing(key)), slices=window.slices(key))
+            self._read_event_time(window, key)
             return
+        rows, now = window[key], window.state.now
         first, at = rows[0][INDEX] if rows else 0, _places(rows)
         number = self._numbers.get(key, 0)
         self._numbers[key] = number + 1
         self.fired.append(StoredFiring(key, first, first + len(at), at, now, False, number))
+
+    def _read_event_time(self, window: EventTimeWindow[Any, Any], key: Any) -> None:
+        """A window of event time fires; what never changes of a landmark's is read once."""
+        known, settled = self._settled.get(key, NO_ROWS), window.settled(key)
+        rows = window.rows_from(len(known), key)
+        at = np.fromiter(map(itemgetter(AT), rows), np.int64, len(rows))
+        if len(known):
+            at = np.concatenate([known, at])
+        if settled > len(known):
+            self._settled[key] = at[:settled]
+        moment = EventMoment(window.state.now, window.firing(key))
+        self._add(key, at, moment, slices=window.slices(key), settled=settled)
+
+    def passed(self, key: Any, start: Mapping[int, int]) -> dict[int, Array]:
+        """The numbers of rows of open windows of event time that the watermark has passed."""
+        (window,) = self.containers
+        assert isinstance(window, EventTimeWindow)
+        return {
+            which: np.fromiter(map(itemgetter(AT), rows), np.int64, len(rows))
+            for which, rows in window.passed(start, key).items()
+        }
 
     def on_late(self, window: Any, tuple_: Any, key: Any) -> None:
         """A row came late, and is sent on."""
@@ -187,6 +211,7 @@ class Emitter(Operator):
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
         self._numbers = {one_key(key): number for key, number in state}
+        self._settled = {}
 
 
 def _begins(firings: Firings, at: Array, index: Array) -> tuple[list[int], list[int]]:

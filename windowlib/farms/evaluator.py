@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.columnar.arrays.kept_rows import RowColumns
 from windowlib.columnar.engines.row_engine import WholeWindows
 from windowlib.columnar.firings import FiringView
@@ -29,7 +31,7 @@ from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
 from windowlib.spec.policies import Count, Time
 from windowlib.spec.specification import Sliding, Spec, Tumbling
-from windowlib.window.arrow import rows_of
+from windowlib.window.arrow import BatchRows, rows_of
 from windowlib.window.consumer import Decline, FiringFailed
 from windowlib.window.event_time import FIRING, EventTimeWindow
 from windowlib.window.state_bytes import dump_state, load_state
@@ -61,6 +63,24 @@ class BatchExtent(NamedTuple):
     lo: int
     hi: int
     now: Moment
+
+
+class ColumnResults(NamedTuple):
+    """What windows send as one Arrow stream, and how many rows each of them has."""
+
+    data: bytes
+    counts: list[int]
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, counts: Sequence[int]) -> ColumnResults:
+        """The rows of a batch, those of each window next to each other."""
+        return cls(stream_bytes(batch), list(counts))
+
+    def windows(self) -> Iterator[BatchRows]:
+        """The rows of each window."""
+        (batch,) = stream_table(self.data).to_batches() or [pa.record_batch({})]
+        for hi, size in zip(accumulate(self.counts), self.counts, strict=True):
+            yield BatchRows(batch, hi - size, hi)
 
 
 class SentItems:
@@ -105,6 +125,7 @@ class WindowEvaluator:
         self.window: Window[Any, Any] = window
         self.event = "on_trigger" if isinstance(window.spec, Sliding) else "before_flush"
         self._whole: dict[pa.Schema, WholeWindows | None] = {}
+        self._row_by_row: set[pa.Schema] = set()  # of which there are no columns to send
         self._blank: list[FilledWindow] = []
 
     # -- whole windows ----------------------------------------------------------------------------
@@ -114,13 +135,31 @@ class WindowEvaluator:
         if isinstance(self.window, EventTimeWindow):
             rows = list(rows_of(batch))
             return [self._processed(each, rows[each.lo : each.hi]) for each in extents]
-        columnar = self.window.state.consumer.fired is not None and batch.num_rows
-        whole = self._engine(batch.schema) if columnar else None
-        if whole is not None:
+        if (whole := self._at_once_by(batch)) is not None:
             return self._at_once(whole, batch, extents)
         if self._reads:
             return [self._viewed(batch, each) for each in extents]
         return self._filled(batch, extents)
+
+    def columns(
+        self, batch: pa.RecordBatch, extents: Sequence[BatchExtent]
+    ) -> ColumnResults | None:
+        """What the operator sends for all windows, without punctuations; None: it sends rows."""
+        if isinstance(self.window, EventTimeWindow) or batch.schema in self._row_by_row:
+            return None
+        whole, schema = self._at_once_by(batch), self.operator.schema(batch.schema)
+        if whole is None or schema is None:
+            return None
+        sent: list[Any] = []
+        try:
+            with self.running.sending_columns(sent.append):
+                self._consume(whole, batch, extents)
+        except (Decline, FiringFailed):
+            sent.clear()
+        if self.outputs.take() or len(sent) != 1:
+            self._row_by_row.add(batch.schema)
+            return None
+        return ColumnResults.of(sent[0].arrow(schema), sent[0].counts.tolist())
 
     @property
     def _reads(self) -> bool:
@@ -140,15 +179,25 @@ class WindowEvaluator:
                 self._whole[schema] = None
         return self._whole[schema]
 
-    def _at_once(
+    def _at_once_by(self, batch: pa.RecordBatch) -> WholeWindows | None:
+        """What computes all windows of a batch at once, if that can be."""
+        columnar = self.window.state.consumer.fired is not None and batch.num_rows
+        return self._engine(batch.schema) if columnar else None
+
+    def _consume(
         self, whole: WholeWindows, batch: pa.RecordBatch, extents: Sequence[BatchExtent]
-    ) -> list[list[Item]]:
+    ) -> None:
         lo = np.array([each.lo for each in extents], np.intp)
         hi = np.array([each.hi for each in extents], np.intp)
         consumer = self.window.state.consumer.fired
         assert consumer is not None
+        consumer(whole.firings(batch, lo, hi))
+
+    def _at_once(
+        self, whole: WholeWindows, batch: pa.RecordBatch, extents: Sequence[BatchExtent]
+    ) -> list[list[Item]]:
         try:
-            consumer(whole.firings(batch, lo, hi))
+            self._consume(whole, batch, extents)
         except (Decline, FiringFailed):  # one by one: then it is known whose result is whose
             self.outputs.take()
             return self._filled(batch, extents)
@@ -236,6 +285,18 @@ class WindowEvaluator:
 
         return self.called(BatchExtent(key, 0, 0, now), send, None)
 
+    def finish_columns(
+        self, key: Any, partials: Sequence[Any], now: Moment
+    ) -> list[Item] | ColumnResults:
+        """The same as columns where the operator sends such; without punctuations."""
+        sent: list[Any] = []
+        with self.running.sending_columns(sent.append):
+            items = self.finish(key, partials, now)
+        if not sent:
+            return items
+        (batch,) = (each.batch() for each in sent)
+        return ColumnResults.of(batch, [batch.num_rows])
+
     def again(self, batch: pa.RecordBatch, extent: BatchExtent, whole: Any) -> list[Item]:
         """What the operator sends for a part of a window, once it knows the result of the whole."""
         items, part = self.round(batch, extent, whole)
@@ -296,7 +357,8 @@ class FilledWindow:
         s.data.extend(rows[1:])
         if isinstance(self._wide, Sliding):
             s.taken += len(rows) - 1
-            s.stamps.extend([s.stamps[-1]] * (len(rows) - 1))
+            for _ in rows[1:]:
+                self.window.state.arrivals.add(s, self.window.state.now)
 
     def fire(self, extent: BatchExtent) -> list[Item]:
         """The handler is called, and the window is empty again."""

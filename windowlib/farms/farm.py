@@ -21,24 +21,26 @@ from windowlib.farms.choice import Choice, FarmPattern, choose
 from windowlib.farms.key_farm import RunningKeyFarm
 from windowlib.farms.models import CountWindows, RegularWindows, Slicing, TimeWindows, model_of
 from windowlib.farms.pane_farm import (
+    GRAIN,
     CountSlicer,
     EventPaneDispatch,
     PaneDispatch,
     PartitionDispatch,
+    RunPaneDispatch,
     TimeSlicer,
 )
+from windowlib.farms.running_farm import worker_count
 from windowlib.farms.scheduler import SCHEDULERS, Scheduling
 from windowlib.farms.window_farm import ActiveDispatch, AgnosticDispatch, RunningWindowFarm
 from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Count, Time
+from windowlib.spec.specification import Landmark, Session
 from windowlib.summaries.folds import Fold
 
 INNER = ("window partition", "pane")
 """What the workers of a farm may be, in place of one process each."""
 MOST_ROWS = 1 << 16
 """Rows of a chunk by time at most."""
-GRAIN = 1024
-"""Tuples in a slice where it is not known where windows start."""
 _GRAINS = CountWindows(GRAIN, GRAIN).pairs()
 
 
@@ -90,7 +92,7 @@ class Farm(Operator):
             msg = f"{kind}({operator!r}): not an operator. Pass one, such as Aggregate(...)."
             raise FarmError(msg)
         self.operator, self.model, self.windows = operator, operator.model, operator.windows
-        self.workers = _workers(workers) * (1 if self.inner is None else self.inner.workers)
+        self.workers = _workers(kind, workers) * (1 if self.inner is None else self.inner.workers)
         self.follows_load = workers == "auto"
         self.name = operator.name
         self.choice = self._chosen()
@@ -99,8 +101,8 @@ class Farm(Operator):
             span, chunk = chunk.micros, MOST_ROWS
         for word, value in (("batch", 1 if batch is None else batch), ("chunk", chunk)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                what = "tasks" if word == "batch" else "rows"
-                msg = f"{kind}({word}={value!r}): not a number of {what}. Use 1 or more."
+                what, or_ = ("tasks", "") if word == "batch" else ("rows", ', or Time("50ms")')
+                msg = f"{kind}({word}={value!r}): not a number of {what}. Use 1 or more{or_}."
                 raise FarmError(msg)
         if scheduling not in SCHEDULERS:
             ways = " or ".join(map(repr, SCHEDULERS))
@@ -300,6 +302,8 @@ class PaneFarm(Farm):
         """Slices that windows share."""
         if self.slices is None:
             (spec,) = self.windows
+            if isinstance(spec, Session | Landmark):
+                return RunPaneDispatch(run)
             if spec is not None and spec.event_time:
                 return EventPaneDispatch(run)
             return PaneDispatch(run, CountSlicer(_GRAINS))
@@ -386,7 +390,7 @@ and each is computed once.
     """
     if not isinstance(operator, Operator):
         raise FarmError(f"farm({operator!r}): not an operator. Pass one, such as Aggregate(...).")
-    choice = choose(operator, _workers(workers), heaviest=heaviest)
+    choice = choose(operator, _workers("farm", workers), heaviest=heaviest)
     kinds: dict[FarmPattern, type[Farm]] = {
         "key": KeyFarm,
         "pane": PaneFarm,
@@ -401,11 +405,11 @@ and each is computed once.
     return found
 
 
-def _workers(given: int | Literal["auto"] | None) -> int:
+def _workers(kind: str, given: int | Literal["auto"] | None) -> int:
     """As many as said, or as there are processors for this process; "auto" begins with two."""
     if given == "auto":
         return min(2, processor_count())
-    return processor_count() if given is None else given
+    return processor_count() if given is None else worker_count(kind, given, ', or "auto"')
 
 
 def _slices(model: RegularWindows, panes: str | Count | Time) -> Slicing:

@@ -58,7 +58,7 @@ class FarmFigures:
             yield "due", f"{self.due:,} results due"
             yield "buffered", f"{self.rows:,} rows in {self.bytes / 1e6:.2g} MB"
         if self.latency is not None:
-            median, high = (f"{1e3 * each:.3g} ms" for each in self.latency)
+            median, high = map(_shown, self.latency)
             yield "results", f"{self.rate:,.0f} results/s after {median} (99%: {high})"
 
     def __str__(self) -> str:
@@ -69,6 +69,10 @@ class FarmFigures:
         rows = [("place", self.place), *self._said()]
         cells = "".join(f"<tr><th>{a}</th><td>{escape(b)}</td></tr>" for a, b in rows)
         return f"<table>{cells}</table>"
+
+
+def _shown(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms" if seconds < 0.9995 else f"{seconds:,.1f} s"
 
 
 Tell = Callable[[FarmFigures], None]
@@ -90,12 +94,12 @@ class FarmMeter:
     def __init__(self, workers: int, now: float) -> None:
         self._asked: deque[tuple[int, float]] = deque()  # results up to a number, and when
         self._latencies: deque[float] = deque(maxlen=LATENCIES)
-        self._out = self._before = 0
+        self._out = 0
         self.resized(workers, now)
 
     def resized(self, workers: int, now: float) -> None:
         """There are so many workers from now on."""
-        self._busy, self._since = [0.0] * workers, now
+        self._busy, self._since, self._before = [0.0] * workers, now, self._out
 
     def fired(self, end: int, now: float) -> None:
         """Results up to this number have been asked for."""
@@ -116,7 +120,6 @@ class FarmMeter:
         elapsed = max(now - self._since, 1e-9)
         busy = tuple(min(1.0, each / elapsed) for each in self._busy)
         rate = (self._out - self._before) / elapsed
-        self._before = self._out
         self.resized(len(busy), now)
         known = sorted(self._latencies)
         latency = (known[len(known) // 2], known[99 * len(known) // 100]) if known else None

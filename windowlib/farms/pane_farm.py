@@ -2,8 +2,9 @@
 
 In pane farming a part is a slice that several windows share, so it is computed once, as soon as
 all its tuples are there. Windows whose extents are known only when they fire are covered by slices
-of one length, and by what is left at both ends. In window partitioning each window is cut into as
-many parts as workers shall have of it.
+of one length, and by what is left at both ends; those of event time by slices that their tuples
+make, of which sessions and landmark windows keep what the one before had. In window partitioning
+each window is cut into as many parts as workers shall have of it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from windowlib.attributes import one_key
+from windowlib.columnar.primitives import Array
 from windowlib.control import Adaptive, WorkerStats
-from windowlib.farms.chunks import RowRange, add_range
+from windowlib.farms.chunks import RowRange, add_range, row_ranges
 from windowlib.farms.emitter import StoredExtent, StoredFiring
 from windowlib.farms.evaluator import BatchExtent
 from windowlib.farms.models import Slicing
@@ -33,6 +35,13 @@ if TYPE_CHECKING:
 NONE: Mapping[Any, Any] = {}
 KEYS = 1024
 """Keys of which slices are remembered, before it is looked whether they are still needed."""
+GRAIN = 1024
+"""Tuples in a slice where it is not known where windows start."""
+AHEAD = 8
+"""An open window is looked at again when one in so many of its tuples is new, so that looks cost
+the same for each tuple, however long it is."""
+MERGED = 8
+"""So many slices that all later windows begin with become one."""
 
 
 class PaneSlice:
@@ -66,7 +75,7 @@ class PendingWindow:
 
     def failed(self) -> FailedResult | None:
         """The first part that could not be made."""
-        return next((part for part in self.partials() if isinstance(part, FailedResult)), None)
+        return next(filter(_failed, self.partials()), None)
 
 
 PartialRequest = tuple[PaneSlice, int, list[RowRange], int]
@@ -125,7 +134,7 @@ class SlicedDispatch(Dispatch):
             (slice_, place): PartialReference(i) for i, (slice_, place, _, _) in enumerate(ready)
         }
         closes = [(w.firing.key, w.partials(own), w.firing.now) for w in windows]
-        args = (self.run.chunk_ranges(runs), given, closes)
+        args = (self.run.chunk_ranges(runs), given, closes, self.run.as_columns)
         self.run.put(Task("partials", args, first=first, then=received, rows=at))
 
     def _complete_with(self, ready: Sequence[PartialRequest]) -> list[PendingWindow]:
@@ -189,7 +198,8 @@ class SlicedDispatch(Dispatch):
             self._round(window, [], partials)
         else:
             then = self.run.receiver([window.number])
-            self.run.put(Task("finish", (firing.key, partials, firing.now), then=then))
+            args = (firing.key, partials, firing.now, self.run.as_columns)
+            self.run.put(Task("finish", args, then=then))
 
     def _done(self, window: PendingWindow, items: Any) -> None:
         self._again_from.pop(window.number, None)
@@ -208,6 +218,8 @@ class SlicedDispatch(Dispatch):
         if isinstance(whole, FailedResult):
             self._done(window, whole)
             return
+        if isinstance(whole, StoredPartial):
+            whole.owned()
         firing, found = window.firing, {}
 
         def received(place: int, answer: Any) -> None:
@@ -232,19 +244,39 @@ class SlicedDispatch(Dispatch):
         self._round(window, items, partials) if partials else self._done(window, items)
 
 
-class PaneDispatch(SlicedDispatch):
-    """Windows share slices; `slicer` says where a slice ends."""
+class SharedSlices(SlicedDispatch):
+    """Base of pane farming: windows share slices, which may be cut into parts."""
 
-    def __init__(self, run: RunningWindowFarm, slicer: Slicer) -> None:
+    def __init__(self, run: RunningWindowFarm) -> None:
         super().__init__(run)
-        self._slicer = slicer
         self.resized()
-        self._slices: dict[Any, deque[PaneSlice]] = {}
 
     def resized(self) -> None:
         """A policy is for a number of workers, and learns anew."""
         policy = self.farm.policy
         self.splitter = None if policy is None else SliceSplitter(policy(self.run.workers))
+
+    def _sizes(self, size: int) -> list[int]:
+        """About equal ones, or as large as the policy says."""
+        if self.splitter is not None:
+            self.splitter.look(self.run.pool.now)
+            return self.splitter.cut(size)
+        parts = self.farm.parts
+        return [b - a for a, b in pairwise(size * i // parts for i in range(parts + 1)) if a < b]
+
+    def worked(self, worker: int, task: Task, seconds: float) -> None:
+        """Tell the policy that decides how large parts are."""
+        if self.splitter is not None:
+            self.splitter.worked(worker, task.rows, seconds)
+
+
+class PaneDispatch(SharedSlices):
+    """Windows share slices; `slicer` says where a slice ends."""
+
+    def __init__(self, run: RunningWindowFarm, slicer: Slicer) -> None:
+        super().__init__(run)
+        self._slicer = slicer
+        self._slices: dict[Any, deque[PaneSlice]] = {}
 
     def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
         """Tuples go to their slices; a slice that ends is given away."""
@@ -270,19 +302,6 @@ class PaneDispatch(SlicedDispatch):
             self.ask(slices[-1])
         slices.append(PaneSlice(key, id, lo, lo, []))
         return slices[-1]
-
-    def _sizes(self, size: int) -> list[int]:
-        """About equal ones, or as large as the policy says."""
-        if self.splitter is not None:
-            self.splitter.look(self.run.pool.now)
-            return self.splitter.cut(size)
-        parts = self.farm.parts
-        return [b - a for a, b in pairwise(size * i // parts for i in range(parts + 1)) if a < b]
-
-    def worked(self, worker: int, task: Task, seconds: float) -> None:
-        """Tell the policy that decides how large parts are."""
-        if self.splitter is not None:
-            self.splitter.worked(worker, task.rows, seconds)
 
     def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
         """Whole slices, and parts of those that are not whole in the window."""
@@ -336,7 +355,7 @@ class PaneDispatch(SlicedDispatch):
                 slice_.partials, slice_.left = partials, left
 
 
-class EventPaneDispatch(SlicedDispatch):
+class EventPaneDispatch(SharedSlices):
     """Windows of event time share slices, which are known when a window fires.
 
     A slice may still get tuples after a window that has it is closed; it is then computed anew for
@@ -371,6 +390,122 @@ class EventPaneDispatch(SlicedDispatch):
     _kept_keys = KEYS
 
 
+class RunPaneDispatch(SharedSlices):
+    """Sessions and landmark windows of event time: a slice is any run of their tuples.
+
+    A window that grows has the tuples of the one before, in the same order but for those that came
+    late. A slice is known by its tuples: it is taken again where a window has them next to each
+    other. Of long windows, what the watermark has passed is computed before they fire. Slices that
+    all later windows begin with, as those of a landmark do, become one.
+    """
+
+    def __init__(self, run: RunningWindowFarm) -> None:
+        super().__init__(run)
+        self._known: dict[Any, dict[int, PaneSlice]] = {}  # by key and first row
+        self._many, self._most = 0, KEYS  # how many there are, and may be before it is tidied up
+        self._new: dict[Any, int] = {}  # tuples of a key since its open windows were looked at
+        self._cut: dict[Any, dict[int, int]] = {}  # how many are in slices of open windows
+        self._long: list[Any] = []  # keys with many of these
+        self._merging: set[Any] = set()
+
+    def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
+        """Those that are known, and new ones between them."""
+        assert firing.at is not None
+        found = list(self._covered(firing.key, firing.at))
+        self._join_settled(firing, found)
+        yield from found
+
+    def _covered(self, key: Any, numbers: Array) -> Iterator[PaneSlice]:
+        """Slices of some rows: those that are known, and new ones in between."""
+        known, at = self._known.setdefault(key, {}), 0
+        for begin in np.flatnonzero(np.isin(numbers, list(known))).tolist():
+            slice_ = known[int(numbers[begin])]
+            end = begin + slice_.hi - slice_.lo
+            if at <= begin and row_ranges(numbers[begin:end]) == slice_.runs:
+                yield from self._cut_up(key, numbers[at:begin])
+                yield slice_
+                at = end
+        yield from self._cut_up(key, numbers[at:])
+
+    def _cut_up(self, key: Any, numbers: Array) -> Iterator[PaneSlice]:
+        """New slices of rows."""
+        for at in range(0, len(numbers), GRAIN):
+            rows = numbers[at : at + GRAIN]
+            slice_ = PaneSlice(key, None, 0, len(rows), row_ranges(rows))
+            self.ask(slice_)
+            self._many += 1
+            self._known[key][int(rows[0])] = slice_
+            yield slice_
+
+    def _join_settled(self, firing: StoredFiring, slices: Sequence[PaneSlice]) -> None:
+        """Have the slices merged that all later windows begin with, if there are many."""
+        done, size = list[PaneSlice](), 0
+        for each in slices:
+            size += each.hi - each.lo
+            if size > firing.settled or each.left or any(map(_failed, each.partials)):
+                break
+            done.append(each)
+        if len(done) < MERGED or firing.key in self._merging:
+            return
+        self._merging.add(firing.key)
+        partials = [part for each in done for part in each.partials]
+        self.run.put(Task("merged", (partials,), then=_then(self._joined, firing.key, done)))
+
+    def _joined(self, key: Any, done: Sequence[PaneSlice], whole: Any) -> None:
+        """One slice in place of several, unless they cannot be merged: windows will say that."""
+        self._merging.discard(key)
+        known = self._known.get(key, {})
+        gone = any(known.get(each.runs[0][0]) is not each for each in done)
+        if gone or isinstance(whole, FailedResult):
+            return
+        runs: list[RowRange] = []
+        for each in done:
+            for run in each.runs:
+                add_range(runs, run)
+            del known[each.runs[0][0]]
+        joined = PaneSlice(key, None, 0, sum(each.hi - each.lo for each in done), runs)
+        joined.left, joined.partials = 1, [None]
+        self._came(joined, 0, whole)
+        known[runs[0][0]] = joined
+        self._many -= len(done) - 1
+
+    def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
+        """Count them, and note which windows are to be looked at."""
+        for key, _, _, size in stored_extents:
+            self._new[key] = size = self._new.get(key, 0) + size
+            if size >= max(GRAIN, sum(self._cut.get(key, NONE).values()) // AHEAD):
+                self._long.append(key)
+
+    def behind(self) -> None:
+        """Cut up what the watermark has passed of long windows that are open."""
+        long, self._long = self._long, []
+        for key in long:
+            self._cut_ahead(key)
+        if self._many > self._most:
+            self._forget()
+
+    def _cut_ahead(self, key: Any) -> None:
+        del self._new[key]
+        before = self._cut.get(key, NONE)
+        cut = self._cut[key] = {}
+        for which, rows in self.run.passed(key, before).items():
+            size = len(rows) // GRAIN * GRAIN
+            cut[which] = before.get(which, 0) + size
+            for _ in self._covered(key, rows[:size]):
+                pass  # which asks for it
+
+    def _forget(self) -> None:
+        """Forget slices of tuples that no window has any more."""
+        held = set(self.run.needed().tolist())
+        for key, known in self._known.items():
+            self._known[key] = {row: each for row, each in known.items() if row in held}
+        self._known = {key: known for key, known in self._known.items() if known}
+        self._cut = {key: cut for key, cut in self._cut.items() if key in self._known}
+        self._new = {key: size for key, size in self._new.items() if key in self._known}
+        self._many = sum(map(len, self._known.values()))
+        self._most = max(KEYS, 2 * self._many)
+
+
 class PartitionDispatch(SlicedDispatch):
     """Each window is cut into `parts` parts of about the same size."""
 
@@ -401,6 +536,10 @@ def _between(runs: Sequence[RowRange], a: int, b: int) -> list[RowRange]:
             found.append((start, end))
         before += hi - lo
     return found
+
+
+def _failed(part: Any) -> bool:
+    return isinstance(part, FailedResult)
 
 
 def _then(call: Callable[..., None], *args: Any) -> Callable[[Any], None]:

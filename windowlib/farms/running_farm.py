@@ -19,13 +19,13 @@ from windowlib.columnar.arrays.stamps import Stamps, read
 from windowlib.durations import Instant, as_instant
 from windowlib.errors import FarmError, SchemaError
 from windowlib.farms.chunks import ChunkStore
-from windowlib.farms.evaluator import Item
+from windowlib.farms.evaluator import ColumnResults, Item
 from windowlib.farms.figures import FarmFigures, FarmMeter, Tell
 from windowlib.farms.pool import ProcessPool, WorkerAnswer, WorkerDeath
 from windowlib.farms.scheduler import Assignments, Collector, Task, scheduler
 from windowlib.farms.worker import WorkerException, WorkerSetup
 from windowlib.runtime.running import VERSION, Running, kept, nowhere
-from windowlib.window.arrow import Made, Times, chunks_of, in_order, named_row
+from windowlib.window.arrow import BatchRows, Made, Times, chunks_of, in_order, named_row
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class RunningFarm(Running):
         self.workers = workers or farm.workers
         """How many workers there are now."""
         self.scheduler = scheduler(farm.scheduling, self.workers)
-        self.collector: Collector[list[Item] | FailedResult] = Collector()
+        self.collector: Collector[list[Item] | BatchRows | FailedResult] = Collector()
         self.deaths = 0
         """How many workers have died."""
         self.worked = 0.0
@@ -87,6 +87,8 @@ class RunningFarm(Running):
         self._meter = FarmMeter(self.workers, self.pool.now)
         self._observer: Tell | None = None
         self._every = self._look = 0.0
+        self.as_columns = False
+        """Whether who waits for rows wants them as columns."""
 
     def _wire(self) -> None:
         """Rows go out from here, and not from the operator."""
@@ -171,11 +173,12 @@ class RunningFarm(Running):
         batch, schemas = self._offered(batch, "process_batch", port, times)
         made, schema = self._made, self.farm.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
+        self.as_columns = all(mark is nowhere for mark in self._marks)
         try:
             self._take_batch(batch, port, times, self._order)
             self.drain()
         finally:
-            self._rows[0] = row
+            self._rows[0], self.as_columns = row, False
         return made.taken(schema)
 
     def _flush(self) -> None:
@@ -342,12 +345,22 @@ class RunningFarm(Running):
         """Have somebody told the figures while it works, every so many seconds at most."""
         self._observer, self._every, self._look = tell, every, self.pool.now + every
 
-    def deliver(self, number: int, items: list[Item] | WorkerException | FailedResult) -> None:
+    def deliver(
+        self,
+        number: int,
+        items: list[Item] | BatchRows | ColumnResults | WorkerException | FailedResult,
+    ) -> None:
         """What the result with a number sends; it comes out when it is next."""
-        items = FailedResult(items.exception()) if isinstance(items, WorkerException) else items
+        if isinstance(items, WorkerException):
+            items = FailedResult(items.exception())
+        elif isinstance(items, ColumnResults):
+            (items,) = items.windows()
         for result in self.collector.add(number, items):
             if isinstance(result, FailedResult):
                 self._failures.append(result.error)
+                continue
+            if isinstance(result, BatchRows):  # which `process_batch` asked for
+                self._made.add_columns(result)
                 continue
             for item in result:
                 try:
@@ -454,9 +467,9 @@ class RunningFarm(Running):
         raise NotImplementedError
 
 
-def worker_count(call: str, workers: Any) -> int:
-    """A number of workers."""
+def worker_count(call: str, workers: Any, others: str = "") -> int:
+    """A number of workers; `others`: what else might have been said."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        msg = f"{call}(workers={workers!r}): not a number of workers. Use 1 or more."
+        msg = f"{call}(workers={workers!r}): not a number of workers. Use 1 or more{others}."
         raise FarmError(msg)
     return workers

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.columnar.arrays.stamps import Stamps
+from windowlib.columnar.primitives import Array
 from windowlib.farms.chunks import ChunkReader, RowChunk, RowRange, add_range, row_ranges
 from windowlib.farms.emitter import (
     AT,
@@ -28,7 +29,7 @@ from windowlib.farms.emitter import (
     StoredExtent,
     StoredFiring,
 )
-from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
+from windowlib.farms.evaluator import BatchExtent, ColumnResults, WindowEvaluator
 from windowlib.farms.models import CountWindows, RegularWindows, TimeWindows, model_of
 from windowlib.farms.round_robin import RoundRobin, key_shift
 from windowlib.farms.running_farm import FailedResult, RunningFarm
@@ -202,6 +203,14 @@ class RunningWindowFarm(RunningFarm):
         """The keys that have open windows."""
         return self._window.keys()
 
+    def needed(self) -> Array:
+        """The numbers of all rows that the window holds, ascending."""
+        return self._emitter.needed()
+
+    def passed(self, key: Any, start: Mapping[int, int]) -> dict[int, Array]:
+        """The rows of open windows of event time that the watermark has passed."""
+        return self._emitter.passed(key, start)
+
     def receiver(self, numbers: list[int]) -> Any:
         """What takes the results of windows: a list for each."""
 
@@ -210,6 +219,8 @@ class RunningWindowFarm(RunningFarm):
                 for number in numbers:
                     self.deliver(number, found if number == numbers[0] else [])
                 return
+            if isinstance(found, ColumnResults):
+                found = found.windows()
             for number, items in zip(numbers, found, strict=True):
                 self.deliver(number, items)
 
@@ -354,6 +365,7 @@ class RunningWindowFarm(RunningFarm):
             self.numbering.keys.load(state["keys"], types)
         self._seen = state["seen"]
         self.numbering.counts = np.array(state["counts"], np.int64)
+        self.dispatch = self.farm.dispatch(self)  # which knows nothing of other rows
         if state["dispatch"] is not None:
             self.dispatch.load(state["dispatch"])
 
@@ -509,7 +521,7 @@ class AgnosticDispatch(Dispatch):
         self.run.put(
             Task(
                 "windows",
-                (self.run.chunk_ranges(runs), windows),
+                (self.run.chunk_ranges(runs), windows, self.run.as_columns),
                 first=min((lo for lo, _ in runs), default=None),
                 then=self.run.receiver([number for _, number in held]),
                 windows=len(held),

@@ -19,6 +19,9 @@ from windowlib.errors import FarmError
 from windowlib.runtime.operator import FunctionKind, Operator
 from windowlib.summaries.folds import Fold
 
+NUMBER, ORDER = "_number", "_order"
+"""Columns of the rows of which an operator `with_ordered_parts` makes parts: which row of the batch
+it is, and a struct of what rows are ordered by, which no two rows have in common."""
 KINDS: tuple[FunctionKind, ...] = get_args(FunctionKind)
 
 
@@ -80,6 +83,18 @@ def has_parts(operator: Operator) -> bool:
     """Whether an operator says what it makes of a part of a window."""
     own = type(operator)
     return own.part_of is not Operator.part_of or own.parts_of is not Operator.parts_of
+
+
+def ordered_parts(operator: Operator) -> Operator | None:
+    """The same operator with parts that may be merged in any order; None if it has no such parts.
+
+    >>> from windowlib.operators import Aggregate, agg
+    >>> from windowlib import Count, Tumbling
+    >>> function_of(ordered_parts(Aggregate(Tumbling(Count(3)), out=agg.first("x")))).commutative
+    True
+    """
+    found: Operator | None = getattr(operator, "with_ordered_parts", lambda: None)()
+    return found
 
 
 def reads_twice(operator: Operator) -> bool:

@@ -19,7 +19,14 @@ import pyarrow as pa
 from windowlib.columnar.inputs import empty_batch
 from windowlib.errors import FarmError
 from windowlib.farms.chunks import ChunkRange, ChunkReader, write_whole
-from windowlib.farms.evaluator import BatchExtent, FilledWindow, Item, Moment, WindowEvaluator
+from windowlib.farms.evaluator import (
+    BatchExtent,
+    ColumnResults,
+    FilledWindow,
+    Item,
+    Moment,
+    WindowEvaluator,
+)
 from windowlib.window.arrow import rows_of
 
 if TYPE_CHECKING:
@@ -71,6 +78,8 @@ def _removed(path: str) -> None:
         os.unlink(path)
 
 
+WindowResult: TypeAlias = list[Item] | ColumnResults
+"""What a window sends."""
 WindowEnd = tuple[Any, Sequence[Any], int]
 """A window that ends: its key, its partials, and when it fired."""
 
@@ -111,10 +120,13 @@ class WindowWorker:
             return empty_batch(rows)
         return self.reader.read(rows) if rows else pa.record_batch({})
 
-    def windows(self, rows: TaskRows, columns: ExtentColumns) -> list[list[Item] | WorkerException]:
-        """What each of several windows sends."""
-        extents = list(map(BatchExtent, *columns))
-        return _each(self.evaluator.windows, self._read(rows), extents)
+    def windows(
+        self, rows: TaskRows, columns: ExtentColumns, as_columns: bool = False
+    ) -> list[list[Item] | WorkerException] | ColumnResults:
+        """What each of several windows sends; as columns, if that is wanted and can be."""
+        batch, extents = self._read(rows), list(map(BatchExtent, *columns))
+        found = self.evaluator.columns(batch, extents) if as_columns else None
+        return _each(self.evaluator.windows, batch, extents) if found is None else found
 
     def take(self, which: Any, rows: TaskRows) -> None:
         """Some tuples of a window that this worker will be given; they are folded in at once."""
@@ -136,11 +148,15 @@ class WindowWorker:
         return [filled.fire(extent)]
 
     def partials(
-        self, rows: TaskRows, extents: Sequence[BatchExtent], closes: Sequence[WindowEnd]
-    ) -> tuple[list[Any], list[list[Item] | WorkerException | None]]:
+        self,
+        rows: TaskRows,
+        extents: Sequence[BatchExtent],
+        closes: Sequence[WindowEnd],
+        as_columns: bool = False,
+    ) -> tuple[list[Any], list[WindowResult | WorkerException | None]]:
         """The partials of slices, or of parts of a window; and what windows send that end here."""
         made = _each(self.evaluator.partials, self._read(rows), extents)
-        sent = [self._closed(made, *close) for close in closes]
+        sent = [self._closed(made, *close, as_columns) for close in closes]
         return self._handed_over(made), sent
 
     def _handed_over(self, made: list[Any]) -> list[Any]:
@@ -170,8 +186,8 @@ class WindowWorker:
         ]
 
     def _closed(
-        self, made: Sequence[Any], key: Any, partials: Sequence[Any], now: int
-    ) -> list[Item] | WorkerException | None:
+        self, made: Sequence[Any], key: Any, partials: Sequence[Any], now: int, as_columns: bool
+    ) -> WindowResult | WorkerException | None:
         """What a window sends; nothing is known if one of its partials could not be made."""
         partials = [
             made[each.at] if isinstance(each, PartialReference) else each for each in partials
@@ -179,20 +195,30 @@ class WindowWorker:
         if any(isinstance(each, WorkerException) for each in partials):
             return None
         try:
-            return self.evaluator.finish(key, self._got(partials), now)
+            return self._finished(key, partials, now, as_columns)
         except Exception as error:
             return WorkerException.of(error)
 
-    def finish(self, key: Any, partials: Sequence[Any], now: int) -> list[list[Item]]:
+    def finish(
+        self, key: Any, partials: Sequence[Any], now: int, as_columns: bool = False
+    ) -> list[WindowResult]:
         """What a window sends that is made of partials."""
-        return [self.evaluator.finish(key, self._got(partials), now)]
+        return [self._finished(key, partials, now, as_columns)]
+
+    def _finished(
+        self, key: Any, partials: Sequence[Any], now: int, as_columns: bool
+    ) -> WindowResult:
+        finish = self.evaluator.finish_columns if as_columns else self.evaluator.finish
+        return finish(key, self._got(partials), now)
 
     def merged(self, partials: Sequence[Any]) -> Any:
         """The partials merged."""
-        return self.evaluator.merged(self._got(partials))
+        (found,) = self._handed_over([self.evaluator.merged(self._got(partials))])
+        return found
 
     def again(self, rows: TaskRows, extent: BatchExtent, whole: Any) -> tuple[list[Item], Any]:
         """What a part of a window sends, given the result of the whole, and what it becomes."""
+        (whole,) = self._got([whole])
         return self.evaluator.round(self._read(rows), extent, whole)
 
     def empty(self, now: int) -> list[list[Item]]:

@@ -26,6 +26,7 @@ from windowlib.event_time.slack import Slack
 from windowlib.event_time.watermark import Watermark
 from windowlib.extensions import extension
 from windowlib.runtime.arrival_order import said
+from windowlib.runtime.counters import late_counting
 from windowlib.runtime.marks import Mark, Restart, Tagged, punct
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
@@ -192,8 +193,10 @@ class Replay(Iterator[Any]):
 
     @property
     def late_rows(self) -> int:
-        """How many rows were dropped so far because the clock of event time had passed them."""
-        return 0 if self._waiting is None else self._waiting.late_rows
+        """How many rows came late so far: for the clock of event time, windows and operators."""
+        counting = () if self._running is None else late_counting(self._running)
+        late: int = sum(each.late_rows for each in counting)
+        return late if self._waiting is None else late + self._waiting.late_rows
 
     def items(self) -> Iterator[Item]:
         """All that comes out, in order: pairs of port name and row, or `punct()`."""

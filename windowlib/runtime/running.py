@@ -271,6 +271,29 @@ class Running:
         if outputs:
             self._collect_columns(0, outputs[0])
 
+    @contextmanager
+    def sending_columns(self, take: Callable[[Any], None]) -> Iterator[None]:
+        """For hosts: meanwhile rows of the first output go there as columns where it can.
+
+        Those rows come without punctuations.
+        """
+        marks, self._marks = self._marks, [nowhere] * len(self._marks)
+        try:
+            with self._columns_to(take):
+                yield
+        finally:
+            self._marks = marks
+            self._wire()
+
+    @contextmanager
+    def _columns_to(self, take: Callable[[Any], None]) -> Iterator[None]:
+        self._wire()
+        self.operator._many = take
+        try:
+            yield
+        finally:
+            self.operator._many = None
+
     def _collect_columns(self, port: int, made: Made) -> None:
         self.operator._many = made.add_columns
 
@@ -287,7 +310,8 @@ class Running:
                     window.state.handover().insert(part)
                 else:
                     left = self.operator._take(part, port, self.insert)
-                    self.insert_many(rows_of(left), port)
+                    if left.num_rows:
+                        self.insert_many(rows_of(left), port)
 
     def take_columns(self, columns: Any, port: int) -> None:
         """Take rows that another operator sends as columns, with punctuations between them.
@@ -373,12 +397,11 @@ class Running:
         batch, schemas = self._offered(batch, "process_batch", port, times)
         made, schema = self._made, self.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
-        self._wire()
-        self.operator._many = made.add_columns
         try:
-            self._take_batch(batch, port, times, self._orders[port])
+            with self._columns_to(made.add_columns):
+                self._take_batch(batch, port, times, self._orders[port])
         finally:
-            self._rows[0], self.operator._many = row, None
+            self._rows[0] = row
             self._wire()
         return made.taken(schema)
 

@@ -21,6 +21,9 @@ BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 UNLIMITED = str((1 << 31) - 1)
 """With any other limit, Spark adds up the bytes of an Arrow batch anew for every row that it sends
 to Python, which takes longer than sending it. The rows of a batch are limited anyway."""
+EMPTY_CHECKPOINT = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
+"""Whether Spark refuses a checkpoint without a micro-batch that holds any file. A query that is
+killed while it begins its first one leaves such a file, and could never be started again."""
 
 
 def session(master: str = "local[*]", **conf: Any) -> SparkSession:
@@ -41,6 +44,7 @@ def session(master: str = "local[*]", **conf: Any) -> SparkSession:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.shuffle.partitions": str(cores),
         BATCH_BYTES: UNLIMITED,
+        EMPTY_CHECKPOINT: "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",

@@ -48,6 +48,7 @@ class Fold:
     mergeable: bool = True  # whether there is a `merge`, which leaves its arguments as they are
     stackable: bool = True  # whether `step` does so, too, and a state is small
     commutative: bool = True  # whether the order of the values does not matter
+    picks: bool = False  # whether the result is some of the values as they came, or None
     holistic: bool = False  # whether the state is the values themselves, in some form
     pure: bool = True  # whether `step` leaves the state as it is; it then may refuse a value
     textual: bool = True  # whether the generated insert may contain it

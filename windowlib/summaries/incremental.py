@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.summaries.folds import Fifo, Fold
-from windowlib.summaries.source import Row, folder, pair_reader, row_reader
+from windowlib.summaries.source import Row, folder, pair_reader, row_reader, tuple_reader
 from windowlib.window.subwindow import Subwindow
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 SMALL = 16
-"""How many tuples are folded anew at each read."""
+"""So many tuples are folded anew at each read, which costs least."""
 
 
 class Program:
@@ -56,12 +56,8 @@ class Program:
         self.again_start: Row = again.start
         self.run_again, _ = folder(again, sample)
         self.read_again = row_reader(again)
-
-    def small(self, tuples: Sequence[Any]) -> list[Any] | None:
-        """The values of so few tuples that to fold them all costs least; None: of too many."""
-        if not self.only_stacks or len(tuples) > SMALL:
-            return None
-        return self.read(len(tuples), self.run(tuples, self.start))
+        self.anew = tuple_reader(plan, sample) if self.only_stacks else None
+        """What folds all tuples anew; None: that takes too long, however few they are."""
 
     def completed(self, values: list[Any], fifos: list[Fifo], tuples: Any) -> list[Any]:
         """All values in the order of the plan, given those of the stacks."""

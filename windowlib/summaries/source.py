@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from windowlib.summaries.folds import HIGHEST, Fold
@@ -110,10 +110,8 @@ def folder(plan: Plan, sample: Any) -> tuple[Callable[..., Row], Callable[..., l
     row = row_text([place(i) for i in range(plan.places)])
     if not any(plan.getters):  # nothing to fold, but a row for every tuple all the same
         return (lambda tuples, row: row), (lambda tuples: [plan.start for _ in tuples])
-    names: dict[str, Any] = {"slow": _slow_row(plan), "start": plan.start}
-    fold = ["try:", *(f"    {line}" for line in _fold_lines(plan, sample, names, ""))]
-    fold += [f"except Exception: {row} = slow({row}, t)"]
-    loop = ["for t in tuples:", *(f"    {line}" for line in fold)]
+    names: dict[str, Any] = {}
+    loop = _fold_loop(plan, sample, names)
     run = function("tuples, row", [f"{row} = row", *loop, f"return {row}"], dict(names))
     if all(f.commutative for f in plan.folds):
         kept = [f"{row} = start", "front = []", *loop, f"    front.append({row})", "return front"]
@@ -128,6 +126,24 @@ def folder(plan: Plan, sample: Any) -> tuple[Callable[..., Row], Callable[..., l
         return front
 
     return run, suffixes
+
+
+def _fold_loop(plan: Plan, sample: Any, names: dict[str, Any]) -> list[str]:
+    """Source that folds `tuples` into places that are local names; there must be some to read."""
+    names.update(slow=_slow_row(plan), start=plan.start)
+    row = row_text([place(i) for i in range(plan.places)])
+    fold = ["try:", *(f"    {line}" for line in _fold_lines(plan, sample, names, ""))]
+    fold += [f"except Exception: {row} = slow({row}, t)"]
+    return ["for t in tuples:", *(f"    {line}" for line in fold)]
+
+
+def tuple_reader(plan: Plan, sample: Any) -> Callable[[Sequence[Any]], Any]:
+    """A function from tuples like `sample` to the value of all of them, folded anew."""
+    places = [place(i) for i in range(plan.places)]
+    names = calls(plan) | {"start": plan.start}
+    loop = _fold_loop(plan, sample, names) if any(plan.getters) else []
+    lines = [f"{row_text(places)} = start", *loop, "n = len(tuples)", *_value_lines(plan, places)]
+    return function("tuples", lines, names)
 
 
 def _slow_row(plan: Plan) -> Callable[[Row, Any], Row]:

@@ -241,10 +241,9 @@ class Plan:
             self._program = Program(self, sample)
         return self._program
 
-    def few(self, tuples: Sequence[Any]) -> Any:
-        """The value of so few tuples that to fold them all costs least; None: of too many."""
-        found = self.program(tuples[-1]).small(tuples)
-        return None if found is None else self.named(found)
+    def few(self, sample: Any) -> Callable[[Sequence[Any]], Any] | None:
+        """What gives the value of few tuples like `sample` by folding them anew, if that pays."""
+        return self.program(sample).anew
 
     def incremental(self) -> Incremental:
         """A new summary of a sliding subwindow."""

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from windowlib.runtime.marks import advance, punct, restart, to
     from windowlib.testing import strategies
-    from windowlib.testing.clocks import HandClock
     from windowlib.testing.contracts import OperatorContract, SummarizerContract
     from windowlib.testing.same_everywhere import assert_same_everywhere
     from windowlib.testing.scripts import Script, script
     from windowlib.testing.transcripts import assert_golden, transcript
     from windowlib.testing.window_matrix import configurations
+    from windowlib.window.clock import HandClock
 
 _HOMES = {
-    "HandClock": "windowlib.testing.clocks",
+    "HandClock": "windowlib.window.clock",
     "OperatorContract": "windowlib.testing.contracts",
     "Script": "windowlib.testing.scripts",
     "SummarizerContract": "windowlib.testing.contracts",

@@ -16,7 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from windowlib.testing.clocks import HandClock
+    from windowlib.window.clock import HandClock
 
 # What Spark and its libraries do themselves, which no test of an operator can change.
 THEIRS = ("ResourceWarning", "DeprecationWarning", "FutureWarning")
@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def windowlib_clock() -> HandClock:
     """A clock at 0 that the test moves with `advance("3s")`; call it for the time in seconds."""
-    from windowlib.testing.clocks import HandClock
+    from windowlib.window.clock import HandClock
 
     return HandClock()
 

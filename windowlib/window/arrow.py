@@ -444,7 +444,9 @@ class Made:
 
     def add_columns(self, columns: Any) -> None:
         """Many rows more, which know how to become Arrow (`columns.arrow(schema)`)."""
-        self._parts.append(columns)
+        last = self._parts[-1] if self._parts else None
+        if not (isinstance(last, BatchRows) and last.goes_on(columns)):
+            self._parts.append(columns)
 
     def clear(self) -> None:
         """None is left."""
@@ -463,6 +465,66 @@ class Made:
             for part in parts
         ]
         return joined(found) if found else batch_of((), schema)
+
+
+class OutputColumns:
+    """Rows as Arrow arrays by name, on their way out of an operator."""
+
+    def __init__(
+        self, arrays: dict[str, Any], size: int, marks: Any = None, counts: Any = None
+    ) -> None:
+        self._arrays, self._size = arrays, size
+        self.marks = () if marks is None else marks
+        """Before which row each window punctuation comes."""
+        self.counts = counts
+        """How many rows each firing has, if they come of firings."""
+
+    @classmethod
+    def of(cls, batch: Any, marks: Any = None) -> OutputColumns:
+        """The rows of a batch, with punctuations between them."""
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        return cls(arrays, batch.num_rows, marks)
+
+    def batch(self) -> Any:
+        """The rows as a batch."""
+        import pyarrow as pa
+
+        return pa.RecordBatch.from_arrays(list(self._arrays.values()), list(self._arrays))
+
+    def arrow(self, schema: Any) -> Any:
+        """The rows as a batch of these columns; one that they do not have is null."""
+        import pyarrow as pa
+
+        arrays = [self._array(field) for field in schema]
+        fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _array(self, field: Any) -> Any:
+        import pyarrow as pa
+
+        found = self._arrays.get(field.name)
+        if found is None:
+            return pa.nulls(self._size, field.type)
+        same = found.type == field.type or pa.types.is_null(field.type)
+        return found if same else found.cast(field.type)
+
+
+class BatchRows:
+    """The rows `[lo, hi)` of a batch, on their way out of an operator."""
+
+    def __init__(self, batch: Any, lo: int, hi: int) -> None:
+        self._batch, self._lo, self._hi = batch, lo, hi
+
+    def goes_on(self, other: Any) -> bool:
+        """Take the rows behind these, if others are that."""
+        fits = isinstance(other, BatchRows) and other._batch is self._batch
+        if fits := fits and other._lo == self._hi:
+            self._hi = other._hi
+        return fits
+
+    def arrow(self, schema: Any) -> Any:
+        """The rows as a batch of these columns."""
+        return OutputColumns.of(self._batch.slice(self._lo, self._hi - self._lo)).arrow(schema)
 
 
 def _without_uint64(batch: Any) -> Any:

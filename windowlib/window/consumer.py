@@ -36,16 +36,3 @@ class FiringFailed(Exception):  # noqa: N818 - a message, not an error
     def __init__(self, row: int, error: Exception) -> None:
         super().__init__(row, error)
         self.row, self.error = row, error
-
-
-def failure_of(tell: Callable[[Any], None], firings: Any) -> FiringFailed | None:
-    """Tell of firings; what failed, if anything did.
-
-    The caller raises the error again outside of an `except`, so that the error is not said to have
-    come up while this one was handled, which has it as its cause.
-    """
-    try:
-        tell(firings)
-    except FiringFailed as failed:
-        return failed
-    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import (
     Callable,
     Generator,
@@ -79,7 +79,14 @@ from windowlib.window.failure import (
     untouched,
 )
 from windowlib.window.partitions import Partitions
-from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, UNKNOWN, Subwindow, Tuples
+from windowlib.window.subwindow import (
+    DEFAULT_KEY,
+    NO_KEY,
+    UNKNOWN,
+    Arrivals,
+    Subwindow,
+    Tuples,
+)
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -163,7 +170,7 @@ class Window(Generic[T, K]):
         self._now = self._start = as_instant(start, argument="start")
         self._mixed = False  # whether tuples come as mappings and as other objects
         self._acting = False  # whether the clock's actions are running
-        self._arrivals: deque[Subwindow] = deque()  # one entry per tuple that time will evict
+        self._arrivals = Arrivals()  # the tuples that time will evict
         self._oldest: float = UNKNOWN  # when the first of them came
         self._lock = threading.RLock() if self.spec.timed else None
         self._pe = (
@@ -416,9 +423,9 @@ class Window(Generic[T, K]):
             self._tick += start - self._start
         self._now = self._start = start
         self._oldest = UNKNOWN
+        stamps = self._arrivals.by_subwindow()
+        self._arrivals.fill({s: [start] * len(own) for s, own in stamps.items()})
         for s in [*self._subs.values(), *self._asleep.values()]:
-            if s.stamps:
-                s.stamps = deque(start for _ in s.stamps)
             if "stamp" in s.fields:
                 s.stamp = start
 
@@ -1163,8 +1170,8 @@ class WindowState:
         return self._window._asleep
 
     @property
-    def arrivals(self) -> deque[Subwindow]:
-        """The subwindow of each tuple that time will evict, the oldest first."""
+    def arrivals(self) -> Arrivals:
+        """The tuples that time will evict."""
         return self._window._arrivals
 
     @property
@@ -1227,18 +1234,24 @@ class WindowState:
         """Lets a partition leave with all it remembers."""
         return self._window._drop
 
-    def fill(self, parts: Sequence[Subwindow], left: int) -> None:
-        """Put subwindows into storage, in place of what is there."""
+    def fill(
+        self, parts: Sequence[Subwindow], left: int, stamps: Sequence[Sequence[int]] = ()
+    ) -> None:
+        """Put subwindows into storage, in place of what is there.
+
+        Args:
+            parts: the subwindows.
+            left: how many tuples others took along when they were dropped.
+            stamps: for each of them, when its tuples came, where time evicts these.
+        """
         window = self._window
         window._left = left
         window._subs.clear()
         for s in parts:
             s.born = next(window._born)
             window._subs[s.key] = s
-        arrivals = [(stamp, s.born, s) for s in parts for stamp in s.stamps]
-        window._arrivals.clear()
+        window._arrivals.fill(dict(zip(parts, stamps, strict=True)))
         window._oldest = UNKNOWN
-        window._arrivals.extend(s for _, _, s in sorted(arrivals, key=lambda entry: entry[:2]))
         window._filled()
 
     def age(self) -> None:

@@ -7,6 +7,7 @@ its values, the state is kept instead (`Partials`).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
@@ -67,8 +68,12 @@ class Store:
         """How many rows there are."""
         raise NotImplementedError
 
-    def tuples(self, contents: Iterable[Any]) -> list[Any]:
-        """The rows in order."""
+    def tuples(self, contents: Iterable[Any], start: int = 0) -> list[Any]:
+        """The rows in order, without the first ones before `start`."""
+        raise NotImplementedError
+
+    def before(self, content: Any, ts: Number, start: int) -> list[Any]:
+        """The rows before a timestamp in order, without the first ones before `start`."""
         raise NotImplementedError
 
     def value(self, key: Any, contents: Sequence[Any]) -> Any:
@@ -109,6 +114,7 @@ class RowStore(Store):
 
     def absorb(self, content: RowContent, other: RowContent) -> None:
         """Take all that another content holds."""
+        _sorted(other)  # so that what is appended in order need not be sorted with the rest
         apart = not content.stamps or not other.stamps or content.stamps[-1] <= other.stamps[0]
         content.ordered = content.ordered and other.ordered and apart
         content.stamps += other.stamps
@@ -119,9 +125,18 @@ class RowStore(Store):
         """How many rows there are."""
         return sum(len(content.rows) for content in contents)
 
-    def tuples(self, contents: Iterable[RowContent]) -> list[Any]:
-        """The rows in order."""
-        return [row for content in contents for row in _sorted(content).rows]
+    def tuples(self, contents: Iterable[RowContent], start: int = 0) -> list[Any]:
+        """The rows in order, without the first ones before `start`."""
+        found: list[Any] = []
+        for content in contents:
+            rows = _sorted(content).rows
+            found += rows[start:] if start else rows
+            start = max(0, start - len(rows))
+        return found
+
+    def before(self, content: RowContent, ts: Number, start: int) -> list[Any]:
+        """The rows before a timestamp in order, without the first ones before `start`."""
+        return _sorted(content).rows[start : bisect_left(content.stamps, ts)]
 
     def value(self, key: Any, contents: Sequence[RowContent]) -> Any:
         """What the summarizer makes of the rows."""
@@ -200,7 +215,7 @@ class FoldStore(Store):
         """How many rows there are."""
         return sum(content.n for content in contents)
 
-    def tuples(self, contents: Iterable[FoldContent]) -> list[Any]:
+    def tuples(self, contents: Iterable[FoldContent], start: int = 0) -> list[Any]:
         """Never: the container refuses it."""
         raise NotImplementedError
 

@@ -285,6 +285,11 @@ class EventTimeWindow(Window[T, K]):
         self._arrivals_seen += 1
         return self._arrivals_seen - 1
 
+    @property
+    def _longer(self) -> str:
+        """A watermark to advise, of the kind of the timestamps."""
+        return 'watermark="1h"' if self._axis.timed else "watermark=10"
+
     def _put_aside(self, row: Any, key: Any, lane: Lane, ts: Number) -> None:
         """A row is late: count it, and do what the specification says."""
         if self.spec.late == "error":
@@ -292,15 +297,15 @@ class EventTimeWindow(Window[T, K]):
             partition = "" if not self._each_key else f" for {self.spec.by!r}={key!r}"
             msg = (
                 f"{self._axis.owner}: the row {brief(row)} is late, the stream{partition} is "
-                f'complete up to {at}. Allow more slack, as watermark="1h", or say late="port" or '
-                f'late="drop".'
+                f"complete up to {at}. Allow more slack, as {self._longer}, or say "
+                f'late="port" or late="drop".'
             )
             raise DeltaOrderError(msg)
         since = self._layout.since
         if self.inside.warns and (since is None or ts >= since):
             msg = (
                 f"{self.spec!r}: the row {brief(row)} came late and was dropped, because nothing "
-                f'says how long to wait. Say watermark="1h", or late="drop" if that is right.'
+                f'says how long to wait. Say {self._longer}, or late="drop" if that is right.'
             )
             warnings.warn(msg, WindowlibWarning, stacklevel=4)
         self.late_rows += 1
@@ -470,6 +475,30 @@ class EventTimeWindow(Window[T, K]):
         """The slices of the window that fires: the number of the first arrival, and the size."""
         contents = self._fired("slices", key).contents
         return [(each.born, self._store.size([each])) for each in contents]
+
+    def settled(self, key: Any = DEFAULT_KEY) -> int:
+        """How many rows of the window that fires, the first ones, all later windows begin with."""
+        return self._fired("settled", key).settled
+
+    def rows_from(self, start: int, key: Any = DEFAULT_KEY) -> list[Any]:
+        """The rows of the window that fires in order of event time, but for the first ones."""
+        return self._store.tuples(self._fired("rows_from", key).contents, start)
+
+    def passed(self, start: Mapping[int, int], key: Any = DEFAULT_KEY) -> dict[int, list[Any]]:
+        """The rows of open windows or sessions that are behind the watermark, in order.
+
+        Args:
+            start: how many of them are known, by the number of the first arrival.
+            key: a partition.
+        """
+        self._settle()
+        lane = self._lanes.get(key if self._each_key else None)
+        if lane is None or (reached := lane.progress.current) is None:
+            return {}
+        return {
+            each.born: self._store.before(each, reached, start.get(each.born, 0))
+            for each in lane.filling(key)
+        }
 
     @contextmanager
     def processing(self, key: Any, said: Sequence[Any], rows: Iterable[Any]) -> Iterator[None]:

@@ -32,6 +32,8 @@ class Firing(NamedTuple):
     """How often it has been sent before."""
     retracts: bool = False
     """Whether this takes back what was sent."""
+    settled: int = 0
+    """How many of its rows, the first ones, all later windows of the key begin with."""
 
 
 Fire = Callable[[Firing], None]
@@ -126,6 +128,10 @@ class Lane:
     def contents(self, key: Any) -> list[Any]:
         """What is kept of a key for open windows, in order of time."""
         raise NotImplementedError
+
+    def filling(self, key: Any) -> list[Any]:
+        """Those of the contents of a key that may still get rows."""
+        return self.contents(key)
 
     def kept(self) -> Iterator[Any]:
         """All contents, those of closed windows that may be corrected included."""
@@ -416,7 +422,8 @@ class Landmarks(Hopping):
 
     def _firing(self, k: int, key: Any, contents: list[Any], retracts: bool = False) -> Firing:
         made = super()._firing(k, key, contents, retracts)
-        return made._replace(start=self.layout.since)
+        known = [self.whole[key]] if key in self.whole else []
+        return made._replace(start=self.layout.since, settled=self.layout.store.size(known))
 
     def firsts(self) -> dict[Any, int]:
         """The keys with the numbers of their first arrivals."""
@@ -428,6 +435,10 @@ class Landmarks(Hopping):
     def contents(self, key: Any) -> list[Any]:
         """What is kept of a key, in order of time."""
         return ([self.whole[key]] if key in self.whole else []) + super().contents(key)
+
+    def filling(self, key: Any) -> list[Any]:
+        """Those behind the last window that is closed."""
+        return super().contents(key)
 
     def kept(self) -> Iterator[Any]:
         """All contents."""

@@ -141,7 +141,6 @@ class Partitions:
                 if s.alive:  # a partition may be marked twice
                     self.removed += 1
                     self._drop(s)
-                    s.stamps.clear()  # tells the eviction clock that nothing of it is left
 
     def _too_many_partitions(self) -> bool:
         assert isinstance(self.policy, PartitionCount)

@@ -19,6 +19,7 @@ from windowlib.spec.policies import (
 from windowlib.spec.specification import By, Sliding, Spec
 from windowlib.spec.spl import combine
 from windowlib.summaries.folds import SHORT
+from windowlib.summaries.incremental import SMALL
 from windowlib.summaries.slices import Slices, refuse_summary
 from windowlib.summaries.summarizers import Plan, SummarizerArgument, made
 from windowlib.summaries.time_slices import TimeSlices
@@ -31,7 +32,14 @@ from windowlib.window.events import (
     WindowEvents,
 )
 from windowlib.window.failure import collected
-from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, UNKNOWN, Subwindow, subwindow_class
+from windowlib.window.subwindow import (
+    DEFAULT_KEY,
+    NO_KEY,
+    UNKNOWN,
+    UNSET,
+    Subwindow,
+    subwindow_class,
+)
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -206,20 +214,14 @@ class SlidingWindow(Window[T, K]):
                     self._rest(s)
             return
         arrivals, emptied, pe = self._arrivals, [], self._pe
-        while arrivals:
-            s = arrivals[0]
-            if s.stamps:
-                stamp = s.stamps[0]
-                if stamp >= before:
-                    break
-                s.stamps.popleft()
-                s.data.popleft()
-                if pe is not None:
-                    pe.total -= 1
-                if not s.data:
-                    emptied.append((stamp, s.born, s))
-            arrivals.popleft()
-        self._oldest = arrivals[0].stamps[0] if arrivals else UNKNOWN
+        while (stamp := arrivals.oldest()) is not None and stamp < before:
+            s = arrivals.pop()
+            s.data.popleft()
+            if pe is not None:
+                pe.total -= 1
+            if not s.data:
+                emptied.append((stamp, s.born, s))
+        self._oldest = UNKNOWN if stamp is None else stamp
         if len(emptied) > 1:
             emptied.sort(key=itemgetter(0, 1))
         for _, _, s in emptied:
@@ -236,12 +238,11 @@ class SlidingWindow(Window[T, K]):
         if isinstance(self._slices, TimeSlices):
             newest = self._slices.oldest()
             return None if newest is None else newest + self._slices.period + 1
-        while self._arrivals and not self._arrivals[0].stamps:  # its partition was evicted
-            self._arrivals.popleft()
-        if not self._arrivals:
+        oldest = self._arrivals.oldest()
+        if oldest is None:
             return None
         assert self._period is not None
-        return self._arrivals[0].stamps[0] + self._period + 1
+        return oldest + self._period + 1
 
     def _act(self, failures: list[Exception]) -> None:
         expiry = self._expiry()
@@ -266,20 +267,9 @@ class SlidingWindow(Window[T, K]):
             self._forget(self._now - self._slices.period)
             return
         self._oldest = UNKNOWN
-        stamp = self._arrivals[0].stamps[0]
-        leaving: dict[Subwindow, int] = {}
-        while self._arrivals:
-            s = self._arrivals[0]
-            if s.stamps:
-                counted = leaving.get(s, 0)
-                if s.stamps[counted] > stamp:
-                    break
-                leaving[s] = counted + 1
-            self._arrivals.popleft()
-        for s in sorted(leaving, key=lambda s: s.born):
-            for _ in range(leaving[s]):
-                with collected(self, failures):
-                    self._expire_oldest(s)
+        for s in self._arrivals.leaving():
+            with collected(self, failures):
+                self._expire_oldest(s)
             if not s.data:
                 self._rest(s)
 
@@ -302,8 +292,8 @@ class SlidingWindow(Window[T, K]):
         # By identity, and nearly always the oldest; only delta eviction takes from the middle.
         index = next(i for i, held in enumerate(s.data) if held is tuple_)
         del s.data[index]
-        if s.stamps:
-            s.stamps.popleft()
+        if self._period is not None:
+            self._arrivals.pop()
         if self._pe is not None:
             self._pe.total -= 1
 
@@ -331,8 +321,6 @@ class SlidingWindow(Window[T, K]):
             return self._slices.make(key)
         s = self._sub(key)
         s.data = deque(maxlen=self._maxlen())
-        if self._period is not None:
-            s.stamps = deque()
         if self._delta is not None:
             s.rough = self._mixed
         return s
@@ -341,7 +329,7 @@ class SlidingWindow(Window[T, K]):
         """What a subwindow of this configuration has to remember."""
         kept: tuple[str, ...] = ("data", "full")
         kept += ("newest", "rough") if self._delta is not None else ()
-        kept += ("returning", "stamps") if self._period is not None else ()
+        kept += ("returning",) if self._period is not None else ()
         kept += ("count",) if self._every is not None else ()
         kept += ("ref",) if self._trigger_delta is not None else ()
         kept += ("summary",) if isinstance(self._factory, Plan) else ()
@@ -431,15 +419,20 @@ class SlidingWindow(Window[T, K]):
                 return use(key, limit, s.value())
             return use(key, s.taken, s.value()) if partial else None
 
+        few: Any = UNSET
+
         def kept(key: Any) -> U | None:
+            nonlocal few
             s = subs.get(key)
             if s is None or not s.data:
                 return None
             size = len(s.data)
             if not partial and (size < limit if limit else not s.full):
                 return None
-            if (value := plan.few(s.data)) is not None:
-                return use(key, size, value)
+            if few is UNSET:
+                few = plan.few(s.data[-1])
+            if size <= SMALL and few is not None:
+                return use(key, size, few(s.data))
             if s.summary is None:
                 s.summary = plan.incremental()
             s.summary.sync(s)
@@ -508,6 +501,7 @@ class SlidingWindow(Window[T, K]):
 
     def _check(self) -> None:
         super()._check()
+        stamps = self._arrivals.by_subwindow()
         for s in self._subs.values():
             if self._most is not None:
                 assert self._size(s) <= self._most, s.key
@@ -523,8 +517,7 @@ class SlidingWindow(Window[T, K]):
                 self._slices.check(s, self._now)
             elif self._period is not None:
                 assert s.data
-                assert len(s.stamps) == len(s.data)
-                assert self._now - s.stamps[0] <= self._period, "age invariant"
-        if self._period is not None and self._slices is None:
-            entries = sum(1 for s in self._arrivals if s.stamps)
-            assert entries == sum(len(s.stamps) for s in self._subs.values())
+                own = stamps.pop(s, [])
+                assert len(own) == len(s.data)
+                assert self._now - own[0] <= self._period, "age invariant"
+        assert not any(s.alive for s in stamps), "what time will evict is in storage"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,11 +30,11 @@ def take(state: WindowState, arrays: bool = False) -> dict[str, Any]:
         dump = {"v": ARRAYS, **found}
         return {**head(state), "arrays": dump, "events": state.window.events.snapshot()}
     state.settle()
-    pe = state.eviction
+    pe, stamps = state.eviction, state.arrivals.by_subwindow()
     return {
         **head(state),
         "left": state.left,
-        "parts": [dumped(state, s) for s in state.subwindows.values()],
+        "parts": [dumped(state, s, stamps.get(s, ())) for s in state.subwindows.values()],
         "asleep": [dumped(state, s) for s in state.asleep.values()],
         "lru": None if pe is None else list(pe.lru),
         "events": state.window.events.snapshot(),
@@ -104,7 +103,9 @@ def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
     """Replace a window's state by partitions."""
     try:
         check_parts(state, saved)
-        parts = [restored(state, state.folded(each, saved["tick"])) for each in saved["parts"]]
+        known = [state.folded(each, saved["tick"]) for each in saved["parts"]]
+        parts = [restored(state, part) for part in known]
+        stamps = [part["stamps"] for part in known]
         asleep = [restored(state, part) for part in saved["asleep"]]
         clock, left = (saved["start"], saved["now"], saved["tick"]), saved["left"]
         named = {s.key: s for s in parts}
@@ -117,7 +118,7 @@ def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
     before = _contents(state)
     try:
         try:
-            _fill(state, clock, parts, asleep, left, lru)
+            _fill(state, clock, parts, asleep, left, stamps, lru)
             state.check()
         except (AssertionError, *DAMAGE) as error:
             raise damaged(error) from error
@@ -131,8 +132,10 @@ def _put_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
 def _contents(state: WindowState) -> tuple[Any, ...]:
     """What a window holds, for `_fill`."""
     parts, asleep = list(state.subwindows.values()), list(state.asleep.values())
+    known = state.arrivals.by_subwindow()
+    stamps = [known.get(s, []) for s in parts]
     lru = [] if state.eviction is None else list(state.eviction.lru.values())
-    return (state.start, state.now, state.tick), parts, asleep, state.left, lru
+    return (state.start, state.now, state.tick), parts, asleep, state.left, stamps, lru
 
 
 def _fill(
@@ -141,12 +144,13 @@ def _fill(
     parts: Sequence[Subwindow],
     asleep: Sequence[Subwindow],
     left: int,
+    stamps: Sequence[Sequence[int]],
     lru: Sequence[Subwindow],
 ) -> None:
     state.set_clock(*clock)
     state.asleep.clear()
     state.asleep.update((s.key, s) for s in asleep)
-    state.fill(parts, left)
+    state.fill(parts, left, stamps)
     if state.eviction is not None:
         state.eviction.refill(lru)
 
@@ -263,14 +267,14 @@ def reader(what: str, found: Any, readers: Mapping[int, T]) -> T:
     raise StateVersionError(msg)
 
 
-def dumped(state: WindowState, s: Subwindow) -> dict[str, Any]:
-    """A subwindow as plain data."""
+def dumped(state: WindowState, s: Subwindow, stamps: Sequence[int] = ()) -> dict[str, Any]:
+    """A subwindow as plain data; `stamps`: when its tuples came, where time evicts them."""
     summary = state.save_summary(s)  # which may close a slice
     part: dict[str, Any] = {"key": s.key, "taken": s.taken, "count": s.count, "stamp": s.stamp}
     part["ref"] = [] if s.ref is UNSET else [s.ref]
     part["newest"] = [] if s.newest is UNSET else [s.newest]
     part["full"], part["rough"], part["returning"] = state.was_full(s), s.rough, s.returning
-    part["data"], part["stamps"] = list(s.data), list(s.stamps)
+    part["data"], part["stamps"] = list(s.data), list(stamps)
     part["n"], part["summary"] = s.n, summary
     return part
 
@@ -298,7 +302,5 @@ def restored(state: WindowState, part: Mapping[str, Any]) -> Subwindow:
             setattr(s, name, part[name][0])
     if part["data"]:
         s.data.extend(part["data"])
-    if part["stamps"]:
-        s.stamps = deque(part["stamps"])
     state.load_summary(s, part["summary"])
     return s

@@ -1,10 +1,11 @@
-"""The state of one partition, and the read-only view that handlers get of its tuples."""
+"""The state of one partition, when its tuples came, and the view that handlers get of them."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, overload
 
 T = TypeVar("T")
@@ -32,9 +33,6 @@ DEFAULT_KEY: Final = None
 UNKNOWN: Final = float("-inf")
 """A time before all others."""
 
-# Shared by every subwindow without time eviction, and never written.
-_NO_STAMPS: deque[int] = deque(maxlen=0)
-
 FIELDS: dict[str, Any] = {
     "count": 0,  # tuples since the last count trigger
     "data": (),  # the tuples, oldest first: a list (tumbling) or a deque (sliding)
@@ -50,7 +48,6 @@ FIELDS: dict[str, Any] = {
     "returning": False,  # has been in storage before, and time emptied it
     "rough": False,  # delta attribute has gone backwards in here
     "stamp": 0,  # time of the last insertion, for partition age
-    "stamps": _NO_STAMPS,  # arrival times, aligned with data, for time eviction
     "summary": None,  # a summarizer of the user's own
 }
 """What a partition may remember, and what it means not to."""
@@ -89,7 +86,6 @@ class Subwindow:
         rough: bool
         stamp: int
         older: Any
-        stamps: deque[int]
         summary: Any
 
         def __init__(self, key: Any) -> None: ...
@@ -143,6 +139,77 @@ def _made(
 def place(i: int) -> str:
     """The slot name of the i-th place of summary state."""
     return f"f{i}"
+
+
+class Arrivals:
+    """The tuples that time will evict, oldest first: the subwindow of each, and when it came.
+
+    One queue for all partitions, which is read and written in order: a queue in each would have to
+    come from memory for every tuple that leaves. Entries of a subwindow that is no longer alive
+    stand for nothing.
+
+    >>> arrivals = Arrivals()
+    >>> s = subwindow_class(("data",))("a")
+    >>> arrivals.add(s, 3)
+    >>> arrivals.add(s, 5)
+    >>> len(arrivals), arrivals.by_subwindow()[s]
+    (2, [3, 5])
+    """
+
+    __slots__ = ("stamps", "subwindows")
+
+    def __init__(self) -> None:
+        self.subwindows: deque[Subwindow] = deque()
+        self.stamps: deque[int] = deque()
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    def add(self, s: Subwindow, stamp: int) -> None:
+        """A tuple has come."""
+        self.subwindows.append(s)
+        self.stamps.append(stamp)
+
+    def pop(self) -> Subwindow:
+        """Take the oldest out."""
+        self.stamps.popleft()
+        return self.subwindows.popleft()
+
+    def oldest(self) -> int | None:
+        """When the oldest tuple came that is still there."""
+        while self.stamps and not self.subwindows[0].alive:  # its partition was evicted
+            self.pop()
+        return self.stamps[0] if self.stamps else None
+
+    def leaving(self) -> list[Subwindow]:
+        """The subwindows of all that came when the oldest did, in the order in which they leave.
+
+        That is storage order, and the order of the queue from now on.
+        """
+        stamp, first = self.oldest(), list[Subwindow]()
+        assert stamp is not None
+        while self.stamps and self.stamps[0] == stamp:
+            first.append(self.pop())
+        first = sorted((s for s in first if s.alive), key=attrgetter("born"))
+        self.subwindows.extendleft(reversed(first))
+        self.stamps.extendleft([stamp] * len(first))
+        return first
+
+    def by_subwindow(self) -> dict[Subwindow, list[int]]:
+        """When the tuples of each subwindow came."""
+        found: dict[Subwindow, list[int]] = {}
+        for s, stamp in zip(self.subwindows, self.stamps, strict=True):
+            found.setdefault(s, []).append(stamp)
+        return found
+
+    def fill(self, stamps: Mapping[Subwindow, Iterable[int]]) -> None:
+        """Replace all by the tuples of some subwindows, which came at these times."""
+        entries = [(stamp, s.born, s) for s, own in stamps.items() for stamp in own]
+        entries.sort(key=itemgetter(0, 1))
+        self.subwindows.clear()
+        self.subwindows.extend(s for _, _, s in entries)
+        self.stamps.clear()
+        self.stamps.extend(stamp for stamp, _, _ in entries)
 
 
 class Tuples(Sequence[T]):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.helpers.examples import examples
 from tests.operators.disorder.disorder_oracle import SLACKS, TABLE, disordered, punctuations
 from windowlib.errors import PolicyError
+from windowlib.event_time.axis import Grid
 from windowlib.operators import FixedSlack, KSlack, PidSlack, QuantileSlack
 
 slacks = pytest.mark.parametrize("slack", SLACKS, ids=repr)
@@ -77,6 +78,27 @@ def test_arrays_of_any_length_give_the_same_as_single_timestamps(slack, data):
         found += state.observe_many(np.array(stamps[low:high])).tolist()
     assert [alone.observe(ts) for ts in stamps] == found
     assert alone.snapshot() == state.snapshot()
+
+
+@slacks
+@given(data=st.data())
+@settings(max_examples=examples(25))
+def test_the_points_that_are_passed_are_those_of_single_timestamps(slack, data):
+    number = data.draw(st.sampled_from([st.integers(-50, 50), st.integers(-50, 50).map(float)]))
+    pieces = data.draw(st.lists(st.lists(number, min_size=1, max_size=60), max_size=3))
+    grid = Grid(data.draw(st.sampled_from([1, 7, 0.3, 1000])), data.draw(st.integers(-3, 3)))
+    state, alone = slack.start(), slack.start()
+    for stamps in pieces:
+        if data.draw(st.booleans()):
+            state.release()
+            alone.release()
+        ts = np.array(stamps)
+        if not state.fits(ts):
+            break
+        at, points = state.observe_points(ts, grid)
+        found = np.repeat(points, np.diff(at, append=len(ts)))
+        assert [grid.index(alone.observe(each)) for each in stamps] == found.tolist()
+        assert alone.snapshot() == state.snapshot()
 
 
 @slacks

@@ -16,14 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.primitives.grouping import Places, ranges
+from windowlib.columnar.primitives.grouping import Places, ranges, rising
 from windowlib.window.consumer import Decline
 
 Ints = npt.NDArray[np.int64]
 
 LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-SIGN = np.int64(63)
-NAN = np.array(np.nan).view(np.int64)[()]  # larger than the bits of any number
 RUNS = 64
 """Runs of rows in order up to which it pays to see whether they need only change places."""
 
@@ -39,7 +37,7 @@ def sort_key(column: Column, *, descending: bool, nulls_first: bool) -> Ints:
     [2, 0, 3, 1]
     """
     data = column.order_keys()
-    found = _rising(data) if data.dtype.kind == "f" else data
+    found = rising(data) if data.dtype.kind == "f" else data
     if descending:
         found = ~found  # unlike -x, this has no number that is too large
     if column.valid is None:
@@ -47,14 +45,6 @@ def sort_key(column: Column, *, descending: bool, nulls_first: bool) -> Ints:
     if (found <= LOWEST).any() or (found >= HIGHEST).any():
         found = np.unique(found, return_inverse=True)[1].astype(np.int64)
     return np.where(column.valid, found, LOWEST if nulls_first else HIGHEST)
-
-
-def _rising(data: npt.NDArray[Any]) -> Ints:
-    """The bits of floats, which compare as integers once negative ones are turned round."""
-    bits: Ints = (data + 0.0).view(np.int64)  # one zero
-    bits ^= (bits >> SIGN) & HIGHEST
-    bits[np.isnan(data)] = NAN
-    return bits
 
 
 def within(keys: Sequence[Ints], sizes: Places, limit: int | None = None) -> tuple[Places, Places]:

@@ -25,6 +25,7 @@ from windowlib.columnar.inputs import Inputs, LayoutColumns, empty_batch
 from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
 from windowlib.columnar.kernels.kernel import Kernel, Planes, concat_planes, planes_at, planes_with
 from windowlib.columnar.primitives import NONE, Array, group, ranges
+from windowlib.columnar.primitives.grouping import ascending
 from windowlib.event_time.axis import FIRST_MOMENT, LAST_MOMENT
 from windowlib.spec.specification import KEY
 from windowlib.window.consumer import Decline
@@ -270,7 +271,8 @@ class EventTimeEngine:
             places, starts, last, first, late = self._runs(ts)
             state.observe_many(ts)
         else:
-            places, starts, last, first, late = self._scattered(ts, state.observe_many(ts), current)
+            *slices, late = self._scattered(ts, state, current)
+            places, starts, last, first = self._slices(*slices)
         watermark = state.punctuation
         if current is not None and watermark < current:
             watermark = current
@@ -389,30 +391,24 @@ class EventTimeEngine:
         edges = grid.points(np.arange(low + 1, high + 1))
         return np.unique(np.searchsorted(ts, edges))
 
-    def _scattered(
-        self, ts: Array, reached: Array, current: Any
-    ) -> tuple[Any, Array, Array, Array, int]:
-        """The slices of rows in any order, each with its places; late rows are in none."""
+    def _scattered(self, ts: Array, state: Any, current: Any) -> tuple[Array, Array, Array, int]:
+        """The last and the first window of rows in any order, which of them are late, how many."""
         layout = self.layout
-        last = layout.starts.indexes(ts)
-        before = np.empty_like(reached)
-        before[1:] = reached[:-1]
-        before[0] = reached[0] if current is None else current
+        last = first = layout.starts.indexes(ts)
+        # What is closed after a row is the same for the row as what was before it: it comes from
+        # timestamps that are not greater than its own.
+        at, closed = state.observe_points(ts, layout.ends)
         if current is not None:
-            np.maximum(before, current, out=before)
-        closed = layout.ends.indexes(before)
-        if current is None:
-            closed[0] = last[0] - 1  # no window is closed before the first row
-        late = last <= closed
-        behind = int(late.sum())
+            closed = np.maximum(closed, layout.ends.index(current))
+        late = layout.starts.behind(ts, at, closed + 1)
+        behind = int(np.count_nonzero(late))
         if behind and not self.inside.drops_quietly:
             raise Decline("late rows that are looked at one by one")
-        first = last
         if self.hops:
             first = layout.ends.indexes(ts) + 1
-            if bool((first <= closed)[~late].any()):
+            if bool((layout.ends.behind(ts, at, closed) & ~late).any()):
                 raise Decline("rows that come late for some of their windows")
-        return (*self._slices(last, first, late), behind)
+        return last, first, late, behind
 
     def _slices(self, last: Array, first: Array, late: Array) -> tuple[Array, Array, Array, Array]:
         """The places of rows by slice, where slices start in them, and their windows."""
@@ -420,7 +416,7 @@ class EventTimeEngine:
         if self.hops:
             places = places[np.lexsort((first[places], last[places]))]
         else:
-            places = places[np.argsort(last[places], kind="stable")]
+            places = places[ascending(last[places])]
         last, first = last[places], first[places]
         changes = (last[1:] != last[:-1]) | (first[1:] != first[:-1])
         starts = np.concatenate(([0], np.flatnonzero(changes) + 1)) if len(places) else NONE
@@ -628,6 +624,18 @@ class OpenRows:
         arrays = self.last[places], self.ids[places], self.ts[places], self.numbers[places]
         return OpenRows(take_rows(self.batch, places), *arrays)
 
+    def with_more(self, new: OpenRows) -> OpenRows:
+        """These and others behind them."""
+        if not len(self):
+            return new
+        return OpenRows(
+            pa.concat_batches([self.batch, new.batch]),
+            np.concatenate((self.last, new.last)),
+            np.concatenate((self.ids, new.ids)),
+            np.concatenate((self.ts, new.ts)),
+            np.concatenate((self.numbers, new.numbers)),
+        )
+
 
 class EventTimeRowsEngine(EventTimeEngine):
     """Tumbling windows of event time that keep rows, for operators that look at columns."""
@@ -673,26 +681,19 @@ class EventTimeRowsEngine(EventTimeEngine):
 
     def _inserted(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
         current = self.lane.progress.current
-        places, starts, last, _, late = self._scattered(ts, state.observe_many(ts), current)
+        last, _, late, behind = self._scattered(ts, state, current)
         watermark = state.punctuation
         watermark = watermark if current is None else max(watermark, current)
-        inputs = Inputs(batch)
-        ids = np.zeros(len(places), np.int64)
+        ids: Array = np.zeros(len(ts), np.int64)
         if self.keys is not None:
+            inputs = Inputs(batch)
             codes = self.keys.encode([inputs.arrow(name) for name in self.keys.names])
-            ids = codes[places].astype(np.int64)
-        windows = np.repeat(last, np.diff(starts))
-        numbers = self.inside.next_number + places
-        old: OpenRows = self.open
-        whole = OpenRows(
-            pa.concat_batches([old.batch, take_rows(batch, places)]),
-            np.concatenate((old.last, windows)),
-            np.concatenate((old.ids, ids)),
-            np.concatenate((old.ts.astype(ts.dtype), ts[places])),
-            np.concatenate((old.numbers, numbers)),
-        )
+            ids = codes.astype(np.int64)
+        numbers = self.inside.next_number + np.arange(len(ts))
+        new = OpenRows(batch, last, ids, ts, numbers)
+        whole = self.open.with_more(new.at(np.flatnonzero(~late)) if behind else new)
         (sample,) = batch.column(self.inside.axis.attribute).slice(0, 1).to_pylist()
-        self.pending = Pending(whole, len(ts) - late, late, watermark, sample)
+        self.pending = Pending(whole, len(ts) - behind, behind, watermark, sample)
         return self._fired(self.layout.ends.index(watermark))
 
     def _fired(self, to: int) -> Firings:
@@ -702,7 +703,7 @@ class EventTimeRowsEngine(EventTimeEngine):
         # Rows of one window are in the order of their arrival, which stable sorting keeps; and
         # windows are in the order of time.
         if self.keys is None:
-            done = done[np.argsort(rows.ts[done], kind="stable")]
+            done = done[ascending(rows.ts[done])]
         else:
             done = done[np.lexsort((rows.ts[done], rows.ids[done], rows.last[done]))]
         last, ids = rows.last[done], rows.ids[done]

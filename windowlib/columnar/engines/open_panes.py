@@ -8,7 +8,7 @@ rows, window after window, with the places of the punctuations between them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,15 +18,15 @@ from windowlib.columnar.arrays.columns import exact_columns
 from windowlib.columnar.arrays.physical import plain_type, take_pieces, take_rows
 from windowlib.columnar.inputs import empty_batch
 from windowlib.columnar.primitives import NONE, Array, Places, ranges
-from windowlib.columnar.primitives.grouping import stable_order
+from windowlib.columnar.primitives.grouping import ascending
 from windowlib.event_time.axis import Grid
 from windowlib.window.arrow import rows_of
 from windowlib.window.consumer import Decline
 
-RADIX = 1 << 32
-"""Timestamps within so many numbers are sorted by their digits."""
 FEW_WINDOWS = 16
 """Up to so many windows that close at once are looked for one by one."""
+MOST_GONE = 32
+"""If rows that wait are fewer than one of so many in their part, they are copied out of it."""
 FEW_PARTS = 4
 """With more parts than this, rows that wait are put together."""
 
@@ -37,30 +37,44 @@ class PlacedRows:
 
     batch: pa.RecordBatch
     ts: Array
-    numbers: Array
-    """The number of the arrival of each."""
     hi: Array
     """The last window of its time."""
     lo: Array | None
     """The first window that it is for: of its time, and not closed when it came. None: `hi`."""
     lanes: Array | None
     """The number of its lane; None: there is but one."""
+    some: Places | None = None
+    """The places of those that wait; None: all do."""
 
     def __len__(self) -> int:
-        return len(self.ts)
+        return len(self.ts if self.some is None else self.some)
 
     @property
     def _arrays(self) -> list[Array | None]:
-        return [self.ts, self.numbers, self.hi, self.lo, self.lanes]
+        return [self.ts, self.hi, self.lo, self.lanes]
 
-    def at(self, places: Places) -> PlacedRows:
-        """Some of them."""
-        arrays: list[Any] = [None if each is None else each.take(places) for each in self._arrays]
-        return PlacedRows(take_rows(self.batch, places), *arrays)
+    @property
+    def windows(self) -> Array:
+        """The last window of each that waits."""
+        return self.hi if self.some is None else self.hi[self.some]
+
+    def places(self, at: Places) -> Places:
+        """The places of some of those that wait."""
+        return at if self.some is None else self.some[at]
+
+    def without_others(self) -> PlacedRows:
+        """Those that wait alone."""
+        if self.some is None:
+            return self
+        arrays: list[Any] = [None if each is None else each[self.some] for each in self._arrays]
+        return PlacedRows(take_rows(self.batch, self.some), *arrays)
 
     @classmethod
     def joined(cls, parts: Sequence[PlacedRows]) -> PlacedRows:
         """Several, one behind the other."""
+        parts = [part.without_others() for part in parts]
+        if len(parts) == 1:
+            return parts[0]
         arrays: list[Any] = [
             None if each[0] is None else np.concatenate(each)
             for each in zip(*(part._arrays for part in parts), strict=True)
@@ -126,7 +140,8 @@ class PaneColumns:
         self._folded = folded
         names = schema.names if folded is None else [n for n in schema.names if n in folded]
         self._sent = names or schema.names[:1]
-        self.schema, self._ends, self._empty, self._keyed = schema, ends, empty, keyed
+        self.schema, self._empty, self._keyed = schema, empty, keyed
+        self._starts, self._ends = starts, ends
         self._hops = starts.origin * ends.scale != (ends.origin - ends.step) * starts.scale
         self._parts: list[PlacedRows] = []
         self.size = 0
@@ -143,7 +158,7 @@ class PaneColumns:
         """
         if not entries:
             return
-        lanes, lo, hi, ts, numbers, rows = zip(*entries, strict=True)
+        lanes, lo, hi, ts, _, rows = zip(*entries, strict=True)
         names = self.schema.names
         columns = exact_columns(rows, names, lambda name: plain_type(self.schema.field(name).type))
         arrays = [each.arrow() for each in columns]
@@ -152,34 +167,32 @@ class PaneColumns:
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         if len({type(each) for each in ts}) > 1 or not isinstance(ts[0], int | float):
             raise Decline("timestamps that are no numbers of one type")
-        whole: list[Any] = [np.array(each) for each in (ts, numbers, hi)]
+        whole: list[Any] = [np.array(ts), np.array(hi)]
         whole.append(np.array(lo) if self._hops else None)
         whole.append(np.array([lane.number for lane in lanes]) if self._keyed else None)
         self._parts, self.size = [PlacedRows(batch, *whole)], len(rows)
 
-    def entries(self) -> Iterable[tuple[int, int, Any, int, Any]]:
-        """Lane, last window, timestamp, number and row of all that wait, in order of arrival."""
-        for part in self._parts:
+    def entries(self) -> Iterable[tuple[int, int, Any, Any]]:
+        """Lane, last window, timestamp and row of all that wait, in order of arrival."""
+        for part in (each.without_others() for each in self._parts):
             lanes = [0] * len(part) if part.lanes is None else part.lanes.tolist()
-            columns = (part.hi.tolist(), part.ts.tolist(), part.numbers.tolist())
-            yield from zip(lanes, *columns, rows_of(part.batch), strict=True)
+            columns = (part.hi.tolist(), part.ts.tolist(), rows_of(part.batch))
+            yield from zip(lanes, *columns, strict=True)
 
     # -- batches ----------------------------------------------------------------------------------
 
-    def take(self, batch: pa.RecordBatch, taken: Sequence[Any], first: int) -> ReleasedPanes | None:
+    def take(self, batch: pa.RecordBatch, taken: Sequence[Any]) -> ReleasedPanes | None:
         """Take the rows of a batch; what they let out, if anything.
 
         Args:
             batch: the rows.
             taken: those of each lane, with their timestamps, and which of them are late.
-            first: the number of the first arrival.
         """
         steps: list[PaneStep] = []
-        numbers = np.arange(first, first + batch.num_rows)
         placed = [self._placed(each, steps) for each in taken]
         if not self._keyed:
             ((hi, lo),) = placed
-            new = PlacedRows(batch, taken[0].ts, numbers, hi, lo, None)
+            new = PlacedRows(batch, taken[0].ts, hi, lo, None)
         else:
             order = np.argsort(np.concatenate([each.at for each in taken]))
             ts, hi, lanes = (
@@ -191,10 +204,10 @@ class PaneColumns:
                 )
             )
             lo = np.concatenate([lo for _, lo in placed])[order] if self._hops else None
-            new = PlacedRows(batch, ts, numbers, hi, lo, lanes)
+            new = PlacedRows(batch, ts, hi, lo, lanes)
         if any(bool(each.late.any()) for each in taken):
             late = np.concatenate([each.at[each.late] for each in taken])
-            new = new.at(np.delete(np.arange(batch.num_rows), late))
+            new.some = np.delete(np.arange(batch.num_rows), late)
         if len(new):
             self._parts.append(new)
             self.size += len(new)
@@ -202,18 +215,16 @@ class PaneColumns:
 
     def _placed(self, taken: Any, steps: list[PaneStep]) -> tuple[Array, Any]:
         """The last and the first window of the rows of a lane; adds what they close."""
-        lane, bounds, hi = taken.lane, taken.lane.bounds, taken.lane.last
-        lane.bounds = lane.last = None
+        lane, (moves, bounds) = taken.lane, taken.reached
         first = int(bounds[0] if lane.bound is None else lane.bound)
-        lane.bound, lane.seen = first, taken.reached[-1].item()
-        moves = np.flatnonzero(bounds[1:] != bounds[:-1]) + 1
-        if bounds[0] != first:
-            moves = np.append(0, moves)
-        at, to = taken.at[moves].tolist(), bounds[moves].tolist()
-        steps += [PaneStep(lane, *step) for step in zip(at, to, strict=True)]
+        lane.bound, lane.seen = first, lane.state.punctuation
+        pairs = zip(taken.at[moves].tolist(), bounds.tolist(), strict=True)
+        steps += [PaneStep(lane, at, bound) for at, bound in pairs if bound > first]
+        hi = self._starts.indexes(taken.ts)
         if not self._hops:
             return hi, None
-        return hi, np.maximum(self._ends.indexes(taken.ts) + 1, np.append(first, bounds[:-1]))
+        after = np.repeat(bounds, np.diff(moves, append=len(hi)))
+        return hi, np.maximum(self._ends.indexes(taken.ts) + 1, np.append(first, after[:-1]))
 
     def let_out(self, lanes: Sequence[Any]) -> ReleasedPanes | None:
         """Close all windows of some lanes that have rows."""
@@ -234,17 +245,26 @@ class PaneColumns:
         """All rows together."""
         if not self._parts:
             lo, lanes = NONE if self._hops else None, NONE if self._keyed else None
-            return PlacedRows(empty_batch(self.schema), NONE, NONE, NONE, lo, lanes)
-        if len(self._parts) > 1:
-            self._parts = [PlacedRows.joined(self._parts)]
+            return PlacedRows(empty_batch(self.schema), NONE, NONE, lo, lanes)
+        self._parts = [PlacedRows.joined(self._parts)]
         return self._parts[0]
+
+    def _keep(self, parts: Iterable[tuple[PlacedRows, Places]]) -> None:
+        """Of each of some parts these rows wait, and no others do."""
+        waiting = [replace(part, some=places) for part, places in parts if len(places)]
+        self._parts = [
+            part if MOST_GONE * len(part) >= len(part.ts) else part.without_others()
+            for part in waiting
+        ]
+        self.size = sum(map(len, self._parts))
 
     def _released(self, steps: list[PaneStep]) -> ReleasedPanes | None:
         """Let out the windows that some steps close, in their order."""
         if not steps:
             return None
         if self._parts and self._folded is not None and not self._hops and not self._keyed:
-            first, bound = min(int(part.hi.min()) for part in self._parts), steps[-1].bound
+            first = min(int(part.windows.min()) for part in self._parts)
+            bound = steps[-1].bound
             if first < bound <= first + FEW_WINDOWS:
                 return self._folding(steps, range(first, bound))
         held = self._whole()
@@ -263,11 +283,9 @@ class PaneColumns:
             within = ranges(heads[order], lengths[order])
             owners, windows = owners[within], windows[within]
         batch = take_rows(held.batch.select(self._sent), owners)
-        staying = np.flatnonzero(held.hi >= bounds)
-        self._parts, self.size = [held.at(staying)] if len(staying) else [], len(staying)
-        if self.size and held.lo is not None:
-            limits = np.broadcast_to(bounds, held.lo.shape)[staying]
-            self._parts[0].lo = np.maximum(held.lo[staying], limits)
+        if held.lo is not None:
+            held.lo = np.maximum(held.lo, bounds)
+        self._keep([(held, np.flatnonzero(held.hi >= bounds))])
         return ReleasedPanes(batch, windows, marks, causes)
 
     def _folding(self, steps: list[PaneStep], windows: range) -> ReleasedPanes | None:
@@ -277,20 +295,23 @@ class PaneColumns:
         """
         if len(self._parts) > FEW_PARTS:
             self._whole()
-        parts = self._parts
-        found = [[np.flatnonzero(part.hi == window) for window in windows] for part in parts]
+        parts, hi = self._parts, [part.windows for part in self._parts]
+        found = [[np.flatnonzero(each == window) for window in windows] for each in hi]
         lengths = [sum(map(len, each)) for each in zip(*found, strict=True)]
         some = [at for at, length in enumerate(lengths) if length]
         filled, sizes = [windows[at] for at in some], [lengths[at] for at in some]
         _, marks, causes = self._marked(steps, filled, [0] * len(filled), sizes)
         if not len(marks):
             return None
-        pieces = [(n, own[at]) for at in some for n, own in enumerate(found) if len(own[at])]
+        pieces = [
+            (n, part.places(own[at]))
+            for at in some
+            for n, (part, own) in enumerate(zip(parts, found, strict=True))
+            if len(own[at])
+        ]
         batch = take_pieces([part.batch.select(self._sent) for part in parts], pieces)
-        staying = [np.flatnonzero(part.hi >= windows.stop) for part in parts]
-        pairs = zip(parts, staying, strict=True)
-        self._parts = [part.at(places) for part, places in pairs if len(places)]
-        self.size = sum(map(len, self._parts))
+        staying = (np.flatnonzero(each >= windows.stop) for each in hi)
+        self._keep([(part, part.places(each)) for part, each in zip(parts, staying, strict=True)])
         return ReleasedPanes(batch, None, marks, causes)
 
     def _limits(self, held: PlacedRows, steps: list[PaneStep]) -> Array:
@@ -310,17 +331,17 @@ class PaneColumns:
         """
         owners, windows = self._pairs(held, bounds)
         if self._folded is not None and held.lanes is None:
-            order = _ascending(windows)
+            order = ascending(windows)
             return owners[order], windows[order], None
         ts = held.ts[owners]
         if held.lanes is not None:
             lanes = held.lanes[owners]
-            order = np.lexsort((held.numbers[owners], ts, windows, lanes))
+            order = np.lexsort((ts, windows, lanes))
             return owners[order], windows[order], lanes[order]
         if held.lo is not None:
-            order = np.lexsort((held.numbers[owners], ts, windows))
+            order = np.lexsort((ts, windows))
             return owners[order], windows[order], None
-        order = _ascending(ts)
+        order = ascending(ts)
         return owners[order], windows[order], None
 
     def _pairs(self, held: PlacedRows, bounds: Array) -> tuple[Places, Array]:
@@ -368,14 +389,3 @@ class PaneColumns:
             lane.bound = max(bound, at)
         found = np.array(marks, np.int64), np.array(causes, np.int64)
         return None if single else np.array(order, np.int64), *found
-
-
-def _ascending(numbers: Array) -> Any:
-    """What puts numbers in ascending order, equal ones as they came."""
-    if bool((numbers[1:] >= numbers[:-1]).all()):
-        return slice(None)
-    low = numbers.min()
-    span = int(numbers.max()) - int(low) + 1 if numbers.dtype.kind == "i" else RADIX
-    if span >= RADIX:
-        return np.argsort(numbers, kind="stable")
-    return stable_order(numbers - low, span)

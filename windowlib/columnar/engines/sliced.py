@@ -26,7 +26,14 @@ from windowlib.columnar.extents.layout import (
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns
 from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
-from windowlib.columnar.kernels.kernel import PartialStore, Planes, Values, concat_planes, planes_at
+from windowlib.columnar.kernels.kernel import (
+    PartialStore,
+    Planes,
+    Values,
+    concat_planes,
+    planes_at,
+    repeated,
+)
 from windowlib.columnar.primitives import NONE, Places, arrival_loops, compiles, ranges
 from windowlib.summaries.slices import Slices
 from windowlib.window.consumer import Decline
@@ -101,9 +108,14 @@ class SlicedEngine(Engine):
         runs, ledger = self.runs(batch, self.every, opens=False), self.ledger
         rows: SliceRows = arrival_loops().SliceRows(runs, self.kept, ledger.closed)
         arrived = rows.arrived(ledger.taken - ledger.n)
-        fires = None if self.partial else arrived >= self.window_size
-        which = slice(None) if fires is None or fires.all() else np.flatnonzero(fires)
-        sizes = np.minimum(arrived, self.window_size)[which]
+        which: Places | slice = slice(None)
+        if self.partial:
+            sizes = np.minimum(arrived, self.window_size)
+        else:
+            full = arrived >= self.window_size
+            if not full.all():
+                which = np.flatnonzero(full)
+            sizes = repeated(self.window_size, len(arrived[which]))
         self.pending = found = ArrivedSlices(runs, rows, [], [])
         values = [self._arrived(i, inputs, found, which, sizes) for i in range(len(self.functions))]
         return Firings(self.keys, runs.owners[which], sizes, values, runs.rows[which])
@@ -394,7 +406,7 @@ def insert(engine: SlicedEngine, batch: pa.RecordBatch) -> tuple[Firings, Stream
     carried = int(engine.ledger.n[0])
     rows = np.arange(every - carried - 1, size, every)  # those that end a slice
     closing, open_size = len(rows), (carried + size) % every
-    sizes = np.broadcast_to(np.intp(engine.window_size), closing)
+    sizes = repeated(engine.window_size, closing)
     found, streamed = [], StreamedSlices(size, open_size, [], [])
     for each, history in zip(engine.functions, engine.history, strict=True):
         values = inputs.read(each.attribute)
@@ -407,8 +419,7 @@ def insert(engine: SlicedEngine, batch: pa.RecordBatch) -> tuple[Firings, Stream
         combined = each.kernel.slide(windows, size_, engine.kept)
         found.append(each.kernel.finish(combined, sizes))
         streamed.newest.append(planes_at(side, slice(-engine.kept, None)))
-    ids = np.broadcast_to(np.intp(0), closing)
-    return Firings(None, ids, sizes, found, rows), streamed
+    return Firings(None, repeated(0, closing), sizes, found, rows), streamed
 
 
 def _planes(

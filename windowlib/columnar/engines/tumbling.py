@@ -92,6 +92,8 @@ class TumblingEngine(Engine):
     def layout(self, batch: pa.RecordBatch) -> Layout:
         """The batch by partition, with those that time closes before its last row is in."""
         found, ledger = super().layout(batch), self.ledger
+        if self.keys is None:  # there is but one, and it has all rows
+            return found
         if len(self.passed) or len(self.marks):
             return with_partitions(found, np.flatnonzero(ledger.alive))
         if self.lapse:

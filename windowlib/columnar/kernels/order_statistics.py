@@ -4,8 +4,9 @@ Extents of about the same length become rows of a matrix, which numpy sorts at o
 overlap much, they share the work: of a block of neighbours, what they have in common is sorted
 once. A value of it is a candidate for the k-th of an extent only if its rank is at most k, and less
 than k by at most the number of values that the extent has besides. The few candidates go down to
-smaller blocks, which have a little more in common, and at last to single extents. With numba, a
-window slides over ranks instead.
+smaller blocks, which have a little more in common, and at last to single extents. Where an extent
+needs but a few of them, a wavelet matrix finds these faster; with numba, a window slides over ranks
+instead.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from typing import Any
 import numpy as np
 
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.primitives import Array, Places, compiles, ranges
+from windowlib.columnar.primitives import Array, Places, compiles, ranges, wavelet
+from windowlib.columnar.primitives.grouping import rising, stable_argsort
 from windowlib.columnar.primitives.reductions import limits
 
 STEP = 4
 """A block has so many smaller blocks: a power of two, so that bits tell where blocks begin."""
 OVERLAP = 12
 """From so many extents over a place on, sharing pays."""
+FEW = 6
+"""Up to so many keys of an extent are looked for one by one."""
 AT_ONCE = 1 << 17
 """About how many values are sorted at a time: a few matrices of them fit the cache."""
 
@@ -51,12 +55,21 @@ def smallest_from(
         if compiled_ranks.slides(lo, hi):
             yield slice(None), compiled_ranks.ranked(keys, lo, hi, first, count)
             return
+    elif int(count.max(initial=0)) <= FEW and _overlap(lo, hi):
+        order = slice(None) if (lo[1:] >= lo[:-1]).all() else np.argsort(lo)
+        yield order, wavelet.ranked(keys, lo[order], hi[order], first[order], count[order])
+        return
     exponents = np.frexp(hi - lo)[1]
     for exponent in np.unique(exponents):
         which = np.flatnonzero(exponents == exponent)
         args = lo[which], hi[which], first[which], count[which]
         for part, rows in _alike(keys, *args):
             yield which[part], rows
+
+
+def _overlap(lo: Places, hi: Places) -> bool:
+    """Whether extents have each place between them in common with many others."""
+    return len(lo) > OVERLAP and int((hi - lo).sum()) >= OVERLAP * int(hi.max() - lo.min())
 
 
 def _alike(keys: Array, lo: Places, hi: Places, first: Places, count: Places) -> Iterator[Found]:
@@ -204,15 +217,7 @@ def order_keys_of(values: Column) -> Array:
     [4, 1, 3, 2, 0]
     """
     keys = values.order_keys()
-    if not values.floating:
-        return keys
-    keys = keys + 0.0
-    keys[np.isnan(keys)] = np.nan
-    bits = keys.view(np.int64)
-    return np.where(bits < 0, LOWEST - bits, bits)
-
-
-LOWEST = np.iinfo(np.int64).min
+    return rising(keys) if values.floating else keys
 
 
 def codes_of(values: Column) -> tuple[Array, int]:
@@ -228,23 +233,6 @@ def codes_of(values: Column) -> tuple[Array, int]:
             return values.data - low, high - low + 1
     codes, distinct = values.codes()
     return codes, len(distinct)
-
-
-def stable_argsort(keys: Array) -> Places:
-    """The places of keys in their order, equal ones in order of place.
-
-    >>> stable_argsort(np.array([3, 9, 3, 1])).tolist()
-    [3, 0, 2, 1]
-    """
-    order = np.argsort(keys)  # twice as fast as a stable sort, and mostly no two keys are equal
-    ascending = keys[order]
-    new = ascending[1:] != ascending[:-1]
-    if new.all():
-        return order
-    bits = len(keys).bit_length()
-    both = (np.append(0, np.cumsum(new)) << bits) | order
-    both.sort()
-    return both & ((1 << bits) - 1)
 
 
 class Ranks:

@@ -26,9 +26,9 @@ from windowlib.columnar.kernels.order_statistics import (
     Ranks,
     order_keys_of,
     smallest_from,
-    stable_argsort,
 )
 from windowlib.columnar.primitives import Array, Places, ranges, smallest
+from windowlib.columnar.primitives.grouping import stable_argsort
 from windowlib.errors import SchemaError
 from windowlib.summaries.folds import State
 from windowlib.window.consumer import Decline

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.encoding import need
@@ -24,6 +25,8 @@ from windowlib.window.consumer import Decline
 
 EXACT = 2**53
 """Whole numbers up to here are floats."""
+FEW = 64
+"""Strings up to this many are compared in Python."""
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -169,15 +172,39 @@ class TopSketchFunction(SketchFunction):
     """The most frequent values."""
 
 
+class TextValues:
+    """Text as Python has it, and as Arrow has it, which finds the first and the last faster.
+
+    Both have the same order: that of code points is that of their bytes in UTF-8.
+    """
+
+    __slots__ = ("array", "strings")
+
+    def __init__(self, strings: list[str], array: Any) -> None:
+        self.strings, self.array = strings, array
+
+    def __getitem__(self, part: slice) -> TextValues:
+        return TextValues(self.strings[part], self.array[part])
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+
 class QuantileSketchFunction(SketchFunction):
     """A value of about the right rank; of floats and whole numbers as arrays of them."""
 
     def read(self, column: Column) -> Any:
         """An array, where that holds the very values."""
-        return column.data if is_plain(column) else super().read(column)
+        if is_plain(column):
+            return column.data
+        values = super().read(column)
+        return TextValues(values, column.arrow()) if is_text(column.type) else values
 
     def put(self, sketch: Any, values: Any) -> None:
         """Arrays find NaN, the smallest and the largest faster."""
+        if isinstance(values, TextValues):
+            self._put_text(sketch, values)
+            return
         if isinstance(values, list) or not len(values):
             sketch.add_many(values)
             return
@@ -186,6 +213,13 @@ class QuantileSketchFunction(SketchFunction):
             sketch.add_between(values.tolist(), low, high)
         else:  # NaN counts as the smallest here
             sketch.add_many(values.tolist())
+
+    def _put_text(self, sketch: Any, values: TextValues) -> None:
+        if len(values) < FEW:
+            sketch.add_many(values.strings)
+            return
+        found = pc.min_max(values.array)
+        sketch.add_between(values.strings, found["min"].as_py(), found["max"].as_py())
 
 
 class CountSketchFunction(SketchFunction):

@@ -66,19 +66,29 @@ class ArrivalRuns:
         """How many rows the open run of each partition has after the batch."""
         loop = count if length >= FORESEEN else count_blindly
         closed, opened = loop(
-            keys, base, table, held, length, self._run, closing, opening, opens, self._open
+            keys,
+            base,
+            table,
+            held,
+            length,
+            self._run,
+            closing,
+            opening,
+            opens,
+            self._open,
+            self.held,
         )
         self.complete = closed >= 0
         """Whether all keys are in the table; otherwise there is nothing else here."""
         if not self.complete:
             return
-        self._closed = np.empty(closed, np.intp)
+        self._closed, self.owners = np.empty((2, closed), np.intp)
+        """The partition of each run that closes."""
         self.rows: Places = closing[:closed]
         """The rows that close a run."""
         self.first: Places = opening[:opened]
         """The rows that open one."""
-        _note(self._run, self.rows, self._closed, self.held, self._open)
-        self.owners = self.partitions(self.rows)
+        _note(keys, base, table, self._run, self.rows, self._closed, self.owners)
         self._runs = len(held) + closed
 
     def partitions(self, rows: Any) -> Places:
@@ -166,12 +176,14 @@ def _counting(foreseen: bool) -> Callable[..., tuple[Any, Any]]:
         opening: Places,
         opens: bool,
         state: Places,
+        after: Places,
     ) -> tuple[Any, Any]:
         """Give each row to the open run of its partition, which closes with its last row.
 
         Runs that close are replaced by new ones, which are numbered as they come. Fills in the run
-        of each row, the rows that close runs, those that open them if asked to, and `state`;
-        returns how many close and open, or -1 if a key is not in the table.
+        of each row, the rows that close runs, those that open them if asked to, and for each
+        partition which run is open and how many rows it has `after` all; returns how many close
+        and open, or -1 if a key is not in the table.
         """
         for at in range(len(held)):
             state[at] = (held[at] << HALF) | at
@@ -201,6 +213,9 @@ def _counting(foreseen: bool) -> Callable[..., tuple[Any, Any]]:
                 closed += np.uint64(closes)
                 state[partition] = fresh if closes else mine
                 fresh += np.int64(closes)
+        for at in range(len(held)):
+            after[at] = state[at] >> HALF
+            state[at] &= ROW - 1
         return np.int64(closed), opened
 
     return counted
@@ -227,13 +242,14 @@ def _open_since(
 
 
 @compiled
-def _note(run: Array, rows: Places, closed: Places, held: Places, state: Places) -> None:
-    """The runs of rows that close one; how many rows open ones have, and which these are."""
+def _note(
+    keys: Array, base: int, table: Array, run: Array, rows: Places, closed: Places, owners: Places
+) -> None:
+    """The runs of rows that close one, and their partitions."""
     for index in range(len(rows)):
-        closed[index] = run[np.uint64(rows[index])]
-    for partition in range(len(held)):
-        held[partition] = state[partition] >> HALF
-        state[partition] &= ROW - 1
+        row = np.uint64(rows[index])
+        closed[index] = run[row]
+        owners[index] = table[np.uint64(keys[row] - base)]
 
 
 @compiled

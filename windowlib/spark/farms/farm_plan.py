@@ -23,14 +23,17 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import functions as fn
 from pyspark.sql.types import BinaryType, DayTimeIntervalType, LongType, StructField, StructType
 
+from windowlib.columnar.kernels.functions import functions_of
 from windowlib.errors import FarmError
-from windowlib.farms.choice import choose
+from windowlib.farms.choice import choose, unsafe
 from windowlib.farms.farm import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition
 from windowlib.farms.models import CountWindows, EventWindows, Slicing, TimeWindows, model_of
-from windowlib.farms.window_function import function_of, has_parts, reads_twice
+from windowlib.farms.window_function import function_of, has_parts, ordered_parts, reads_twice
+from windowlib.runtime.operator import Operator
 from windowlib.runtime.splitting import names_in
 from windowlib.spark.farms.slice_partials import (
     AT,
@@ -73,6 +76,7 @@ from windowlib.spark.plan.query_plan import (
 )
 from windowlib.spark.plan.static import bounds
 from windowlib.spark.plan.types import quoted
+from windowlib.window.consumer import Decline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,13 +84,14 @@ if TYPE_CHECKING:
 WIDTH = 96
 TASKS = 3
 """Tasks for each worker, so that none waits long for the last one."""
+PAYS = "It pays where a window takes milliseconds."
 
 
 class AttachedFarm(Attached):
     """A farm that can be called on DataFrames; made by `attach`."""
 
     def __init__(self, farm: Any, options: AttachOptions, *, numbered: bool) -> None:
-        if numbered and (not isinstance(farm, Farm) or isinstance(farm, KeyFarm)):
+        if numbered and (not isinstance(farm, Farm) or farm.workers_keep_keys):
             msg = (
                 f"attach({farm.name}, numbered=True): buckets send its rows in the order of its "
                 f"windows already. Drop it, or use WindowFarm, PaneFarm or WindowPartition."
@@ -109,13 +114,14 @@ class AttachedFarm(Attached):
     def _plan(self, frames: Sequence[DataFrame]) -> FarmPlan:
         plan = plan_query(self.operator, self.options, frames)
         plan = numbered(plan) if self.numbered else plan
-        return plan_of(chosen_for_spark(self.farm, plan), plan, self.numbered)
+        if self.farm.heaviest is not None:
+            return chosen_for_spark(self.farm, plan, self.numbered)
+        return plan_of(self.farm, plan, self.numbered)
 
     def explain(self, *frames: DataFrame) -> str:
         """Which farm it is and why, what its stages do, and how the operator runs."""
         farm_plan = self._plan(frames)
-        farm = farm_plan.farm
-        said = [("farm", f"{type(farm).__name__}: {farm.choice}")]
+        said = [("farm", farm_plan.shown)]
         said += [(f"stage {n}", text) for n, text in enumerate(farm_plan.stages(), 1)]
         lines = [
             line
@@ -142,6 +148,8 @@ class FarmPlan:
     def __init__(self, farm: Any, plan: QueryPlan, numbered: bool) -> None:
         self.farm, self.plan, self.numbered = farm, plan, numbered
         self.operator, self.workers = plan.operator, farm.workers
+        self.shown = f"{type(farm).__name__}: {farm.choice}"
+        """Which farm it is, and why."""
 
     @property
     def tasks(self) -> int:
@@ -155,6 +163,18 @@ class FarmPlan:
     def stages(self) -> list[str]:
         """What it does, in a few lines."""
         raise NotImplementedError
+
+
+class OperatorPlan(FarmPlan):
+    """The operator alone, where no farm would pay."""
+
+    def frame(self) -> DataFrame:
+        """The plan of the operator."""
+        return frame_of(self.plan)
+
+    def stages(self) -> list[str]:
+        """What it does."""
+        return ["buckets run the operator"]
 
 
 class KeyFarmPlan(FarmPlan):
@@ -303,10 +323,9 @@ class PaneFarmPlan(FarmPlan):
 
     @property
     def _order(self) -> tuple[str, ...]:
-        """The columns by which tasks get neighbouring rows; none if their order is irrelevant.
+        """The columns that order rows; none if their order is irrelevant.
 
-        The partials of one slice are merged in the order of the tasks that made them. Without a
-        column that orders rows, those of a static DataFrame are in order as they are.
+        Without such a column, the rows of a static DataFrame are in order as they are.
         """
         if not ordered_function(self.operator):
             return ()
@@ -322,21 +341,36 @@ class PaneFarmPlan(FarmPlan):
         frame, times = self.plan.frames[0], self.plan.options.times
         if times is not None:
             frame = frame.crossJoin(fn.broadcast(bounds([frame], times)))
-        frame = self._ranged(frame)  # behind the join, under which Spark removes a sort
+        picks = self._picks
+        if picks is None:
+            frame = self._ranged(frame)  # behind the join, under which Spark removes a sort
         if (native := self.native) is not None:
             return self._merged(native.operator, native.partials(frame))
         slices = self._time if times is not None else None
-        order = (*self._order, PLACE) if self.plan.streaming and self._order else ()
-        work = SlicePartials(self.operator, self.spec.by, slices, times, order)
+        order, operator = self._order, picks or self.operator
+        placed = picks is not None
+        order = order if placed or self.plan.streaming else ()  # which Spark has sorted by
+        work = SlicePartials(operator, self.spec.by, slices, times, order, placed)
         fields = [frame.schema[name] for name in work.columns]
         if times is not None:
             fields.append(StructField(AT, DayTimeIntervalType(), True))
         struct = StructType([*fields, StructField(PART, BinaryType(), True)])
-        merger = PartialMerger(self.operator, self.numbered)
+        merger = PartialMerger(operator, self.numbered)
         return self._merged(merger, frame.mapInArrow(work, struct))
 
+    @property
+    def _picks(self) -> Operator | None:
+        """The operator with places in the order beside the values that it picks, if that will do.
+
+        Then rows stay where they are, although their order matters.
+        """
+        return ordered_parts(self.operator) if self._order else None
+
     def _ranged(self, frame: DataFrame) -> DataFrame:
-        """The rows with neighbours in one task, if their order matters."""
+        """The rows with neighbours in one task, if their order matters.
+
+        The partials of one slice are merged in the order of the tasks that made them.
+        """
         order = self._order
         if not order:
             return frame
@@ -350,6 +384,8 @@ class PaneFarmPlan(FarmPlan):
     def _merged(self, merger: Any, partials: DataFrame) -> DataFrame:
         times = None if self.plan.options.times is None else AT
         farm = type(self.farm).__name__
+        if self._picks is not None:  # whose parts are others than those of rows in order
+            farm += ", values with their places"
         return frame_of(over_partials(self.plan, merger, partials, farm, times))
 
     @property
@@ -370,14 +406,16 @@ class PaneFarmPlan(FarmPlan):
                 f"Spark's own functions make one row for each key ({key}) and slice",
                 "buckets run the window over these rows",
             ]
-        ranges = (
-            f"rows go to {self.tasks} tasks by ranges of {', '.join(self._order)}, because "
-            f"{ordered_function(self.operator)} depends on their order"
-        )
-        stay = "" if self._order else ", which stay where they are"
+        order, of = ", ".join(self._order), ordered_function(self.operator)
+        first, where = [], ", which stay where they are"
+        if self._picks is not None:
+            where += f"; the values of {of} have their places in the order by {order}"
+        elif order:
+            ranges = f"rows go to {self.tasks} tasks by ranges of {order}"
+            first, where = [f"{ranges}, because {of} depends on their order"], ""
         return [
-            *([ranges] if self._order else []),
-            f"each task makes one part for each key ({key}) and {what} of its rows{stay}",
+            *first,
+            f"each task makes one part for each key ({key}) and {what} of its rows{where}",
             "buckets run the window over the parts, and merge those of the windows that fire",
         ]
 
@@ -399,6 +437,8 @@ class FoldedPanePlan(FarmPlan):
 
 def plan_of(farm: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
     """The plan of a farm, given that of its operator."""
+    if farm.inner is not None:
+        return _plan_around(farm, farm.inner, plan, numbered)
     if isinstance(farm, KeyFarm):
         return KeyFarmPlan(farm, plan, numbered)
     (spec,) = plan.operator.windows
@@ -422,38 +462,52 @@ def plan_of(farm: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
     return SharesPlan(farm, plan, numbered, why) if why else early(farm, plan, numbered)
 
 
-def chosen_for_spark(farm: Farm, plan: QueryPlan) -> Farm:
-    """The farm that somebody asked for; or the best on Spark, in place of what `farm` chose."""
-    if farm.heaviest is None:
-        return farm
-    kind, reason = best_on_spark(farm, plan, farm.heaviest)
+def _plan_around(farm: Farm, inner: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
+    """The plan of a farm of farms: as in process, the inner one has the windows of all of them."""
+    one = copy(inner)
+    one.workers = farm.workers
+    found = plan_of(one, plan, numbered)
+    found.shown = f"{type(farm).__name__}({type(inner).__name__}): {farm.choice}"
+    return found
+
+
+def chosen_for_spark(farm: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
+    """The plan of the best farm on Spark, or of none, in place of what `farm` chose."""
+    kind, reason = best_on_spark(farm, plan, numbered)
+    if kind is None:
+        alone = OperatorPlan(farm, plan, numbered)
+        alone.shown = f"none, the operator alone: {reason}"
+        return alone
     found = copy(farm)
     if not isinstance(farm, kind) or (isinstance(farm, WindowFarm) and farm.active):
         found = kind(plan.operator, workers=farm.workers, batch=farm.batch)
     if reason:
         found.choice = replace(found.choice, reason=reason)
-    return found
+    return plan_of(found, plan, numbered)
 
 
-def best_on_spark(farm: Farm, plan: QueryPlan, heaviest: float) -> tuple[type[Farm], str]:
-    """The kind of farm that is best on Spark, and why; no reason: there is no choice.
+def best_on_spark(
+    farm: Farm, plan: QueryPlan, numbered: bool = False
+) -> tuple[type[Farm] | None, str]:
+    """The kind of farm that is best on Spark, None if none pays, and why; or there is no choice.
 
     Args:
         farm: what is best in process.
         plan: the plan of its operator.
-        heaviest: the share of the most frequent key, if that is known.
+        numbered: whether rows have the number of their window, which the operator does not know.
     """
     operator, workers = plan.operator, int(farm.workers)
     spec = operator.windows[0] if len(operator.windows) == 1 else None
     if spec is None or operator.beyond_window():
         return type(farm), ""
     by_key, function, model = choose(operator, workers), function_of(operator), model_of(spec)
-    spread = by_key.pattern == "key" and heaviest * workers <= 1
+    spread = by_key.pattern == "key" and (farm.heaviest or 0) * workers <= 1
     shown = f"{function.shown} is associative"
     parts = function.kind == "associative" and has_parts(operator)
     if parts and isinstance(model, EventWindows):
-        if model.sliced and not kept_rows(plan.bucket_spec()):
-            return PaneFarm, "rows are folded into slices of event time before the shuffle."
+        if not numbered and not kept_rows(plan.bucket_spec()):
+            kind = None if unsafe(model, function, "pane") else PaneFarm
+            return kind, "rows are folded into slices of event time before the shuffle."
     elif parts and not brought_together(plan, spec):
         early = PaneFarmPlan(PaneFarm(operator, workers=workers), plan, numbered=False)
         if early.native is not None:
@@ -462,12 +516,33 @@ def best_on_spark(farm: Farm, plan: QueryPlan, heaviest: float) -> tuple[type[Fa
             return PaneFarm, f"{shown}, so tasks make parts of slices where the rows are."
     if spread:
         return KeyFarm, by_key.reason
+    if not numbered and takes_columns(operator, plan.inputs[0]):
+        return None, "its functions take less time than to send windows to other tasks."
     if not parts or (isinstance(model, CountWindows) and model.slide == 1):
         near = "neighbours go together, so that the tuples which they share are sent once"
-        return WindowFarm, f"any task may take any window; {near}."
+        return WindowFarm, f"any task may take any window; {near}. {PAYS}"
     if model.overlapping and not isinstance(model, EventWindows):
-        return PaneFarm, f"{shown} and windows overlap, so they share slices when they fire."
-    return WindowPartition, f"{shown}, so several tasks share a window."
+        return PaneFarm, f"{shown} and windows overlap, so they share slices when they fire. {PAYS}"
+    return WindowPartition, f"{shown}, so several tasks share a window. {PAYS}"
+
+
+def takes_columns(operator: Operator, schema: pa.Schema) -> bool:
+    """Whether an operator names functions alone that there are kernels for, of whole columns.
+
+    >>> from windowlib.operators import Aggregate, agg
+    >>> from windowlib import Count, Tumbling
+    >>> def takes(function):
+    ...     op = Aggregate(Tumbling(Count(3)), out=function)
+    ...     return takes_columns(op, pa.schema({"x": pa.int64()}))
+    >>> takes(agg.median("x")), takes(agg.custom(int, lambda state, x: state + x, column="x"))
+    (True, False)
+    """
+    (window,) = operator.open().windows
+    plan = None if window is None else window.state.summarizer
+    try:
+        return plan is not None and bool(functions_of(getattr(plan, "each", plan), schema))
+    except Decline:
+        return False
 
 
 def _passive(spec: Any) -> str:

@@ -27,12 +27,13 @@ from windowlib.columnar.primitives import Array, group
 from windowlib.farms.emitter import Emitter
 from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
 from windowlib.farms.models import Slicing
-from windowlib.farms.window_function import function_of
+from windowlib.farms.window_function import NUMBER, ORDER, function_of
 from windowlib.runtime.operator import Operator
 from windowlib.spark.farms.window_stages import TwoStacks, numbered_row, window_of
 from windowlib.spark.plan.shuffle import gathered
 from windowlib.spark.plan.static import END, START
 from windowlib.spark.plan.types import quoted
+from windowlib.spark.python_worker import end_task
 from windowlib.window.arrow import Times, in_order
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 AT, PART, PLACE = "_at", "_part", "_place"
 HELPERS = (START, END, PLACE)
 """Columns that the plan adds to rows, and the operator must not see."""
+MICRO_BATCH = "streaming.sql.batchId"
+"""Where the task of a stream finds which micro-batch it is of."""
 SMALL = 1 << 40
 """Up to here, a number for each pair of key and slice fits easily."""
 
@@ -56,6 +59,7 @@ class SlicePartials:
         slices: how time is cut; None: all rows of a task arrive at one time.
         times: the column that says when a row arrives.
         order: the columns that order the rows of a task, if these are not in order yet.
+        placed: whether rows get their places in the order of all, for parts that are merged in any.
     """
 
     def __init__(
@@ -65,21 +69,40 @@ class SlicePartials:
         slices: Slicing | None,
         times: str | None,
         order: Sequence[str] = (),
+        placed: bool = False,
     ) -> None:
         self.operator, self.slices, self.times, self.order = operator, slices, times, tuple(order)
+        self.placed = placed
         self.names = by if isinstance(by, tuple) else () if by is None else (by,)
         self.several = isinstance(by, tuple)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partials, with the columns of their key."""
         work = WindowEvaluator(self.operator)
-        for batch in self._ordered(batches) if self.order else gathered(batches):
+        if self.placed:
+            batches = self._placed(gathered(batches))
+        else:
+            batches = self._ordered(batches) if self.order else gathered(batches)
+        for batch in batches:
             yield self._partials(work, batch)
+        end_task()
+
+    def _placed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches in order, each row with its place among all rows, of all micro-batches."""
+        context = TaskContext.get()
+        now = None if context is None else context.getLocalProperty(MICRO_BATCH)
+        for batch in with_places(batches):
+            ordered = in_order(batch, (*self.order, PLACE))
+            columns = [_comparable(ordered.column(name)) for name in (*self.order, PLACE)]
+            moment = pa.array(np.full(len(batch), int(now or 0)))
+            names = list(map(str, range(len(columns) + 1)))
+            place = pa.StructArray.from_arrays([moment, *columns], names)
+            yield ordered.append_column(ORDER, place)
 
     def _ordered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All rows of a task as one batch, in their order."""
         if found := list(batches):
-            yield in_order(pa.concat_batches(found), self.order)
+            yield in_order(pa.concat_batches(found), (*self.order, PLACE))
 
     def _partials(self, work: WindowEvaluator, batch: pa.RecordBatch) -> pa.RecordBatch:
         ids, keys = self._keys(batch)
@@ -91,6 +114,8 @@ class SlicePartials:
         first = order[starts[:-1]]
         rows = batch.drop_columns([name for name in HELPERS if name in batch.schema.names])
         rows = rows.take(pa.array(order))
+        if self.placed:
+            rows = rows.append_column(NUMBER, pa.array(np.arange(len(rows))))
         extents = zip(ids[first].tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
         given = [BatchExtent(keys[id], lo, hi, 0) for id, lo, hi in extents]
         found = [work.part_bytes(part) for part in work.partials(rows, given)]
@@ -133,6 +158,12 @@ def with_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         places = np.arange(place, place + batch.num_rows)
         yield batch.append_column(PLACE, pa.array(places))
         place += batch.num_rows
+    end_task()
+
+
+def _comparable(column: pa.Array) -> pa.Array:
+    """What orders rows, for Python, which compares times of one zone by the clock on the wall."""
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
 
 
 def _grouped(ids: Array, at: Array) -> tuple[Array, Array]:

@@ -30,6 +30,7 @@ from windowlib.spark.plan.output_rows import Unpack
 from windowlib.spark.plan.query_plan import WINDOW, QueryPlan
 from windowlib.spark.plan.shuffle import BYTES, ROWS
 from windowlib.spark.plan.types import fitted
+from windowlib.spark.python_worker import end_task
 from windowlib.window.arrow import Made, named_row
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.state_bytes import dump_state, load_state
@@ -437,6 +438,7 @@ class ApplyFunction:
             found = work.windows(sent.rows, extents)
             yield from self.results.rows(zip(numbers, found, strict=True))
         yield from self.results.late_rows(late)
+        end_task()
 
 
 class ComputePartials:
@@ -471,6 +473,7 @@ class ComputePartials:
             yield _shares_batch(found)
         if late:
             yield _shares_batch([(None, None, row) for row in late])
+        end_task()
 
 
 class GroupedShares:
@@ -501,6 +504,7 @@ class MergePartials:
         for batch in apart(batches, ID, late):
             yield from self.results.rows(self._merged(work, batch, groups))
         yield from self.results.late_rows(late)
+        end_task()
 
     def _merged(
         self, work: WindowEvaluator, batch: pa.RecordBatch, groups: GroupedShares
@@ -593,6 +597,7 @@ class ReturnWhole:
                 if (all_of := groups.add(id, share.place, share.places, waiting)) is not None:
                     found += self._returned(work, id, all_of)
             yield _shares_batch(found)
+        end_task()
 
     def _returned(
         self, work: WindowEvaluator, id: bytes, shares: list[Any]
@@ -617,6 +622,7 @@ class LookAgain:
             yield _shares_batch(
                 [self._looked(work, *row) for row in _values([batch], *SHARES.names)]
             )
+        end_task()
 
     def _looked(
         self, work: WindowEvaluator, id: bytes | None, what: bytes, data: bytes
@@ -652,3 +658,4 @@ class CollectRows:
                 for port, rows in load_state(packed):
                     yield from self.results.unpacked(port, stream_table(rows))
         yield from self.results.late_rows(late)
+        end_task()

@@ -90,6 +90,7 @@ def _buckets(plan: QueryPlan) -> str:
         spec = event_window(plan.operator)
         if spec is not None and spec.by is not None and plan.options.key is None:
             fix = 'Wait for a fixed time, as watermark="5s"' if plan.streaming else "Drop order_by="
+            fix = "Drop early=" if plan.streaming and spec.early is not None else fix
             return (
                 "1: rows of all keys move the watermark, so one core takes them all. "
                 f'{fix}, or say scope="key" in its Watermark'

@@ -113,6 +113,8 @@ class QueryPlan:
     """Tells the plan from all others, also from equal ones."""
     watermark: StreamWatermark | None = None
     """Spark's watermark, if the windows of a stream follow it, or its clock."""
+    copied: bool = False
+    """Whether the last column of the key numbers copies of each row, which go to other buckets."""
     bounded: bool = False
     """Whether rows carry the times of the first and the last row of all."""
     ends: Path | None = None
@@ -182,7 +184,10 @@ class QueryPlan:
             pairs = [(marked.added(frame), key) for frame, key in pairs]
         found = []
         for read, (frame, key) in zip(self.frames, pairs, strict=True):
-            first = hash_column([fn.col(quoted(name)) for name in key], hashed)
+            *parts, copy = (*key, "") if not self.copied else key
+            first = hash_column([fn.col(quoted(name)) for name in parts], hashed[: len(parts)])
+            if self.copied:  # of one key, no two meet while there are buckets that have none
+                first = first.bitwiseXOR(fn.col(quoted(copy)).cast("long"))
             own = [fn.col(quoted(name)) for name in read.columns]
             if self.streaming:
                 own = [column.alias(str(number)) for number, column in enumerate(own)]
@@ -406,10 +411,11 @@ def for_each_worker(
     """
     numbers = fn.explode(fn.sequence(fn.lit(0), fn.lit(workers - 1)))
     copies = plan.frames[0].select("*", numbers.alias(column))
-    stage = _stage(plan, operator, copies, f"{farm}, {workers} active workers")
+    stage = _stage(plan, operator, copies, f"{farm}, {workers} active workers in turn")
     return replace(
         stage,
         key=[(*(plan.key or [()])[0], column)],
+        copied=True,
         numbers=BucketNumbers(plan.partitions, plan.options.buckets, buckets),
     )
 

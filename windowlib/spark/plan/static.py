@@ -22,6 +22,7 @@ from windowlib.spark.plan.output_rows import Unpack
 from windowlib.spark.plan.query_plan import QueryPlan
 from windowlib.spark.plan.shuffle import BUCKET, gathered
 from windowlib.spark.plan.types import quoted
+from windowlib.spark.python_worker import end_task
 from windowlib.window.arrow import Times
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class SortedBuckets:
                 yield from self._rows(bucket.fed(rows, side))
         if bucket is not None:
             yield from self._rows(bucket.finished())
+        end_task()
 
     def _bucket(self, batch: pa.RecordBatch) -> Bucket:
         if self.spec.times is None:

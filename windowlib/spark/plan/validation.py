@@ -210,15 +210,17 @@ def event_order(
 
 
 def warn_clock(operator: Operator, said: bool, streaming: bool) -> None:
-    """Warn of a query that goes on for ever, because it waits for a clock that never stops."""
-    if said or not streaming or not timed(operator):
+    """Warn of what a clock does that never stops: a query goes on for ever, or depends on it."""
+    if said or not streaming or not (timed(operator) or aged(operator)):
         return
     windows = [repr(spec) for spec in specs(operator) if spec.timed]
+    windows += [repr(spec) for spec in specs(operator) if isinstance(spec.forget, PartitionAge)]
     shown = windows[0] if windows else operator.name  # which has timers of keys
+    endless = "the query does not end with trigger(availableNow=True), and "
     msg = (
-        f"{shown} runs on Spark's processing time: the query does not end with "
-        f"trigger(availableNow=True), and a backfill gives other rows. Say attach(op, "
-        f'times="ts") to run on event time, or times=None to accept it.'
+        f"{shown} runs on Spark's processing time: {endless if timed(operator) else ''}a backfill "
+        f'gives other rows. Say attach(op, times="ts") to run on event time, or times=None to '
+        f"accept it."
     )
     warnings.warn(msg, ClockWarning, stacklevel=4)
 

@@ -207,8 +207,7 @@ class Reference:
         s.data.append(arrival.tuple)
         s.taken += 1
         if self.period is not None:
-            s.stamps.append(w.now)
-            w.arrivals.append(s)
+            w.arrivals.add(s, w.now)
         if self.delta is not None:
             value = w.getters[self.delta](arrival.tuple)
             s.rough = s.rough or (s.newest is not UNSET and value < s.newest)

@@ -1,0 +1,25 @@
+"""What the pages show that start Spark; in a run with other tests of Spark they share its JVM."""
+
+import pytest
+
+from tests.docs.test_docs import PAGES, folder, name, run_page, starts_spark
+
+__all__ = ["folder"]  # a fixture
+SPARK = [page for page in PAGES if starts_spark(page)]
+STREAMS = ("recipes.md", "spark-operations.md")
+"""Those with many streams are long."""
+
+
+def each(page):
+    return pytest.param(page, id=name(page), marks=pytest.mark.long if page.name in STREAMS else ())
+
+
+@pytest.mark.parametrize("page", [each(page) for page in SPARK])
+@pytest.mark.usefixtures("folder")
+def test_the_examples_of_a_page_run(page):
+    text = page.read_text()
+    assert text.count("```python") == run_page(text, name(page))
+
+
+def test_the_pages_about_spark_are_among_them():
+    assert {"spark.md", "spark-errors.md", *STREAMS} <= {page.name for page in SPARK}
