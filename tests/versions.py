@@ -45,6 +45,8 @@ SHORT = tuple(f"tests/spark/test_{name}.py" for name in ("bucket", "versions", "
 """Buckets without Spark, a stream and what versions differ in, and static DataFrames."""
 JAVAS = ("/usr/lib/jvm/*", "/opt/java*", os.path.expanduser("~/.sdkman/candidates/java/*"))
 """Where systems have their Javas."""
+WITHOUT_SPARK = ("farm_stages", "simulation")
+"""Stages and histories without a JVM, hundreds of them, which know nothing of Spark's version."""
 BUSY = ("--reruns", "2", "--only-rerun", "worker failed to connect back")
 """Spark gives a Python worker ten seconds to start, which a machine with other work may exceed."""
 
@@ -83,7 +85,10 @@ class Result:
     seconds: float
 
 
-def spark(version: str, *others: str, tests: Sequence[str] = ("tests/spark",)) -> Environment:
+ON_SPARK = ("tests/spark", *(f"--ignore=tests/spark/test_{each}.py" for each in WITHOUT_SPARK))
+
+
+def spark(version: str, *others: str, tests: Sequence[str] = ON_SPARK) -> Environment:
     """An environment with the newest patch of a Spark, and its client for Spark Connect."""
     wanted = (f"pyspark[connect]=={version}.*", *declared(), *others, *TOOLS)
     return Environment(f"spark-{version}", "3.11", wanted, tuple(tests))

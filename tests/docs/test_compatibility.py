@@ -41,6 +41,13 @@ def test_every_python_and_spark_of_the_project_has_an_environment():
     assert FEW[0].tests != next(e for e in ENVIRONMENTS if e.name == FEW[0].name).tests
 
 
+def test_what_is_run_and_what_is_left_out_is_there():
+    for each in ENVIRONMENTS:
+        paths = [text.removeprefix("--ignore=") for text in each.tests if "tests/" in text]
+        assert paths
+        assert [] == [path for path in paths if not (ROOT / path).exists()]
+
+
 ONE = Environment("one", "3.11", ("numpy",), ("tests/none.py",))
 
 

@@ -59,12 +59,19 @@ def done(*command, cwd, **more):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel, built in a copy of what git knows, because builders write beside the source."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+def source(tmp_path_factory):
+    """A copy of what a build needs, because builders write beside the source."""
+    source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "MANIFEST.in"):
         (source / name).write_bytes((ROOT / name).read_bytes())
     done("cp", "-r", "-L", ROOT / "windowlib", source / "windowlib", cwd=source)
+    return source
+
+
+@pytest.fixture(scope="module")
+def wheel(source, tmp_path_factory):
+    """The wheel."""
+    out = tmp_path_factory.mktemp("dist")
     done(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", out, source, cwd=out)
     (built,) = out.glob("*.whl")
     return built
@@ -118,6 +125,31 @@ def test_a_users_own_operators_neither_break_ours_nor_are_hidden(installed, tmp_
     )
     said = done(installed, "job.py", cwd=tmp_path)
     assert said.startswith("True windowlib.operators.aggregate")
+
+
+@pytest.fixture(scope="module")
+def editable(source, tmp_path_factory):
+    """The Python of an environment that uses the source where it is."""
+    home = tmp_path_factory.mktemp("editable")
+    venv.create(home, with_pip=True)
+    python = home / "bin" / "python"
+    links = ("--config-settings", "editable_mode=strict")
+    done(python, "-m", "pip", "install", "-q", "--no-deps", *links, "-e", source, cwd=home)
+    return python
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["installed", "editable"])
+def test_mypy_sees_the_types_of_an_installation(how, request, tmp_path):
+    python = request.getfixturevalue(how)
+    (tmp_path / "job.py").write_text(
+        "from windowlib import Count, Tumbling\n"
+        "from windowlib.operators import Aggregate, agg\n"
+        "reveal_type(Aggregate(Tumbling(Count(2)), n=agg.count()))\n"
+    )
+    options = ("--strict", "--cache-dir", tmp_path / "cache", "--python-executable", python)
+    said = done(sys.executable, "-m", "mypy", *options, "job.py", cwd=tmp_path)
+    assert 'Revealed type is "windowlib.operators.aggregate.aggregate.Aggregate"' in said
 
 
 SNIPPETS = r"""
