@@ -2,7 +2,9 @@
 
 CPython looks for signals at calls, loops and the start of functions; tracing reaches nearly every
 instruction, which is more than can happen. Left out are those that do nothing: CPython puts the NOP
-of a `try` inside another one under neither, and NOT_TAKEN after some jumps under none.
+of a `try` inside another one under neither, and NOT_TAKEN after some jumps under none. From Python
+3.12 on every generator ends with two that pass an error on, also when it is thrown away: an error
+of theirs is then lost, and signals do not come there.
 """
 
 import dis
@@ -16,7 +18,9 @@ from typing import Any
 import windowlib
 from windowlib.window.events import HANDLERS
 
-NOTHING = {dis.opmap[name] for name in ("NOP", "NOT_TAKEN") if name in dis.opmap}
+LEFT_OUT = {"NOP", "NOT_TAKEN"}
+LEFT_OUT |= {"CALL_INTRINSIC_1", "RERAISE"} if sys.version_info >= (3, 12) else set()
+NOTHING = {code for name, code in dis.opmap.items() if name in LEFT_OUT}
 ROOT = str(Path(windowlib.__file__).parent.parent)
 LIBRARY = (*(f"{ROOT}/{room}/" for room in ("windowlib", "operators")), "<windowlib insert")
 
