@@ -7,7 +7,7 @@ functions that pick some of the values. Those that are made of all of them in or
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, starmap
 from typing import Any
@@ -15,11 +15,7 @@ from typing import Any
 from windowlib.attributes import Getter, Several
 from windowlib.farms.window_function import NUMBER, ORDER
 from windowlib.operators.aggregate.aggregate import Aggregate
-from windowlib.operators.aggregate.partial_results import (
-    PartialResult,
-    partial_results,
-    rows_of_slices,
-)
+from windowlib.operators.aggregate.partial_results import PartialResult, partial_results
 from windowlib.spec.policies import Attribute
 from windowlib.summaries.folds import Fold, State
 from windowlib.summaries.summarizers import Plan, Recipe
@@ -105,7 +101,7 @@ class OrderedAggregate(Aggregate):
     def parts_of(self, windows: Sequence[Any], keys: Sequence[Any]) -> list[PartialResult]:
         """The partial results of slices: of functions that pick, the rows that they have picked."""
         found = [part[None] for part in partial_results(self._numbers, windows, keys)]
-        rows, columns = rows_of_slices(windows), []
+        rows, columns = windows[0].rows, []
         for at, fold in enumerate(self._plan.folds):
             states = [places[at] for _, places in found]
             if isinstance(fold, PickFold):
@@ -118,7 +114,7 @@ class OrderedAggregate(Aggregate):
     def _picked(
         self,
         pick: PickFold,
-        rows: Mapping[str, Any],
+        rows: Any,
         sizes: list[int],
         states: list[Any],
         get: Any,
@@ -128,9 +124,8 @@ class OrderedAggregate(Aggregate):
         pairs = zip(sizes, states, strict=True)
         numbers = [sorted(picked(fold.value(n, fold.load(state)))) for n, state in pairs]
         places = [n for own in numbers for n in own]
-        taken = [rows[name].take(places).arrow().to_pylist() for name in rows] if places else []
-        named = (dict(zip(rows, values, strict=True)) for values in zip(*taken, strict=True))
-        entries = ((list(row[ORDER].values()), get(row)) for row in named)
+        taken = rows.take(places).to_pylist() if places else []
+        entries = ((list(row[ORDER].values()), get(row)) for row in taken)
         return [pick.save((tuple(islice(entries, len(own))),)) for own in numbers]
 
 

@@ -46,12 +46,6 @@ def group_values(plan: Plan, part: PartialResult) -> list[GroupValues]:
     return [_values(plan, group, *saved) for group, saved in part.items()]
 
 
-def rows_of_slices(windows: Sequence[Any]) -> Mapping[str, Any]:
-    """The columns of which slices are views."""
-    rows: Mapping[str, Any] = windows[0]._rows
-    return rows
-
-
 def _at_once(plan: Plan, windows: Sequence[Any]) -> list[PartialResult]:
     """Whole columns, for all slices together."""
     import numpy as np
@@ -61,9 +55,8 @@ def _at_once(plan: Plan, windows: Sequence[Any]) -> list[PartialResult]:
 
     if isinstance(plan, GroupedPlan):
         raise Decline("groups")
-    rows = rows_of_slices(windows)
     lo, hi = np.array([[each._lo, each._hi] for each in windows], np.intp).T
-    inputs, columns, sizes = Inputs(rows), [], hi - lo
+    inputs, columns, sizes = Inputs(windows[0].rows), [], hi - lo
     for each in functions_of(plan, windows[0].arrow(windows[0]._key).schema):
         if not isinstance(each, AlgebraicFunction):
             raise Decline("a function that needs all values")

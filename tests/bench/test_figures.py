@@ -28,6 +28,7 @@ def of_class(picture, kind):
     return [each for each in picture.iter() if each.get("class") == kind]
 
 
+@pytest.mark.long
 def test_the_figures_of_engines_have_a_curve_for_each_policy_and_the_same_by_hand(small, capsys):
     assert 0 == main(["figures", "engines"])
     said = capsys.readouterr().out

@@ -154,12 +154,26 @@ def examples_of(module):
     return [test for test in doctest.DocTestFinder().find(module) if test.examples]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_the_examples_in_docstrings_run(module):
+def run_docstrings(module):
     for test in examples_of(importlib.import_module(module)):
         runner, said = doctest.DocTestRunner(verbose=False), Complaints()
         runner.run(test, out=said.write)
         assert not runner.failures, "".join(said)
+
+
+def starts_spark_itself(module):
+    """Whether an example of a module asks for a session."""
+    path = ROOT / Path(*module.split(".")).with_suffix(".py")
+    return path.exists() and ">>> spark = session(" in path.read_text()
+
+
+ON_SPARK = [module for module in MODULES if starts_spark_itself(module)]
+
+
+# Those that start Spark are run by test_spark_pages.py.
+@pytest.mark.parametrize("module", [each for each in MODULES if each not in ON_SPARK])
+def test_the_examples_in_docstrings_run(module):
+    run_docstrings(module)
 
 
 def test_docstrings_have_examples():

@@ -1,8 +1,16 @@
-"""What the pages show that start Spark; in a run with other tests of Spark they share its JVM."""
+"""What pages and docstrings show that start Spark; with other tests of Spark they share its JVM."""
 
 import pytest
 
-from tests.docs.test_docs import PAGES, folder, name, run_page, starts_spark
+from tests.docs.test_docs import (
+    ON_SPARK,
+    PAGES,
+    folder,
+    name,
+    run_docstrings,
+    run_page,
+    starts_spark,
+)
 
 __all__ = ["folder"]  # a fixture
 SPARK = [page for page in PAGES if starts_spark(page)]
@@ -23,3 +31,12 @@ def test_the_examples_of_a_page_run(page):
 
 def test_the_pages_about_spark_are_among_them():
     assert {"spark.md", "spark-errors.md", *STREAMS} <= {page.name for page in SPARK}
+
+
+@pytest.mark.parametrize("module", ON_SPARK)
+def test_the_examples_in_docstrings_run(module):
+    run_docstrings(module)
+
+
+def test_the_docstrings_about_spark_are_among_them():
+    assert "windowlib.spark.plan.attach" in ON_SPARK

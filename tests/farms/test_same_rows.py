@@ -2,6 +2,7 @@
 
 import random
 import warnings
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,21 @@ from tests.farms.farm_cases import (
     unlucky,
 )
 from tests.helpers.examples import examples
-from windowlib import Event, Landmark, Session, Sliding, Time, Tumbling, advance, restart
-from windowlib.farms import PaneFarm
+from windowlib import (
+    Count,
+    Event,
+    Landmark,
+    Session,
+    Sliding,
+    Time,
+    Tumbling,
+    advance,
+    replay,
+    restart,
+)
+from windowlib.farms import PaneFarm, WindowPartition
 from windowlib.farms.evaluator import ColumnResults
+from windowlib.farms.pool import CallerPool
 from windowlib.farms.running_farm import RunningFarm
 from windowlib.farms.virtual import VirtualPool
 from windowlib.farms.worker import StoredPartial
@@ -172,6 +185,19 @@ def test_each_tuple_of_windows_that_grow_is_computed_once(window, least):
     assert sum(size(args) for work, args in tasks if work == "partials") == len(items)
     assert before > 0.8 * len(items)  # also of a session that goes on
     assert max(len(args[1]) for work, args in tasks if work == "finish") < 25
+
+
+@pytest.mark.parametrize("kind", [PaneFarm, WindowPartition])
+def test_times_in_an_hour_that_clocks_show_twice(kind):
+    start = datetime(2026, 10, 25, tzinfo=UTC)
+    times = [start + timedelta(minutes=10 * n) for n in range(24)]
+    table = pa.table({"ts": pa.array(times, pa.timestamp("us", "Europe/Rome")), "x": range(24)})
+    op = Aggregate(Sliding(Count(8), every=Count(4)), high=agg.max("x"), last=agg.max("ts"))
+    run, out = kind(op, workers=2, when="always").open(pool=CallerPool), list[Any]()
+    run.connect(0, out.append)
+    run.insert_batch(table)
+    run.finish()
+    assert list(replay(op, table)) == out
 
 
 def size(args):

@@ -6,7 +6,7 @@ columns; a handler is called for each of them, with a view of the rows that it f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.arrays.kept_rows import RowColumns
 from windowlib.columnar.arrays.partition_keys import PartitionKeys
 from windowlib.columnar.arrays.physical import gather
 from windowlib.columnar.kernels.kernel import Result, none_empty, repeated
@@ -258,10 +257,14 @@ def as_column(result: Result) -> Column:
 class FiringView:
     """One firing, as its handler sees the window: the partition that it was called for."""
 
-    def __init__(self, window: Window[Any, Any], rows: RowColumns) -> None:
-        self._window, self._rows = window, rows
+    def __init__(
+        self, window: Window[Any, Any], rows: Mapping[str, Column] | pa.RecordBatch
+    ) -> None:
+        self._window = window
+        self.rows = rows
+        """All rows that the views of a batch have in common."""
         self._whole: dict[str, Any] = {}
-        self._batch: pa.RecordBatch | None = None
+        self._batch = rows if isinstance(rows, pa.RecordBatch) else None
         self._key: Any = None
         self._lo = self._hi = 0
 
@@ -286,7 +289,7 @@ class FiringView:
             self._check(key)
         found = self._whole.get(name)
         if found is None:
-            found = self._whole[name] = _shared(self._rows, name)
+            found = self._whole[name] = _shared(self.rows, name)
         if isinstance(found, pa.Array):
             return found.slice(self._lo, self._hi - self._lo).to_numpy(zero_copy_only=False)
         return found[self._lo : self._hi]
@@ -295,8 +298,7 @@ class FiringView:
         """The rows as an Arrow batch that shares their memory."""
         self._check(key)
         if self._batch is None:
-            columns = {name: self._rows[name].arrow() for name in self._rows}
-            self._batch = pa.record_batch(columns)
+            self._batch = pa.record_batch({name: each.arrow() for name, each in self.rows.items()})
         return self._batch.slice(self._lo, self._hi - self._lo)
 
     def __getitem__(self, key: Any) -> list[Any]:
@@ -327,11 +329,12 @@ class FiringView:
         raise AccessError(msg)
 
 
-def _shared(rows: RowColumns, name: str) -> Any:
+def _shared(rows: Mapping[str, Column] | pa.RecordBatch, name: str) -> Any:
     """A whole column as numpy, or as Arrow where nulls make its type depend on the slice."""
-    if name not in rows.names:
-        raise AccessError(no_column(name, rows.names))
-    array = rows[name].arrow()
+    names = rows.schema.names if isinstance(rows, pa.RecordBatch) else list(rows)
+    if name not in names:
+        raise AccessError(no_column(name, names))
+    array = rows[name] if isinstance(rows, pa.RecordBatch) else rows[name].arrow()
     return array if array.null_count else array.to_numpy(zero_copy_only=False)
 
 

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
-from windowlib.columnar.arrays.kept_rows import RowColumns
+from windowlib.columnar.arrays.physical import plain
 from windowlib.columnar.engines.row_engine import WholeWindows
 from windowlib.columnar.firings import FiringView
 from windowlib.errors import FarmError, StateError
@@ -395,7 +394,7 @@ def views(
     window: Window[Any, Any], batch: pa.RecordBatch, extents: Sequence[BatchExtent]
 ) -> Iterator[FiringView]:
     """Some rows of a batch, as handlers see a window."""
-    rows = RowColumns(batch.schema.names, [Column.of(column) for column in batch.columns], None)
+    rows = pa.RecordBatch.from_arrays(list(map(plain, batch.columns)), batch.schema.names)
     for each in extents:
         found = FiringView(window, rows)
         found._key, found._lo, found._hi = each.key, each.lo, each.hi
