@@ -79,7 +79,7 @@ class Tests:
     def __call__(self, work: str, args: Any) -> float:
         if work == "finish":
             return float(counted(lambda: self._merge(args[1], [])))
-        pieces, given, windows = args
+        pieces, given, windows, _ = args
         rows = np.concatenate([np.arange(lo, hi) + c * self._chunk for c, lo, hi in pieces])
         parts = [self._points[:, rows[each.lo : each.hi]] for each in given]
 
