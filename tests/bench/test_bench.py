@@ -243,6 +243,7 @@ def rows_of(measures):
 PAY = farms_pay.Scale(windows=40, costs=(1e-5,), rows=20_000, skylines=2, overhead=400, rounds=1)
 
 
+@pytest.mark.long
 def test_farms_are_compared_with_the_operator_and_with_a_pool(monkeypatch):
     monkeypatch.setattr(farms_pay, "OTHERS", {})
     monkeypatch.setattr(farms_pay, "CHUNKS", (16, None))
@@ -290,6 +291,7 @@ def test_copies_balance_and_order_are_measured():
     assert [0, 0] == [measure.ratio for measure in found if measure.name.startswith("B28")]
 
 
+@pytest.mark.long
 def test_kernels_are_timed_after_they_agree():
     assert {"B26", "B27"} == rows_of(farms_kernels.run(KERNELS))
 
@@ -380,6 +382,7 @@ def test_policies_and_parts_are_the_same_every_time():
     assert list(preference_parts.measured(PARTS)) == list(preference_parts.measured(PARTS))
 
 
+@pytest.mark.long
 def test_policies_in_a_farm_are_measured_after_its_rows_agree():
     few = preference_farm.Scale(tuples=20, panes=60, workers=(2,), seeds=1, dims=2)
     found = list(preference_farm.virtual(few))
@@ -396,6 +399,7 @@ def test_a_policy_in_a_farm_of_processes_is_told_how_busy_they_are():
     assert seen.split >= 1
 
 
+@pytest.mark.long
 def test_preference_queries_are_timed_after_they_agree():
     assert {"B13", "B23"} == rows_of(list(preference_real.measured(TIMED)))
 

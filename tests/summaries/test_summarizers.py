@@ -602,7 +602,11 @@ def holds_less_than(limit, measured):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("evict", [Count(200_000), Delta("at", 10)], ids=str)
+@pytest.mark.parametrize(
+    "evict",
+    [Count(200_000), pytest.param(Delta("at", 10), marks=pytest.mark.long)],
+    ids=str,
+)
 def test_a_partition_that_stands_for_100_000_tuples_holds_less_than_a_kilobyte(evict):
     rows = [{"x": float(i), "at": i % 10} for i in range(100)]
 
