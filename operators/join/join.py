@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -536,9 +536,9 @@ class Join(Operator):
     ) -> Any:  # fmt: skip
         """The residents of some keys; those of one key stay in their order."""
         own = [state["state"] for state in states]
-        known = {
-            name: [each[name] for each in own if each[name]] for name in ("columns", "samples")
-        }
+        columns = [each["columns"] for each in own if each["columns"] is not None]
+        samples = [each["samples"] for each in own if each["samples"] is not None]
+        # One place may know the columns of one input alone, and another those of the other.
         return {
             "number": max(each["number"] for each in own),
             "residents": [
@@ -546,7 +546,9 @@ class Join(Operator):
                 for port in (0, 1)
             ],
             "leaving": [],  # they have left when a batch is over
-            **{name: found[0] if found else own[0][name] for name, found in known.items()},
+            "columns": [list(dict.fromkeys(chain(*side))) for side in zip(*columns, strict=True)]
+            or None,
+            "samples": list(chain(*samples)) if samples else None,
         }
 
     # -- in words ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.examples import examples
@@ -96,6 +96,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 5)), min_size=1, max
 @pytest.mark.parametrize("name", OPERATORS)
 @settings(max_examples=examples(40))
 @given(pairs=ROWS, cut=st.integers(0, 40), counts=COUNTS)
+@example(pairs=[(0, 0), (1, 0), (1, 0)], cut=2, counts=[2, 1])  # each knows one input alone
 def test_keys_that_move_go_on_as_if_they_had_stayed(name, pairs, cut, counts):
     rows = [{"ts": at, "k": k, "n": n} for at, (k, n) in enumerate(pairs)]
     operator, whole, moved = OPERATORS[name](), list[Any](), list[Any]()

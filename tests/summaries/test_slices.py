@@ -320,6 +320,18 @@ def test_a_null_in_one_partition_leaves_the_others_right():
 # -- slices of different types -------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("values", [(0.5, Decimal("0.5")), (1.0, 1), (0.0, -0.0)], ids=str)
+def test_of_equal_extremes_in_several_slices_the_last_one_counts(values):
+    summaries = {"low": summarizers.min("x"), "high": summarizers.max("x")}
+    for first, last in (values, values[::-1]):
+        for engine in ("reference", "generated"):
+            spec = Sliding(Count(4), every=Count(2))
+            window = build(spec, events=Careful(), summarizer=summaries, engine=engine)
+            window.insert_many([{"x": x} for x in (first, first, last, last)])
+            shown = [repr({"low": x, "high": x}) for x in (first, last)]
+            assert shown == [text for _, text in window.events.emitted]
+
+
 class Careful(WindowEvents[Any, Any]):
     """Emits every window that is processed, or that its values do not mix."""
 

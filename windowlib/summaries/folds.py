@@ -412,7 +412,7 @@ class MinFold(Fold):
     compute = "_0 = x > {0}"
     store = "if not _0 and (x == x or {0} is HIGHEST): {0} = x"  # NaN is not greater, nor less
     inplace = "if not x > {0} and (x == x or {0} is HIGHEST): {0} = x"
-    read, merged = "{0}", ("{b0} if {a0} != {a0} or {a0} > {b0} else {a0}",)
+    read, merged = "{0}", ("{b0} if {a0} != {a0} or {a0} >= {b0} else {a0}",)
 
     def step(self, state: State, x: Any) -> State:
         """The smaller of both."""
