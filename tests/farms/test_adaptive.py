@@ -201,6 +201,43 @@ def test_a_trial_compares_the_operator_with_the_farm(monkeypatch, alone, work, p
         assert f"{work:.3g} µs" in run.decisions[-1].reason
 
 
+class NotedPool:
+    """Processes that never become ready, and note what happens to them."""
+
+    ready, made = False, list[Any]()
+
+    def __init__(self, workers, setup):
+        self.closed = False
+        self.made.append(self)
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("slow", "place", "pools"),
+    [(0.0, "caller", 0), (2e-6, "caller", 0), (20e-6, "trial", 1)],
+)
+def test_slow_rows_are_looked_at_soon_and_workers_start_with_the_trial(
+    monkeypatch, slow, place, pools
+):
+    monkeypatch.setattr(NotedPool, "made", [])
+    monkeypatch.setattr(adaptive, "ProcessPool", NotedPool)
+    monkeypatch.setattr(adaptive, "SPARE", 0.0)
+    busy(monkeypatch, 9.0, 90.0)
+    with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
+        run._took(100, 1.0)  # the first, which loads libraries
+        run._took(100, 1e-6)
+        run._took(100, 20e-6 * 100)  # a hiccup
+        run._took(100, slow * 100)
+        assert (place, pools) == (run.place, len(NotedPool.made))
+        if pools:
+            run._since.seconds = adaptive.TRIAL
+            run._took(100, 1e-3)
+            assert "caller" == run.place
+            assert NotedPool.made[0].closed
+
+
 def test_nothing_is_decided_before_a_window_has_been_computed(monkeypatch):
     busy(monkeypatch, 0.0, 1.0)
     with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:

@@ -112,7 +112,7 @@ class ReadyPool(VirtualPool):
 @pytest.fixture
 def restless(monkeypatch):
     """Farms that move with every batch, from one place to the next."""
-    for name in ("LOOK", "ROW", "TRIAL", "WATCH", "GAIN", "SPARE"):
+    for name in ("LOOK", "ROW", "PROMISING", "TRIAL", "WATCH", "GAIN", "SPARE"):
         monkeypatch.setattr(adaptive, name, 0.0)
     monkeypatch.setattr(adaptive, "SHARE", 1e9)
     monkeypatch.setattr(adaptive, "ProcessPool", ReadyPool)

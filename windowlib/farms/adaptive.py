@@ -42,6 +42,10 @@ ROW = 3e-6
 """Seconds for a row below which no farm pays: that is what its emitter costs."""
 LOOK = 0.05
 """Seconds of work after which the operator alone is looked at first."""
+PROMISING = 10e-6
+"""Seconds for a row above which workers are likely: they start while the farm is on trial."""
+SURE = 2
+"""Pieces in a row that must be so slow for a look before `LOOK`: one may have met a hiccup."""
 TRIAL = 0.03
 """Seconds of work that a trial takes."""
 PATIENT = 8
@@ -50,8 +54,9 @@ WATCH = 0.5
 """Seconds of work after which workers are looked at."""
 GAIN = 1.15
 """How many times as fast workers have to be."""
-PIECE = 0.025
-"""Seconds that a piece of a batch takes, so that a long batch can be looked at on the way."""
+PIECE, SLOW_PIECE = 0.025, 0.008
+"""Seconds that a piece of a batch takes, so that a long batch can be looked at on the way: of rows
+that are cheap, which are not looked at soon, and of others."""
 BUSY, IDLE = 0.9, 0.4
 """Shares of their time that workers work, beyond which a farm with "auto" workers has others."""
 SHARE = 0.03
@@ -63,7 +68,7 @@ SAMPLE = 0.03
 STAT = Path("/proc/stat")
 SKIP = 960
 """Rows that come one by one between two samples of `LEAST` that are measured."""
-FIRST, LEAST = 512, 64
+FIRST, LEAST = 256, 64
 """Rows of the first piece of a batch, and of any."""
 
 
@@ -178,6 +183,7 @@ class AdaptiveFarm:
         self._ready: list[Any] = []
         self._pool: ProcessPool | None = None
         self._since, self._look, self._warm = Interval(), LOOK, False
+        self._promising = 0  # pieces in a row that were so slow that workers are likely
         self._processors = Processors()
         self._started = 0.0
         self._tell: Tell | None = None
@@ -185,6 +191,7 @@ class AdaptiveFarm:
         self._patience = LOOK
         """Seconds of work until workers are tried again; more each time they did not pay."""
         self._tried = 0.0  # when workers were last tried
+        self._free = self._processors.free  # before workers that start used some
         self._own: Any = None
         """What the operator keeps beside its windows, while a farm has these."""
         self._alone = 0.0
@@ -356,19 +363,26 @@ class AdaptiveFarm:
         if not self._warm:  # the first call loads libraries and compiles
             self._warm = True
             return
+        cheap = seconds <= ROW * rows
         if rows >= self._piece:
-            wanted = rows * PIECE / max(seconds, 1e-6)
-            if seconds > ROW * rows:  # what is cheap need not be looked at soon
-                wanted = min(wanted, 4 * self._piece)
-            self._piece = max(LEAST, int(wanted))
+            wanted = rows * (PIECE if cheap else SLOW_PIECE) / max(seconds, 1e-6)
+            self._piece = max(LEAST, int(wanted if cheap else min(wanted, 4 * self._piece)))
+        self._promising = self._promising + 1 if seconds > PROMISING * rows else 0
         since = self._since
         since.rows += rows
         since.seconds += seconds
         if not self._spread:
             self._processors.look()
-        if since.seconds >= self._look or self._pool is not None:
+        if since.seconds >= self._look or self._soon:
             with self._whole("deciding where to work"):
                 _LOOKS[self.place](self)
+
+    @property
+    def _soon(self) -> bool:
+        """Whether there is no need to wait any longer for a look."""
+        if self.place == "caller":
+            return self._look == LOOK and self._promising >= SURE
+        return self.place == "starting"
 
     @contextmanager
     def _whole(self, doing: str) -> Iterator[None]:
@@ -454,10 +468,12 @@ class AdaptiveFarm:
         if self._fixed is not None:
             self._decide("caller", self._fixed)
             return
-        self._tried = time.perf_counter()
+        self._tried, self._free = time.perf_counter(), self._processors.free
         alone = self._alone = since.micros(since.seconds)
         self._decide("trial", f"a row takes {alone:.3g} µs, which may be enough for workers")
         self._look = TRIAL
+        if alone > 1e6 * PROMISING:
+            self._pool = ProcessPool(self.workers, self.current.setup)
 
     def _later(self, reason: str) -> None:
         """Stay, and look again after four times the work."""
@@ -472,12 +488,14 @@ class AdaptiveFarm:
         parent, work = self._costs()
         if not work and self._since.seconds < PATIENT * TRIAL:
             return  # what windows cost is not known before one has fired
-        workers = min(self.workers, self._processors.free)
+        workers = min(self.workers, self._free)
         gain = self._alone / max(parent, work / workers, 1e-9)
         if work and gain >= GAIN:
-            self._pool = ProcessPool(self.workers, self.current.setup)
+            if self._pool is None:
+                self._pool = ProcessPool(self.workers, self.current.setup)
             self._decide("starting", f"{_costs_text(parent, work)}, so {gain:.2g} times as fast")
             return
+        self._stop_pool()
         rows = self._since.rows
         why = f"{_costs_text(parent, work)}, which workers do not outweigh"
         self._move_to_operator(why if work else f"no window has fired in {rows:,} rows of a trial")
@@ -585,7 +603,7 @@ class AdaptiveFarm:
             self.workers = workers
             if self.place == "caller":
                 self._fixed = self._stays()
-            elif self.place == "starting":
+            elif self._pool is not None:
                 self._stop_pool()
                 self._pool = ProcessPool(workers, self.current.setup)
 

@@ -356,8 +356,7 @@ class FilledWindow:
         s.data.extend(rows[1:])
         if isinstance(self._wide, Sliding):
             s.taken += len(rows) - 1
-            for _ in rows[1:]:
-                self.window.state.arrivals.add(s, self.window.state.now)
+            self.window.state.arrivals.add_many(s, self.window.state.now, len(rows) - 1)
 
     def fire(self, extent: BatchExtent) -> list[Item]:
         """The handler is called, and the window is empty again."""

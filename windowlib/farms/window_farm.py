@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 TASK = 5e-3
 """Seconds of work that make a task."""
+LONG = 4
+"""How many times as much it may be while many windows wait: a task costs the caller 0.1 ms."""
 LEARN, DOUBT = 0.5, 0.1
 """How much a task counts for how long the next will take: if it was faster than those before it, or
 slower, which may be because others had the processor."""
@@ -459,7 +461,8 @@ class AgnosticDispatch(Dispatch):
     """Any worker may have any window; `batch` neighbours of a partition go together.
 
     Without a `batch`, windows of all partitions go together, as many as are `TASK` seconds of work
-    by what the last ones took. If workers have nothing to do, they get what there is.
+    by what the last ones took, or a share of those that wait. If workers have nothing to do, they
+    get what there is.
     """
 
     def __init__(self, run: RunningWindowFarm) -> None:
@@ -506,8 +509,10 @@ class AgnosticDispatch(Dispatch):
         return len(self._together) // self.size
 
     def _give_some(self) -> None:
-        held = self._together[: self.size]
-        del self._together[: self.size]
+        share = len(self._together) // (LONG * self.run.workers)  # so that the last ones are short
+        size = min(max(self.size, share), LONG * self.size, MOST)
+        held = self._together[:size]
+        del self._together[:size]
         self._give(held)
 
     def _give(self, held: list[HeldFiring]) -> None:

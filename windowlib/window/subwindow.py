@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, overload
 
@@ -169,6 +170,11 @@ class Arrivals:
         """A tuple has come."""
         self.subwindows.append(s)
         self.stamps.append(stamp)
+
+    def add_many(self, s: Subwindow, stamp: int, count: int) -> None:
+        """So many tuples have come at once."""
+        self.subwindows.extend(repeat(s, count))
+        self.stamps.extend(repeat(stamp, count))
 
     def pop(self) -> Subwindow:
         """Take the oldest out."""
