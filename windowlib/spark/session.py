@@ -25,6 +25,11 @@ EMPTY_CHECKPOINT = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 """Whether Spark refuses a checkpoint without a micro-batch that holds any file. A query that is
 killed while it begins its first one leaves such a file, and could never be started again."""
 
+LOCAL_SOCKETS = "spark.python.unix.domain.socket.enabled"
+"""Whether Java and its Python workers talk through a file of the system (Spark 4.1 or newer, others
+do not know the setting). Over TCP, a short answer of a worker waits 40 ms: its last bytes are held
+back until Java has confirmed those before, and Java puts that off."""
+
 
 def session(master: str = "local[*]", **conf: Any) -> SparkSession:
     """A Spark session with all that windows need; the running one, if there is one.
@@ -45,6 +50,7 @@ def session(master: str = "local[*]", **conf: Any) -> SparkSession:
         "spark.sql.shuffle.partitions": str(cores),
         BATCH_BYTES: UNLIMITED,
         EMPTY_CHECKPOINT: "false",
+        LOCAL_SOCKETS: str(os.name == "posix").lower(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
