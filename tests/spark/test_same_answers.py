@@ -66,12 +66,10 @@ STREAMED = {
 # One query of very different cases shows in a minute what the others show at length.
 SHORT = (
     "tumbling count",
-    "sliding delta, delta",
     "partition eviction, one bucket",
     "handlers",
     "late rows aside",
     "outer",
-    "a chain with punctuation",
     "graph",
 )
 GROUPS = [list(SHORT), *grouped((name for name in STREAMED if name not in SHORT), 9)]

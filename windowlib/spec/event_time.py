@@ -147,13 +147,15 @@ def _size(policy: Event) -> Amount:
     return policy.size
 
 
-def check_forgotten(owner: str, policy: Policy, forget: object) -> None:
-    """Refuse partition eviction of event-time windows, which forget by themselves."""
+def check_forgotten(
+    owner: str,
+    policy: Policy,
+    forget: object,
+    why: str = "event-time windows forget a key when its windows are closed",
+) -> None:
+    """Refuse partition eviction of event-time windows, which forget by themselves, or never."""
     if policy.event is not None and forget is not None:
-        msg = (
-            f"{owner}({policy!r}, forget={forget!r}): event-time windows forget a key when its "
-            f"windows are closed. Drop `forget=`."
-        )
+        msg = f"{owner}({policy!r}, forget={forget!r}): {why}. Drop `forget=`."
         raise PolicyError(msg)
 
 

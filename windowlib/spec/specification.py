@@ -572,7 +572,9 @@ class Landmark(Sliding):
         if partial is not None:
             msg = f"Landmark(partial={partial!r}): it is never full. Drop `partial=`."
             raise PolicyError(msg)
-        check_forgotten("Landmark", evict, forget)
+        check_forgotten(
+            "Landmark", evict, forget, "a landmark window keeps every key since it began"
+        )
         said = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))
         given: dict[str, Any] = {"evict": evict, "every": evict, "by": _check_by(by, "Landmark")}
         given |= {"forget": None, "partial": None, "since": begins}
