@@ -13,7 +13,7 @@ from tests.real_data.ways import Row, uneven
 from tests.spark.stream_runs import Query, stream, write
 from windowlib import Operator
 from windowlib.spark import attach
-from windowlib.spark.plan.attached import frame_of
+from windowlib.spark.plan.attach import frame_of
 from windowlib.spark.plan.query_plan import ending_with, plan_query
 from windowlib.spark.plan.streaming import end_stream
 

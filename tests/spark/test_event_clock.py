@@ -37,7 +37,7 @@ from windowlib.spark import attach
 from windowlib.spark.bucket.bucket import Bucket, MicroBatch
 from windowlib.spark.bucket.held_rows import SPAN
 from windowlib.spark.observe.inspect import reading_spec
-from windowlib.spark.plan.attached import frame_of
+from windowlib.spark.plan.attach import frame_of
 from windowlib.spark.plan.query_plan import ending_with, plan_query
 from windowlib.spark.plan.shuffle import ENDED, SPANS, PackedRows
 from windowlib.spark.plan.streaming import end_stream

@@ -48,8 +48,7 @@ from windowlib.operators import Aggregate, Filter, Join, Pair, agg
 from windowlib.spark import Listener, Totals, attach, inspect_state, progress, split
 from windowlib.spark.bucket.state_store import StateHead, assembled, check_format
 from windowlib.spark.observe.inspect import json_text, subwindows
-from windowlib.spark.observe.metrics import Sums
-from windowlib.spark.observe.progress import ProgressView, notebook
+from windowlib.spark.observe.metrics import ProgressView, Sums, notebook
 
 KINDS = {"ts": LongType(), "k": StringType(), "v": DoubleType(), "unread": StringType()}
 COLUMNS = StructType([StructField(name, kind) for name, kind in KINDS.items()])

@@ -12,8 +12,7 @@ from windowlib.control.pane_policies import (
     PaneRoundRobin,
     TupleRoundRobin,
 )
-from windowlib.control.pid import Pid
-from windowlib.control.relay import Gains, Relay, tune
+from windowlib.control.pid import Gains, Pid, Relay, tune
 from windowlib.control.utilisation import Utilisation, WorkerStats
 from windowlib.control.window_policies import (
     WindowFeedback,

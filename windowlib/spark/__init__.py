@@ -12,22 +12,20 @@ from windowlib.spark.session import session  # a name that a module has, too
 if TYPE_CHECKING:
     from windowlib.spark.farms.salting import Salting
     from windowlib.spark.observe.inspect import inspect_state
-    from windowlib.spark.observe.metrics import Listener, Totals
-    from windowlib.spark.observe.progress import progress
-    from windowlib.spark.plan.attach import attach, register_view
-    from windowlib.spark.plan.attached import Attached
+    from windowlib.spark.observe.metrics import Listener, Totals, progress
+    from windowlib.spark.plan.attach import Attached, attach, register_view
     from windowlib.spark.plan.routing import split
     from windowlib.spark.rescale import migrate_state, rescale_state
 
 MODULES = {
-    "Attached": "plan.attached",
+    "Attached": "plan.attach",
     "Listener": "observe.metrics",
     "Salting": "farms.salting",
     "Totals": "observe.metrics",
     "attach": "plan.attach",
     "inspect_state": "observe.inspect",
     "migrate_state": "rescale",
-    "progress": "observe.progress",
+    "progress": "observe.metrics",
     "register_view": "plan.attach",
     "rescale_state": "rescale",
     "split": "plan.routing",

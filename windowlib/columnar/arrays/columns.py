@@ -35,12 +35,14 @@ class Column:
     [4, None]
     """
 
-    __slots__ = ("data", "type", "valid")
+    __slots__ = ("data", "physical", "type", "valid")
 
     def __init__(self, type: Any, data: Any, valid: Valid = None) -> None:
         self.type = type
         self.data = data
         self.valid = valid
+        self.physical = isinstance(data, np.ndarray)
+        """Whether the data are numbers."""
 
     def __repr__(self) -> str:
         return f"Column({self.type}, {len(self)} values, {self.nulls} nulls)"
@@ -88,11 +90,6 @@ class Column:
 
     def __len__(self) -> int:
         return len(self.data)
-
-    @property
-    def physical(self) -> bool:
-        """Whether the data are numbers."""
-        return isinstance(self.data, np.ndarray)
 
     @property
     def floating(self) -> bool:

@@ -62,7 +62,7 @@ from windowlib.spark.farms.window_stages import (
 )
 from windowlib.spark.observe.plan_text import explain_plan
 from windowlib.spark.plan import validation
-from windowlib.spark.plan.attached import Attached, frame_of, prepare_session
+from windowlib.spark.plan.attach import Attached, frame_of, prepare_session
 from windowlib.spark.plan.folding import kept_rows
 from windowlib.spark.plan.input_merge import order_columns
 from windowlib.spark.plan.query_plan import (

@@ -20,7 +20,7 @@ from typing import Any
 from windowlib.farms import Farm
 from windowlib.runtime.operator import Operator
 from windowlib.spark import attach, session
-from windowlib.spark.plan.attached import frame_of, prepare_session
+from windowlib.spark.plan.attach import frame_of, prepare_session
 from windowlib.spark.plan.query_plan import ending_with, plan_query
 from windowlib.spark.plan.streaming import end_stream
 from windowlib.spark.plan.types import spark_of
