@@ -230,12 +230,31 @@ def test_slow_rows_are_looked_at_soon_and_workers_start_with_the_trial(
         run._took(100, 1e-6)
         run._took(100, 20e-6 * 100)  # a hiccup
         run._took(100, slow * 100)
+        run.advance(1)  # the clock alone says nothing of rows
         assert (place, pools) == (run.place, len(NotedPool.made))
         if pools:
             run._since.seconds = adaptive.TRIAL
             run._took(100, 1e-3)
             assert "caller" == run.place
             assert NotedPool.made[0].closed
+
+
+def test_no_worker_starts_because_rows_are_waited_for(monkeypatch):
+    monkeypatch.setattr(NotedPool, "made", [])
+    monkeypatch.setattr(adaptive, "ProcessPool", NotedPool)
+    monkeypatch.setattr(adaptive, "SPARE", 0.0)
+    clock = [0.0]
+    monkeypatch.setattr(adaptive.time, "perf_counter", lambda: clock[0])
+
+    def seldom():
+        for x in range(5 * adaptive.LEAST):
+            clock[0] += 0.001
+            yield {"x": x, "k": 1}
+
+    with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
+        run.insert_many(seldom())
+        assert "trial" in {decision.place for decision in run.decisions}
+        assert [] == NotedPool.made
 
 
 def test_nothing_is_decided_before_a_window_has_been_computed(monkeypatch):

@@ -351,11 +351,15 @@ class AdaptiveFarm:
         with kept(failures):
             found = call(*args)
         seconds = time.perf_counter() - start
-        self._took(rows if isinstance(rows, int) else rows(), seconds)
+        if isinstance(rows, int):
+            self._took(rows, seconds)
+        else:
+            self._took(rows(), seconds, waited=True)
         raise_first(failures)
         return found
 
-    def _took(self, rows: int, seconds: float) -> None:
+    def _took(self, rows: int, seconds: float, *, waited: bool = False) -> None:
+        """So many rows took so long; `waited`: with the time until each of them came."""
         self.rows += rows
         self.seconds += seconds
         if self._fixed is not None:
@@ -367,7 +371,9 @@ class AdaptiveFarm:
         if rows >= self._piece:
             wanted = rows * (PIECE if cheap else SLOW_PIECE) / max(seconds, 1e-6)
             self._piece = max(LEAST, int(wanted if cheap else min(wanted, 4 * self._piece)))
-        self._promising = self._promising + 1 if seconds > PROMISING * rows else 0
+        if rows:
+            slow = seconds > PROMISING * rows and not waited
+            self._promising = self._promising + 1 if slow else 0
         since = self._since
         since.rows += rows
         since.seconds += seconds
@@ -472,7 +478,7 @@ class AdaptiveFarm:
         alone = self._alone = since.micros(since.seconds)
         self._decide("trial", f"a row takes {alone:.3g} µs, which may be enough for workers")
         self._look = TRIAL
-        if alone > 1e6 * PROMISING:
+        if self._promising >= SURE:
             self._pool = ProcessPool(self.workers, self.current.setup)
 
     def _later(self, reason: str) -> None:
