@@ -19,7 +19,7 @@ from windowlib.farms.virtual import VirtualPool
 from windowlib.operators import Aggregate, agg
 
 EXAMPLES = 40 if is_thorough() else 6
-# Between the call of `open` and its `with`, an interrupt leaves a file to the collector, which warns.
+# Between `open` and its `with`, an interrupt leaves a file to the collector, which warns.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 WINDOW = Sliding(Count(6), every=Count(3), by="k")
 FARMS = {
