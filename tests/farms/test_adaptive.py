@@ -59,7 +59,7 @@ class Moving(AdaptiveFarm):
     def _settle(self) -> None:
         pass
 
-    def _took(self, rows: int, seconds: float) -> None:
+    def _took(self, rows: int, seconds: float, *, waited: bool = False) -> None:
         self.rows += rows
         if self._fixed is None and self.rows and self.rows // self.every > len(self.decisions):
             self._move()
@@ -244,7 +244,7 @@ def test_no_worker_starts_because_rows_are_waited_for(monkeypatch):
     monkeypatch.setattr(adaptive, "ProcessPool", NotedPool)
     monkeypatch.setattr(adaptive, "SPARE", 0.0)
     clock = [0.0]
-    monkeypatch.setattr(adaptive.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
 
     def seldom():
         for x in range(5 * adaptive.LEAST):

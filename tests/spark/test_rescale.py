@@ -169,8 +169,13 @@ def test_a_command_that_is_killed_leaves_the_old_checkpoint_and_no_new_one(spark
     query.run(op(stream(spark, files)))
     command = [sys.executable, "-m", "windowlib", "state", "rescale"]
     command += [str(query.checkpoint), str(new), "--partitions", "3"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        assert killing.until(process, lambda: list(tmp_path.glob("new.*.draft")))
+    said = tmp_path / "said"  # a pipe that nobody reads would stop it
+    with (
+        said.open("wb") as out,
+        subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process,
+    ):
+        begun = killing.until(process, lambda: list(tmp_path.glob("new.*.draft")))
+        assert begun, said.read_text()
         killing.kill(process.pid, *killing.below(process.pid))
     assert not new.exists()
     rescale_state(query.checkpoint, new, spark, partitions=3)

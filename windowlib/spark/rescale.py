@@ -45,7 +45,7 @@ from windowlib.spark.observe.inspect import StateTables, reading_spec, stored_bu
 from windowlib.spark.plan.key_hash import check_hashes, key_hash
 from windowlib.spark.plan.shuffle import BUCKET, REGISTER, spread
 from windowlib.spark.plan.validation import PROVIDER
-from windowlib.spark.versions import transform_with_state
+from windowlib.spark.versions import state_reader, transform_with_state
 from windowlib.window.snapshot import VERSION as WINDOW_FORMAT
 from windowlib.window.state_bytes import ENVELOPE, dump_state, load_state
 from windowlib.window.state_bytes import VERSION as ENCODING
@@ -297,7 +297,7 @@ class Rescaling:
         query = writer.option("checkpointLocation", f"{folder}/checkpoint").start()
         query.awaitTermination()
         moved = session.read.parquet(f"{folder}/rows").select(BUCKET).distinct().count()
-        heads = session.read.format("statestore").option("stateVarName", HEAD)
+        heads = state_reader(session).option("stateVarName", HEAD)
         written = heads.load(f"{folder}/checkpoint").count()
         if moved != written:
             msg = (

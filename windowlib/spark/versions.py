@@ -9,6 +9,7 @@
 | Arrow times without a zone | become timestamps with one, unless asked | the same | stay |
 | a type for times of day | no | yes | yes |
 | where sources are, in the progress | as Python text | as Python text | as JSON |
+| state is read before any stream ran | yes | not by itself | not by itself in 4.2 |
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor  # noqa: 
 from pyspark.sql.types import DataType, StructType  # noqa: E402
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 
 PROTOBUF, OLD_PROTOBUF = "protobuf>=6.33.5,<8", "protobuf>=5.28.3,<7"
@@ -174,6 +175,16 @@ def check_protobuf() -> None:
             f'Install one that it can: pip install "{wanted}".'
         )
         raise HostError(msg) from error
+
+
+def state_reader(spark: SparkSession) -> DataFrameReader:
+    """What reads state variables from a checkpoint.
+
+    Spark 4.1 and 4.2 look for the coordinator of state stores while they read, and only what
+    manages streams starts it.
+    """
+    _ = spark.streams.active
+    return spark.read.format("statestore")
 
 
 def offset_of(text: str | None) -> Any:

@@ -19,6 +19,7 @@ from windowlib.spark.bucket.bucket import Bucket, BucketSpec, check_fingerprint
 from windowlib.spark.bucket.state_store import HEAD, PAGES, assembled, head_of
 from windowlib.spark.deployment import ship
 from windowlib.spark.plan.shuffle import BUCKET
+from windowlib.spark.versions import state_reader
 from windowlib.window.container import Window
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class StateTables:
         return self._variable(number, HEAD)
 
     def _variable(self, number: int, name: str) -> DataFrame:
-        reader = self.spark.read.format("statestore").option("operatorId", number)
+        reader = state_reader(self.spark).option("operatorId", number)
         reader = reader.option("batchId", self.batch).option("stateVarName", name)
         return reader.load(self.checkpoint)
 
