@@ -99,41 +99,52 @@ def _asking(graph: Graph) -> Iterator[tuple[str, Any, list[Stream]]]:
             yield node, graph.operators[node].order_of(port), streams
 
 
+def upstream(graph: Graph, stream: Stream) -> Iterator[Stream]:
+    """A stream and all that it is made of, once each, what comes first in the graph last.
+
+    Not by calls of calls: in a long chain these reach a limit of Python's that cannot be raised.
+    """
+    seen: set[Stream] = set()
+    todo = [stream]
+    while todo:
+        each = todo.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        yield each
+        if each.node is not None:
+            todo += [before for feeds in graph.feeds[each.node] for before in feeds][::-1]
+
+
 def _inputs(graph: Graph, stream: Stream) -> Iterator[int]:
     """The inputs of the graph that a stream is made of."""
-    if stream.node is None:
-        yield stream.port
-        return
-    for feeds in graph.feeds[stream.node]:
-        for each in feeds:
-            yield from _inputs(graph, each)
+    return (each.port for each in upstream(graph, stream) if each.node is None)
 
 
 def _kept(graph: Graph, stream: Stream) -> bool:
-    if stream.node is None:
-        return True
-    before = (each for feeds in graph.feeds[stream.node] for each in feeds)
-    kept = graph.operators[stream.node].keeps_order(stream.port)
-    return kept and all(_kept(graph, each) for each in before)
+    return all(
+        each.node is None or graph.operators[each.node].keeps_order(each.port)
+        for each in upstream(graph, stream)
+    )
 
 
 def _comes_as_is(graph: Graph, stream: Stream, port: int) -> bool:
+    """Whether a stream has rows of an input of the graph, in the order in which they came."""
     return port in _inputs(graph, stream) and _kept(graph, stream)
 
 
 def _in_the_way(graph: Graph, stream: Stream, order: Any) -> str:
     """What keeps a stream from being in order; nothing if it is, once the inputs are."""
-    if stream.node is None:
-        return ""
-    operator: Operator = graph.operators[stream.node]
-    if not operator.keeps_order(stream.port):
-        return f"{stream.node!r} before it sends rows in an order of its own"
     columns = names_in(order)
-    missing = (
-        None if columns is None else [c for c in columns if not operator.passes(c, stream.port)]
-    )
-    if missing is None or missing:
-        which = repr(missing[0]) if missing else "what it is read from"
-        return f"{stream.node!r} before it does not pass {which} as it comes"
-    streams = (each for feeds in graph.feeds[stream.node] for each in feeds)
-    return next((why for each in streams if (why := _in_the_way(graph, each, order))), "")
+    for each in upstream(graph, stream):
+        if each.node is None:
+            continue
+        operator: Operator = graph.operators[each.node]
+        if not operator.keeps_order(each.port):
+            return f"{each.node!r} before it sends rows in an order of its own"
+        if columns is None:
+            return f"{each.node!r} before it does not pass what it is read from as it comes"
+        for column in columns:
+            if not operator.passes(column, each.port):
+                return f"{each.node!r} before it does not pass {column!r} as it comes"
+    return ""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from windowlib.durations import Instant
 from windowlib.errors import ModelError, PunctuationError, suggestion
 from windowlib.extensions import extension
-from windowlib.runtime.arrival_order import check_orders, keeps_order, order_at, said
+from windowlib.runtime.arrival_order import check_orders, keeps_order, order_at, said, upstream
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
@@ -513,10 +513,9 @@ def _arrives(graph: Graph, column: str, nodes: Iterable[str]) -> bool:
 
 def carries(graph: Graph, stream: Stream, column: str) -> bool:
     """Whether the rows of a stream have a column as the rows of the inputs had it."""
-    if stream.node is None:
-        return True
-    return graph.operators[stream.node].passes(column, stream.port) and all(
-        carries(graph, each, column) for feeds in graph.feeds[stream.node] for each in feeds
+    return all(
+        each.node is None or graph.operators[each.node].passes(column, each.port)
+        for each in upstream(graph, stream)
     )
 
 
