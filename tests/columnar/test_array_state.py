@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -40,7 +42,9 @@ from windowlib.columnar.kernels import functions
 from windowlib.operators import Aggregate, Sort, agg
 from windowlib.runtime.running import Running
 
-PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, pa.Array, pa.Schema)
+# Sketches hold values of columns, as the event engine does.
+PYTHON = (date, time, timedelta, Decimal)
+PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, pa.Array, pa.Schema, *PYTHON)
 
 
 @pytest.fixture(autouse=True)
