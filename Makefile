@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 # with the types beside them: they compile the loops that all other parts then load. Those run side
 # by side on two cores, because they wait for Spark and for workers much of the time. A part that
 # fails lets the others run.
-PARTS    := columnar spark rest operators faults
+PARTS    := spark rest faults operators columnar
 FIRST    := columnar
 QUICK    := -m "not long"
 SIDE     := --keep-going --jobs=4 --output-sync=target
