@@ -33,12 +33,17 @@ def test_executors_and_workers_that_die_and_tasks_that_fail_change_nothing(tmp_p
     def batches(number):
         return lambda: len(list(out.glob("*.json"))) >= number
 
+    executors: list[int] = []
+
+    def two():  # one that is about to start a program looks like two for a moment
+        executors[:] = killing.below(process.pid, EXECUTOR)
+        return len(executors) == 2
+
     farms = ("middles", "actives", "slices")
     only = ",".join(("peaks", *farms))
     with cluster(tmp_path, "--only", only, "--fail", str(marker)) as process:
         assert killing.until(process, batches(1)), killing.log_of(tmp_path)
-        executors = killing.below(process.pid, EXECUTOR)
-        assert len(executors) == 2
+        assert killing.until(process, two), killing.log_of(tmp_path)
         killing.kill(executors[0])
         assert killing.until(process, batches(3)), killing.log_of(tmp_path)
         workers = killing.below(process.pid, WORKER)
