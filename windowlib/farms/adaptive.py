@@ -479,7 +479,7 @@ class AdaptiveFarm:
         self._decide("trial", f"a row takes {alone:.3g} µs, which may be enough for workers")
         self._look = TRIAL
         if self._promising >= SURE:
-            self._pool = ProcessPool(self.workers, self.current.setup)
+            self._start_pool()
 
     def _later(self, reason: str) -> None:
         """Stay, and look again after four times the work."""
@@ -497,8 +497,7 @@ class AdaptiveFarm:
         workers = min(self.workers, self._free)
         gain = self._alone / max(parent, work / workers, 1e-9)
         if work and gain >= GAIN:
-            if self._pool is None:
-                self._pool = ProcessPool(self.workers, self.current.setup)
+            self._start_pool()
             self._decide("starting", f"{_costs_text(parent, work)}, so {gain:.2g} times as fast")
             return
         self._stop_pool()
@@ -594,6 +593,11 @@ class AdaptiveFarm:
         vars(self).pop("insert", None)
         self.current = running
 
+    def _start_pool(self) -> None:
+        """Let processes start in the background, unless they do already."""
+        if self._pool is None:
+            self._pool = ProcessPool(self.workers, self.current.setup)
+
     def _stop_pool(self) -> None:
         if self._pool is not None:
             self._pool.close()
@@ -611,7 +615,7 @@ class AdaptiveFarm:
                 self._fixed = self._stays()
             elif self._pool is not None:
                 self._stop_pool()
-                self._pool = ProcessPool(workers, self.current.setup)
+                self._start_pool()
 
     # -- what can be asked ------------------------------------------------------------------------
 

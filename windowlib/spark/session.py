@@ -24,7 +24,6 @@ to Python, which takes longer than sending it. The rows of a batch are limited a
 EMPTY_CHECKPOINT = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 """Whether Spark refuses a checkpoint without a micro-batch that holds any file. A query that is
 killed while it begins its first one leaves such a file, and could never be started again."""
-
 LOCAL_SOCKETS = "spark.python.unix.domain.socket.enabled"
 """Whether Java and its Python workers talk through a file of the system (Spark 4.1 or newer, others
 do not know the setting). Over TCP, a short answer of a worker waits 40 ms: its last bytes are held
