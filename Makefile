@@ -16,15 +16,21 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS:%=-c %) -e '.[dev]'
 	touch $@
 
+# Java maps an archive of Spark's classes faster than it loads them; tests start many Javas. They run
+# without the archive, too, for which Java must be there.
+ARCHIVE := $(VENV)/spark.jsa
+$(ARCHIVE): $(STAMP)
+	-$(BIN)/python -m tests.helpers.java
+
 # Every claim once: lint, types, and the tests with few examples for each search. Batches come first,
-# with the types beside them: they compile the loops that all other parts then load. Those run side
-# by side on two cores, because they wait for Spark and for workers much of the time. A part that
-# fails lets the others run.
-PARTS    := spark rest faults operators columnar
-FIRST    := columnar
+# because they compile the loops that all other parts then load; beside them the types, and windows
+# tuple by tuple, which have no such loops. The others run side by side on two cores, because they
+# wait for Spark and for workers much of the time. A part that fails lets the others run.
+PARTS    := spark rest faults operators columnar events
+FIRST    := columnar events
 QUICK    := -m "not long"
 SIDE     := --keep-going --jobs=4 --output-sync=target
-test: env
+test: $(ARCHIVE)
 	failed=0; \
 	$(MAKE) $(SIDE) $(FIRST:%=test-%) types lint format || failed=1; \
 	$(MAKE) $(SIDE) $(patsubst %,test-%,$(filter-out $(FIRST),$(PARTS))) || failed=1; \
@@ -32,7 +38,7 @@ test: env
 
 # What takes long: all examples of the searches, all streams of Spark, and a short soak.
 THOROUGH := -m "long or search or hypothesis" --hypothesis-profile=thorough
-test-more: env
+test-more: $(ARCHIVE)
 	$(MAKE) $(SIDE) $(PARTS:%=more-%) soak-short
 
 test-all:
@@ -48,13 +54,14 @@ ON_SPARK        := tests/real_data/test_flights_on_spark.py tests/docs/test_spar
 TESTS_faults    := $(FAULTS:%=tests/spark/test_%.py) $(ON_SPARK)
 TESTS_spark     := tests/spark $(TESTS_faults:%=--ignore=%)
 TESTS_columnar  := tests/columnar
+TESTS_events    := tests/window tests/summaries tests/spec tests/conformance
 TESTS_operators := tests/operators tests/farms tests/control tests/workload
-TESTS_rest      := $(patsubst %,--ignore=%,$(filter tests/%,$(foreach part,spark faults columnar operators,$(TESTS_$(part)))))
+TESTS_rest      := $(patsubst %,--ignore=%,$(filter tests/%,$(foreach part,spark faults columnar operators events,$(TESTS_$(part)))))
 
-$(PARTS:%=test-%): test-%: env
+$(PARTS:%=test-%): test-%: $(ARCHIVE)
 	$(BIN)/python -m pytest $(QUICK) $(TESTS_$*) $(AGAIN)
 
-$(PARTS:%=more-%): more-%: env
+$(PARTS:%=more-%): more-%: $(ARCHIVE)
 	$(BIN)/python -m pytest $(THOROUGH) $(TESTS_$*) $(AGAIN)
 
 # Environments with other versions of Spark and of what else we depend on; it takes an hour.

@@ -124,7 +124,7 @@ def ran(variant: Variant) -> Ran:
     with variant.farm.running() as running:
         running.connect(0, out.append)
         if isinstance(variant.farm, Farm):
-            _answered(running)
+            await_answers(running)
         variant.warm(running)
         running.drain()
         before, start = _worked(running), time.perf_counter()
@@ -135,7 +135,7 @@ def ran(variant: Variant) -> Ran:
     return Ran(seconds, worked, out)
 
 
-def _answered(running: Any) -> None:
+def await_answers(running: Any) -> None:
     """Have every worker answer, so that all have started."""
     work, args = ("snapshot", ()) if isinstance(running.farm, KeyFarm) else ("merged", ([0],))
     for worker in range(running.farm.workers):

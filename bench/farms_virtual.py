@@ -35,6 +35,7 @@ from windowlib.farms.virtual import simulate
 from windowlib.workload import Keys, Poisson
 
 T_F = SIZE // SLIDE * T_G + T_H
+SLIDING = Sliding(Count(SIZE), every=Count(SLIDE))
 
 
 class Scale(NamedTuple):
@@ -184,13 +185,19 @@ def latencies(scale: Scale) -> Iterator[Measure]:
 
 
 def _latency(kind: Any, scale: Scale, n: int, period: float) -> float:
-    """Tuples come a slide at a time, so each batch ends a window."""
-    op = Burn(Sliding(Count(SIZE), every=Count(SLIDE)))
-    batches = cut(plain(scale.windows * SLIDE + SIZE), SLIDE)
-    arrivals = [(i * period, batch) for i, batch in enumerate(batches)]
+    op, (arrivals, due) = Burn(SLIDING), slide_by_slide(scale.windows, period)
     found = simulate(kind(op, workers=n), arrivals, price())
-    same("B5", found.rows, expected(op, batches))
-    return latency(found, [time for time, _ in arrivals[SIZE // SLIDE - 1 :]])
+    same("B5", found.rows, expected(op, [batch for _, batch in arrivals]))
+    return latency(found, due)
+
+
+def slide_by_slide(
+    windows: int, period: float
+) -> tuple[list[tuple[float, pa.RecordBatch]], list[float]]:
+    """Tuples that come a slide at a time, so that each batch ends a window, and when these end."""
+    batches = cut(plain(windows * SLIDE + SIZE), SLIDE)
+    arrivals = [(i * period, batch) for i, batch in enumerate(batches)]
+    return arrivals, [time for time, _ in arrivals[SIZE // SLIDE - 1 :]]
 
 
 # -- B11, B12: windows of time --------------------------------------------------------------------

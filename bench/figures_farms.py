@@ -13,21 +13,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from bench import charts, farms_real, harness
-from bench.farms_virtual import price, timed
+from bench.farms_virtual import SLIDING, T_F, price, slide_by_slide, timed
 from bench.farms_work import (
     PATTERNS,
     SIZE,
     SLIDE,
     T_G,
-    T_H,
     Burn,
     Price,
-    cut,
     expected,
     keyed,
     latency,
     light,
-    plain,
     same,
     turns_in,
 )
@@ -167,14 +164,8 @@ def by_keys(scale: Scale) -> Figure:
 
 def latency_by_workers(scale: Scale) -> Figure:
     """From the last tuple of a window to its row, under half of the load."""
-    op = Burn(Sliding(Count(SIZE), every=Count(SLIDE)))
-    batches = cut(plain(scale.windows * SLIDE + SIZE), SLIDE)
-    period = (SIZE // SLIDE * T_G + T_H) / 0.5
-    arrivals = [(i * period, batch) for i, batch in enumerate(batches)]
-    due, found = (
-        [time for time, _ in arrivals[SIZE // SLIDE - 1 :]],
-        dict[str, dict[float, float]](),
-    )
+    op, found = Burn(SLIDING), dict[str, dict[float, float]]()
+    arrivals, due = slide_by_slide(scale.windows, T_F / 0.5)
     for name, kind in (("WF", WindowFarm), ("PF", PaneFarm), ("WP", WindowPartition)):
         found[name] = {
             n: 1e3 * latency(simulate(kind(op, workers=n), arrivals, price()), due)
@@ -246,14 +237,8 @@ def by_batch(scale: Scale) -> Figure:
 
 def latency_by_batch(scale: Scale) -> Figure:
     """What it costs to wait for others."""
-    op = Burn(Sliding(Count(SIZE), every=Count(SLIDE)))
-    batches = cut(plain(scale.windows * SLIDE + SIZE), SLIDE)
-    period = (SIZE // SLIDE * T_G + T_H) / 2
-    arrivals = [(i * period, batch) for i, batch in enumerate(batches)]
-    due, found = (
-        [time for time, _ in arrivals[SIZE // SLIDE - 1 :]],
-        dict[str, dict[float, float]](),
-    )
+    op, found = Burn(SLIDING), dict[str, dict[float, float]]()
+    arrivals, due = slide_by_slide(scale.windows, T_F / 2)
     for n in (2, 4, 12):
         found[f"n = {n}"] = {
             b: 1e3 * latency(simulate(WindowFarm(op, workers=n, batch=b), arrivals, price()), due)

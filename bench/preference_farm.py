@@ -17,7 +17,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
-from bench.farms_real import _answered
+from bench.farms_real import await_answers
 from bench.farms_work import expected, same
 from bench.harness import Measure
 from bench.preference_panes import HEAVY, SHARES, criteria
@@ -245,7 +245,7 @@ def _paced(name: str, op: Skyline, arrivals: Arrivals) -> tuple[list[Any], Seen]
     def run() -> list[Any]:
         with farm.running() as running:
             running.connect(0, out.append)
-            _answered(running)
+            await_answers(running)
             start = time.perf_counter()
             for due, batch in arrivals:
                 while (left := start + due - time.perf_counter()) > 0:

@@ -30,7 +30,8 @@ from bench.harness import Measure, ratio
 from windowlib import Count, Operator, Sliding, Tumbling
 from windowlib.operators import Aggregate, agg
 from windowlib.spark import session
-from windowlib.spark.session import BATCH_BYTES, UNLIMITED
+from windowlib.spark.session import BATCH_BYTES, FILE_MANAGER, UNLIMITED
+from windowlib.spark.versions import file_manager
 
 SIZE, SLIDE = 100, 10
 FEW = 100
@@ -38,6 +39,8 @@ FEW = 100
 PLAIN = {"pass": "64m", "pass large": "64m"}
 """Queries in a session as Spark is by itself, which gives a batch for Python so many bytes; all
 others are in one of `windowlib.spark.session`."""
+LOCAL = ("local pass", "local W1", "local few", "local nothing")
+"""Queries in a session that knows that checkpoints are on a local disk."""
 SCHEMA = "ts long, key long, value double"
 Query = Callable[[DataFrame], DataFrame]
 Times = dict[str, list[float]]
@@ -108,6 +111,10 @@ class Bench:
         for _ in range(self.scale.rounds):
             for name in order:
                 self.spark.conf.set(BATCH_BYTES, PLAIN.get(name, UNLIMITED))
+                if name in LOCAL:
+                    self.spark.conf.set(FILE_MANAGER, file_manager())
+                else:
+                    self.spark.conf.unset(FILE_MANAGER)
                 first, *taken = self.seconds(files[name], queries[name])
                 self.first.setdefault(name, []).append(first)
                 steady = taken[self.scale.warm - 1 :][: self.scale.batches]
@@ -234,6 +241,10 @@ QUERIES: dict[str, tuple[str, Query]] = {
     "by key": ("small", by_key),
     "few": ("few", _w1),
     "nothing": ("few", nothing),
+    "local pass": ("some", passed),
+    "local W1": ("some", _w1),
+    "local few": ("few", _w1),
+    "local nothing": ("few", nothing),
 }
 """What is run, on which rows."""
 
@@ -263,6 +274,11 @@ LINES = (
     Line("W6 / Spark's tumbling window, {many} keys", "W6", "own many", 1.2),
     Line("W1 / transformWithState by key", "small", "by key", None),
     Line("W1 of few rows / transformWithState of nothing, time", "few", "nothing", 1.2, True),
+    Line("W1 / pass-through, local checkpoints", "local W1", "local pass", 0.65),
+    Line("W1, local checkpoints / others, time", "local W1", "W1", None, True),
+    Line("W1 of few rows, local checkpoints / others, time", "local few", "few", None, True),
+    Line("W1 of few rows, local checkpoints / nothing, time", "local few", "nothing", None, True),
+    Line("W1 of few rows / nothing, all local, time", "local few", "local nothing", None, True),
 )
 
 

@@ -160,7 +160,7 @@ class Dedup(PassThrough):
         self._outputs[1](row)
 
     def _drop(self, row: Any) -> None:
-        """A duplicate that nobody wants."""
+        """A duplicate that is dropped."""
 
     def on_partitions_evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
         """What the partitions hold back comes out before they go."""

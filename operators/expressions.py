@@ -384,7 +384,7 @@ def row_attribute(column: Any) -> Any:
 
 
 def quoted(value: object) -> str:
-    """A value as one writes it: text in double quotes, where that needs no escapes."""
+    """A value as source text: text in double quotes, where that needs no escapes."""
     simple = isinstance(value, str) and value.isprintable() and not {'"', "\\"} & set(value)
     return f'"{value}"' if simple else repr(value)
 

@@ -32,7 +32,7 @@ PRESERVING = OperatorModel(punctuation_out="preserving")
 
 
 def _read_by(getter: Getter) -> Iterable[tuple[Attribute, str]]:
-    """An attribute, or each column of an expression, with who asks for it."""
+    """An attribute, or each column of an expression, with its owner, for messages."""
     names = read_names([getter.attribute]) if isinstance(getter.attribute, RowExpr) else None
     return [(name, getter.owner) for name in ((getter.attribute,) if names is None else names)]
 

@@ -13,7 +13,7 @@ from windowlib.attributes import Several
 from windowlib.operators.arrow_output import pass_through_schema
 from windowlib.operators.expressions import Col, RowExpr
 from windowlib.runtime.operator import Operator
-from windowlib.runtime.running import kept
+from windowlib.runtime.running import collect_failures
 from windowlib.runtime.splitting import Names, by_window, names_in, works_as
 from windowlib.window.container import Window
 from windowlib.window.failure import raise_first
@@ -64,14 +64,14 @@ class PassThrough(Operator):
 def each_partition(
     window: Window[Any, Any], keys: Iterable[Any], act: Callable[[Any], None]
 ) -> None:
-    """Call `act(key)` for each partition that holds tuples; a failure costs no other its turn.
+    """Call `act(key)` for each partition that holds tuples, also after a failure.
 
     A key may be there twice, as a handler that selects partitions may say.
     """
     failures: list[Exception] = []
     for key in dict.fromkeys(keys):
         if window.size(key):
-            with kept(failures):
+            with collect_failures(failures):
                 act(key)
     raise_first(failures)
 

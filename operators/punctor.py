@@ -96,7 +96,7 @@ class Punctor(PassThrough):
             raise ModelError(msg)
 
     def natural_order(self, port: int) -> Any:
-        """By what gaps are measured of; otherwise somebody has to say it."""
+        """By the attribute whose gaps are measured; otherwise it has to be stated."""
         attribute = None if self._gap is None else self._gap.attribute
         return attribute if isinstance(attribute, str) else ...
 

@@ -1,17 +1,20 @@
-"""Columns of PySpark as expressions: what means the same here is translated, the rest refused."""
+"""Columns of PySpark as expressions: what means the same here is translated, the rest refused.
+
+A column, such as `F.col("price") * 2`, is read as a small tree first: a classic one is a tree of
+the JVM, one of Spark Connect a message of its protocol.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from windowlib.errors import ModelError
 from windowlib.operators import agg
 from windowlib.operators.expressions import Binary, Cast, Col, Expr, Negative, When
-
-if TYPE_CHECKING:
-    from windowlib.spark.column_tree import ColumnTree
 
 SIGNS = {"=": "==", "==": "==", "and": "&", "or": "|"}
 SIGNS |= {sign: sign for sign in ("+", "-", "*", "/", "<", "<=", ">", ">=")}
@@ -24,6 +27,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "when": When,
     "in": lambda column, *values: reduce(_or, [Binary("==", column, value) for value in values]),
 }
+CONSTANTS = (bool, int, float, str, Decimal, type(None))
 DIFFERENT = {
     "%": "the remainder has the sign of the first operand there, of the second here",
     "<=>": "two nulls are equal to it, and nulls are not compared here",
@@ -32,8 +36,6 @@ DIFFERENT = {
 
 def expression_of(column: Any) -> Expr:
     """A column of PySpark's as an expression that every host computes."""
-    from windowlib.spark.column_tree import column_tree
-
     found = _translated(column_tree(column), column)
     if not isinstance(found, Expr):
         _refuse(column, "it is a constant", f"Pass the value itself, {found!r}")
@@ -70,3 +72,82 @@ def _refuse_function(column: Any, name: str) -> NoReturn:
 
 def _refuse(column: Any, why: str, fix: str) -> NoReturn:
     raise ModelError(f"{column}: {why}. {fix}.")
+
+
+@dataclass(frozen=True)
+class ColumnTree:
+    """A node: a column, a constant, a function of others, a cast, or something else."""
+
+    kind: Literal["column", "literal", "function", "cast", "other"]
+    value: Any
+    """The name of the column or function, the constant, or the type in Spark's words."""
+    parts: tuple[ColumnTree, ...] = ()
+
+
+def column_tree(column: Any) -> ColumnTree:
+    """The tree of a column.
+
+    >>> from windowlib.spark import session
+    >>> from pyspark.sql import functions as F
+    >>> spark = session("local[1]")
+    >>> column_tree(F.col("price") > 2).parts[0]
+    ColumnTree(kind='column', value='price', parts=())
+    """
+    return _of_node(column._jc.node()) if hasattr(column, "_jc") else _of_plan(column.to_plan(None))
+
+
+def _of_node(node: Any) -> ColumnTree:
+    """The tree of a node of the JVM."""
+    kind = node.getClass().getSimpleName()
+    if kind == "Alias":
+        return _of_node(node.child())
+    if kind == "UnresolvedAttribute" and node.nameParts().size() == 1:
+        return ColumnTree("column", node.nameParts().apply(0))
+    if kind == "ExpressionColumnNode":  # a column of a DataFrame, such as df.price
+        known = node.expression()
+        if known.getClass().getSimpleName() == "AttributeReference":
+            return ColumnTree("column", known.name())
+    if kind == "Literal":
+        return _constant(node.value(), node)
+    if kind == "Cast":
+        return ColumnTree("cast", node.dataType().sql().lower(), (_of_node(node.child()),))
+    if kind == "UnresolvedFunction" and not node.isDistinct():
+        return ColumnTree("function", node.functionName(), _nodes(node.arguments()))
+    if kind == "CaseWhenOtherwise" and node.branches().size() == 1 and node.otherwise().isEmpty():
+        branch = node.branches().apply(0)
+        return ColumnTree("function", "when", (_of_node(branch._1()), _of_node(branch._2())))
+    return ColumnTree("other", node.sql())
+
+
+def _nodes(listed: Any) -> tuple[ColumnTree, ...]:
+    return tuple(_of_node(listed.apply(i)) for i in range(listed.size()))
+
+
+def _of_plan(plan: Any) -> ColumnTree:
+    """The tree of an expression in the protocol of Spark Connect."""
+    kind = plan.WhichOneof("expr_type")
+    found = getattr(plan, kind)
+    if kind == "alias":
+        return _of_plan(found.expr)
+    if kind == "unresolved_attribute":
+        name = found.unparsed_identifier
+        if name.startswith("`") and name.endswith("`"):
+            return ColumnTree("column", name[1:-1].replace("``", "`"))
+        return ColumnTree("other", name) if "." in name else ColumnTree("column", name)
+    if kind == "literal":
+        which = found.WhichOneof("literal_type")
+        value: Any = None if which == "null" else getattr(found, which)
+        if which in ("date", "timestamp", "timestamp_ntz", "day_time_interval"):
+            return ColumnTree("other", f"lit({which})")  # which are numbers here
+        return _constant(Decimal(value.value) if which == "decimal" else value, found)
+    if kind == "cast":
+        return ColumnTree("cast", found.type_str, (_of_plan(found.expr),))
+    if kind == "unresolved_function" and not found.is_distinct:
+        return ColumnTree("function", found.function_name, tuple(map(_of_plan, found.arguments)))
+    return ColumnTree("other", kind)
+
+
+def _constant(value: Any, shown: Any) -> ColumnTree:
+    if isinstance(value, CONSTANTS):
+        return ColumnTree("literal", value)
+    return ColumnTree("other", str(shown.sql() if hasattr(shown, "sql") else shown).strip())

@@ -72,7 +72,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
     """A sliding window that holds a `PartitionStore` per partition.
 
     Insert, for a tuple x: (1) `_read` x, which may refuse it; (2) partition age; (3) `_hold` it,
-    which lets go what is too far away from x or too much; (4) partition eviction.
+    which evicts what is too far away from x or too much; (4) partition eviction.
     """
 
     holds_tuples = False
@@ -237,7 +237,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
         return kept + (("stamp",) if self._pe is not None else ())
 
     def _make(self, key: Any) -> Subwindow:
-        s = self._sub(key)
+        s = self._sub.made(key)
         s.data = self._content()
         return s
 

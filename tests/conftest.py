@@ -8,10 +8,10 @@ import threading
 import pytest
 from hypothesis import settings
 
+from tests.helpers import java
 from tests.helpers.examples import QUICK
 
-# A JVM of the tests lives for minutes, in which the better compiler costs more than it saves.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", java.options())
 
 # Tests make little garbage that has to be searched for; looking for it is a tenth of their time.
 gc.set_threshold(10_000, 20, 50)

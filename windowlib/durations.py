@@ -170,7 +170,7 @@ def length(amount: Amount) -> Number:
 
 
 def amount_text(amount: Amount) -> str:
-    """An amount as one writes it."""
+    """An amount as source text."""
     return f'"{duration_text(amount)}"' if isinstance(amount, timedelta) else repr(amount)
 
 

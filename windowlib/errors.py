@@ -103,7 +103,7 @@ class ClockWarning(WindowlibWarning):
 
 
 def no_such_column(owner: str, name: object, columns: Iterable[str]) -> str:
-    r"""What to say of a column that is not there; `owner` is who reads it, and may name it.
+    r"""What to say of a column that is not there; `owner` is its reader, and may name it.
 
     >>> no_such_column("by='symbl'", "symbl", ["symbol", "price"])
     'by=\'symbl\': no such column. Columns: symbol, price. Did you mean "symbol"?'

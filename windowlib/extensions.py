@@ -2,7 +2,7 @@
 
 A window asks for the hand-over to arrays, an operator for its drawing or for Spark. None of them
 imports what it asks for: `windowlib` registers where each thing is when it is imported, and the
-module is loaded when somebody asks for the first time.
+module is loaded at its first use.
 """
 
 from __future__ import annotations

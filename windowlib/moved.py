@@ -50,7 +50,7 @@ def _new(old: str, new: str) -> ModuleType:
 
 
 def _hidden(old: str, new: str) -> ModuleType:
-    """A module that is found by its name alone, and asks its new place for everything."""
+    """A module that is found by its name alone, and reads everything from its new place."""
     module = ModuleType(old)
 
     def find(name: str) -> object:

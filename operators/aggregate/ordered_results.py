@@ -101,7 +101,7 @@ class OrderedAggregate(Aggregate):
     def parts_of(self, windows: Sequence[Any], keys: Sequence[Any]) -> list[PartialResult]:
         """The partial results of slices: of functions that pick, the rows that they have picked."""
         found = [part[None] for part in partial_results(self._numbers, windows, keys)]
-        rows, columns = windows[0].rows, []
+        rows, columns = windows[0].fired.rows, []
         for at, fold in enumerate(self._plan.folds):
             states = [places[at] for _, places in found]
             if isinstance(fold, PickFold):

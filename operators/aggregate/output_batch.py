@@ -44,10 +44,10 @@ class AggregateBatch:
         """The rows as an Arrow batch of these types; of a null type, as the values are."""
         import pyarrow as pa
 
-        arrays = []
-        for field, column in zip(schema, self.columns.values(), strict=True):
-            arrays.append(as_array(field, column))
-        if all(array.type == field.type for field, array in zip(schema, arrays, strict=True)):
+        arrays, types = list(self.columns.values()), schema.types
+        if [getattr(array, "type", None) for array in arrays] != types:
+            arrays = list(map(as_array, schema, arrays))
+        if [array.type for array in arrays] == types:
             return pa.RecordBatch.from_arrays(arrays, schema=schema)
         fields = [pa.field(f.name, a.type) for f, a in zip(schema, arrays, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -13,6 +13,7 @@ from windowlib.operators.expressions import Col, Expr, RowExpr, plain, translate
 from windowlib.operators.functions.call import Agg
 from windowlib.operators.functions.firing_facts import OF_EVENT_TIME
 from windowlib.spec.policies import Attribute
+from windowlib.summaries.source import compiled
 from windowlib.summaries.summarizers import Recipe
 
 PARAMETERS = (
@@ -117,7 +118,7 @@ class AggregateOutputs:
             f"    try: return {_dict(parts)}",
             f"    except (TypeError, ArithmeticError): return slow({_dict(keys)}, n, v, sizes)",
         ]
-        exec("\n".join(lines), names)
+        exec(compiled("\n".join(lines)), names)
         make: Callable[..., dict[str, Any]] = names["make"]
         return make
 

@@ -55,9 +55,10 @@ def _at_once(plan: Plan, windows: Sequence[Any]) -> list[PartialResult]:
 
     if isinstance(plan, GroupedPlan):
         raise Decline("groups")
-    lo, hi = np.array([[each._lo, each._hi] for each in windows], np.intp).T
-    inputs, columns, sizes = Inputs(windows[0].rows), [], hi - lo
-    for each in functions_of(plan, windows[0].arrow(windows[0]._key).schema):
+    fired = [each.fired for each in windows]
+    lo, hi = np.array([[each.lo, each.hi] for each in fired], np.intp).T
+    inputs, columns, sizes = Inputs(fired[0].rows), [], hi - lo
+    for each in functions_of(plan, fired[0].arrow(fired[0].key).schema):
         if not isinstance(each, AlgebraicFunction):
             raise Decline("a function that needs all values")
         planes = each.kernel.partial(inputs.read(each.attribute), lo, hi)

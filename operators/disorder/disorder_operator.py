@@ -296,7 +296,7 @@ class DisorderOperator(PassThrough):
         """It has no place among rows that wait, and ends here."""
 
     def _send(self, row: Any, failures: list[Exception]) -> None:
-        """Send a row; a failure costs no other row its turn."""
+        """Send a row; after a failure the others are still sent."""
         try:  # not `with kept`, which takes longer than most of what there is to do
             self._outputs[0](row)
         except Exception as error:
@@ -349,4 +349,4 @@ class DisorderOperator(PassThrough):
 
 
 def _nothing(row: Any) -> None:
-    """Every row is the same, and nobody wants it."""
+    """Every row is the same, and is dropped."""

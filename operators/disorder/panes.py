@@ -25,7 +25,7 @@ from windowlib.operators.disorder.disorder_operator import (
 )
 from windowlib.operators.kinds import unchanged
 from windowlib.runtime.model import OperatorModel
-from windowlib.runtime.running import kept
+from windowlib.runtime.running import collect_failures
 from windowlib.runtime.splitting import names_in
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
@@ -34,7 +34,7 @@ from windowlib.window.consumer import Decline
 from windowlib.window.failure import raise_first
 
 EMPTY = 1000
-"""How many empty windows in a row are told of, unless given."""
+"""How many empty windows in a row come out, unless given."""
 ARRIVAL = itemgetter(0, 1)
 MOST = 32
 """Rows that wait for each row of a batch, from which on moving them costs more than it gains."""
@@ -74,7 +74,7 @@ class Panes(DisorderOperator):
     the end of the input all windows come out. Window punctuations that come in end here.
 
     An empty window between others is a punctuation alone. There are at most `empty` in a row, and
-    none before the first row: after a gap of years not every second of it is told.
+    none before the first row: after a gap of years not every second of it comes out.
 
     Args:
         ts: the timestamp: a column, an index or a callable. Its values are numbers or datetimes.
@@ -255,7 +255,7 @@ class Panes(DisorderOperator):
         many = self._many
         if many is not None:
             if released is not None:
-                with kept(failures):
+                with collect_failures(failures):
                     many(OutputColumns.of(self._with_starts(released), released.marks))
             released = None
         aside = rows_of(batch.take(late)) if late else []
@@ -288,7 +288,7 @@ class Panes(DisorderOperator):
         return batch.set_column(place, self.start, starts)
 
     def _aside_one(self, row: Any, failures: list[Exception]) -> None:
-        with kept(failures):
+        with collect_failures(failures):
             self._outputs[1](row)
 
     # -- closing ----------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ class Panes(DisorderOperator):
         lane.bound = max(bound, at)
 
     def _mark(self, failures: list[Exception]) -> None:
-        with kept(failures):
+        with collect_failures(failures):
             self._puncts[0]()
 
     def _nearest(self, lane: OpenPanes) -> int:

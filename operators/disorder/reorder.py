@@ -16,7 +16,7 @@ from windowlib.operators.disorder.disorder_operator import (
     KeyBuffer,
     Late,
 )
-from windowlib.runtime.running import kept
+from windowlib.runtime.running import collect_failures
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
 from windowlib.window.arrow import OutputColumns, rows_of
@@ -119,7 +119,7 @@ class Reorder(DisorderOperator):
                 out.add(late, late, each.ts[each.late], base, late=True)
         if self._many is not None and (columns := out.columns()) is not None:
             if columns[1]:
-                with kept(failures):
+                with collect_failures(failures):
                     self._many(OutputColumns(*columns))
             send = out.aside()
         else:

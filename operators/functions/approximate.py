@@ -25,7 +25,7 @@ PLAIN = (int, float, str, bytes, bool)
 """Types whose values a sketch of such values always takes."""
 
 
-class Sketched(Fold):
+class SketchFold(Fold):
     """Base: one sketch of the values that are not null, and the type of the last of them."""
 
     empty = (None, None)
@@ -84,7 +84,7 @@ class Sketched(Fold):
         return None if saved[0] is None else self.kind.restore(saved[0]), None
 
 
-class ApproxCount(Sketched):
+class ApproxCount(SketchFold):
     """About how many distinct values."""
 
     name = "approx_count_distinct"
@@ -99,7 +99,7 @@ class ApproxCount(Sketched):
         return sketch.count()
 
 
-class ApproxQuantile(Sketched):
+class ApproxQuantile(SketchFold):
     """A value of about the right rank."""
 
     name = "approx_quantile"
@@ -114,7 +114,7 @@ class ApproxQuantile(Sketched):
         return sketch.quantile(self.q)
 
 
-class ApproxTop(Sketched):
+class ApproxTop(SketchFold):
     """The most frequent values with about how often they came."""
 
     name = "approx_top_k"

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from windowlib.attributes import Several
 from windowlib.errors import ModelError
-from windowlib.operators.expressions import Expr, quoted, row_attribute, translated
+from windowlib.operators.expressions import (
+    Col,
+    Expr,
+    RowExpr,
+    When,
+    quoted,
+    row_attribute,
+    translated,
+)
 from windowlib.spec.policies import Attribute, attribute_text, is_attribute
-from windowlib.summaries.aggregate_function import AggregateFunction, OutputType
+from windowlib.summaries.aggregate_function import AggregateFunction
 from windowlib.summaries.summarizers import Recipe
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
+
+    from windowlib.operators.functions.firing_facts import FiringFunction
 
 Column: TypeAlias = "Attribute | Expr | SparkColumn"
 """What a function reads of a row."""
@@ -76,9 +86,7 @@ class Agg(Expr):
         >>> list(replay(Aggregate(Tumbling(Count(3)), bought=bought, n=agg.count()), rows))
         [{'bought': 5, 'n': 3}]
         """
-        from windowlib.operators.functions.filtered import filtered
-
-        return filtered(self, condition)
+        return _filtered(self, condition)
 
     filter = where
 
@@ -86,26 +94,57 @@ class Agg(Expr):
         return self.shown
 
 
-@dataclass(frozen=True, slots=True)
-class FiringFunction:
-    """A fact of a whole firing, for which no tuple is read: declared once."""
+# -- functions of some of the rows ----------------------------------------------------------------
+#
+# Nulls are skipped by every function, so a column that is null where the condition does not hold
+# is enough: no function, fold or kernel knows of conditions.
 
-    name: str
-    output_type: OutputType
-    alone: str
-    """Source text of its value without groups: of `n`, how many tuples there are."""
-    grouped: str
-    """Source text of its value where groups have `sizes`, a list."""
-    column: str
-    """The method of `windowlib.columnar.firings.Entries` that gives it for all firings."""
 
-    def aggregate(self) -> Agg:
-        """It, as an output."""
-        return Agg(f"agg.{self.name}()", firing=self)
+def _filtered(aggregate: Agg, condition: Any) -> Agg:
+    """An aggregate of the rows for which a condition is true."""
+    from windowlib.operators.functions.statistics import COUNT_VALUES
+
+    condition = translated(condition)
+    text = f"{aggregate.shown}.where({condition!r})"
+    if not isinstance(condition, Expr):
+        fix = 'Write one of columns, as col("side") == "buy"'
+        raise ModelError(f"{text}: not a condition. {fix}.")
+    recipe = aggregate.recipe
+    if recipe is None:
+        msg = f"{text}: {aggregate.shown} reads no rows. Drop the condition, or use agg.count()."
+        raise ModelError(msg)
+    if recipe.attribute is None:  # how many tuples: how many for which it is true
+        attributes: list[Attribute] = [RowExpr(When(condition, True))]
+        recipe = replace(recipe, function=COUNT_VALUES)
+    else:
+        attributes = list(_wrapped(recipe.attribute, condition, text))
+    one = attributes[0] if len(attributes) == 1 else Several(attributes, text)
+    read = tuple(each for each in attributes if each is not ROW)
+    return Agg(text, read, replace(recipe, attribute=one, shown=text), aggregate.callables)
+
+
+def _wrapped(attribute: Attribute, condition: Expr, owner: str) -> Iterator[Attribute]:
+    """What a function reads, each with nulls where the condition is not true."""
+    parts = attribute.attributes if isinstance(attribute, Several) else (attribute,)
+    if ROW in parts and len(parts) == 1:
+        fix = 'Name a column, as agg.collect("x"), or filter the rows before'
+        raise ModelError(f"{owner}: whole rows cannot be left out. {fix}.")
+    for part in parts:
+        if part is ROW:  # picked by another column, which is null where the row is left out
+            yield part
+        elif callable(part) and not isinstance(part, RowExpr):
+            msg = f"{owner}: {part!r} is a function of the row. Put the condition into it."
+            raise ModelError(msg)
+        else:
+            operand = part.expression if isinstance(part, RowExpr) else Col(part)
+            yield RowExpr(When(condition, operand))
+
+
+# -- calls ----------------------------------------------------------------------------------------
 
 
 def shown_text(value: Any) -> str:
-    """An argument as one writes it."""
+    """An argument as source text."""
     if isinstance(value, str):
         return quoted(value)
     plain = isinstance(value, Expr) or not callable(value)
@@ -126,7 +165,7 @@ def aggregate(
         function: its declaration.
         columns: by the name of the argument; a name that is none, such as "", is not shown.
         hidden: options that are not shown.
-        text: the call as one writes it, if its arguments come in another order.
+        text: the call as source text, if its arguments come in another order.
         options: what makes the fold.
     """
     columns = {name: translated(column) for name, column in columns.items()}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from windowlib.operators.functions.call import Agg, FiringFunction
+from windowlib.operators.functions.call import Agg
 from windowlib.operators.functions.output_types import count_type, counts_type
+from windowlib.summaries.aggregate_function import OutputType
 
 __all__ = [
     "count_all",
@@ -16,6 +18,25 @@ __all__ = [
     "window_end",
     "window_start",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class FiringFunction:
+    """A fact of a whole firing, for which no tuple is read: declared once."""
+
+    name: str
+    output_type: OutputType
+    alone: str
+    """Source text of its value without groups: of `n`, how many tuples there are."""
+    grouped: str
+    """Source text of its value where groups have `sizes`, a list."""
+    column: str
+    """The method of `windowlib.columnar.firings.Entries` that gives it for all firings."""
+
+    def aggregate(self) -> Agg:
+        """It, as an output."""
+        return Agg(f"agg.{self.name}()", firing=self)
+
 
 COUNT_ALL = FiringFunction("count_all", count_type, "n", "n", "whole_sizes")
 COUNT_GROUPS = FiringFunction("count_groups", count_type, "1", "len(sizes)", "group_counts")

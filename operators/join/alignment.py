@@ -133,8 +133,8 @@ class Backward(Alignment):
 
 
 @dataclass(frozen=True, slots=True)
-class Forward(Alignment):
-    """The first row at or after a timestamp; `strict`: after it."""
+class LookingAhead(Alignment):
+    """Base of those whose match may come after the timestamp: they wait for what comes."""
 
     strict: bool
     tolerance: Number | None
@@ -144,19 +144,35 @@ class Forward(Alignment):
         """It waits for what comes."""
         return False
 
-    def due(self, ts: Number) -> Due:
-        """The first time to look."""
-        return ts, 0
-
     def hopeless(self, ts: Number) -> Due:
         """When nothing can match any more."""
         return ts + (self.tolerance or 0), 1
+
+    def _limited(self, known: Due, ts: Number) -> Due:
+        """When the match is final: no later than all within the tolerance have come."""
+        return known if self.tolerance is None else min(known, (ts + self.tolerance, 1))
+
+    def _limited_many(self, known: Any, ts: Any, keys: Any, arrivals: Arrivals) -> Any:
+        import numpy as np
+
+        limit = keys < 0 if self.tolerance is None else np.ones(len(ts), bool)
+        over = arrivals.when(ts + (self.tolerance or 0), over=True)
+        return np.minimum(known, np.where(limit, over, arrivals.never))
+
+
+@dataclass(frozen=True, slots=True)
+class Forward(LookingAhead):
+    """The first row at or after a timestamp; `strict`: after it."""
+
+    def due(self, ts: Number) -> Due:
+        """The first time to look."""
+        return ts, 0
 
     def final(self, ts: Number, entries: Sequence[Entry]) -> Due:
         """When the best so far is the best of all."""
         at = upto(entries, ts, equal=self.strict)
         known = (entries[at][0], 0) if at < len(entries) else NEVER
-        return known if self.tolerance is None else min(known, (ts + self.tolerance, 1))
+        return self._limited(known, ts)
 
     def found(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
         """Where its matches are."""
@@ -184,9 +200,7 @@ class Forward(Alignment):
 
         at = index.upto(keys, ts, equal=self.strict)
         known = np.where(at < index.ends(keys), arrivals.of(at, index), arrivals.never)
-        limit = keys < 0 if self.tolerance is None else np.ones(len(ts), bool)
-        over = arrivals.when(ts + (self.tolerance or 0), over=True)
-        return np.minimum(known, np.where(limit, over, arrivals.never))
+        return self._limited_many(known, ts, keys, arrivals)
 
     def needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
         """The first that may be needed."""
@@ -198,24 +212,12 @@ class Forward(Alignment):
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest(Alignment):
+class Nearest(LookingAhead):
     """The nearest row; of two that are equally near, the one before; `strict`: none at it."""
-
-    strict: bool
-    tolerance: Number | None
-
-    @property
-    def fixed(self) -> bool:
-        """It waits for what comes."""
-        return False
 
     def due(self, ts: Number) -> Due:
         """The first time to look."""
         return ts, 1
-
-    def hopeless(self, ts: Number) -> Due:
-        """When nothing can match any more."""
-        return ts + (self.tolerance or 0), 1
 
     def _sides(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
         """The last entry before, and the first after; -1 and the end if there are none."""
@@ -228,7 +230,7 @@ class Nearest(Alignment):
         known = (entries[after][0], 0) if after < len(entries) else NEVER
         if before >= 0:  # what comes behind this place is farther away, also if it was rounded
             known = min(known, (ts + (ts - entries[before][0]), 1))
-        return known if self.tolerance is None else min(known, (ts + self.tolerance, 1))
+        return self._limited(known, ts)
 
     def found(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
         """Where its matches are."""
@@ -270,9 +272,7 @@ class Nearest(Alignment):
         low = before >= index.starts(keys)
         far = arrivals.when(np.where(low, ts + (ts - index.at(before)), ts), over=True)
         known = np.where(low, np.minimum(known, far), known)
-        limit = keys < 0 if self.tolerance is None else np.ones(len(ts), bool)
-        over = arrivals.when(ts + (self.tolerance or 0), over=True)
-        known = np.minimum(known, np.where(limit, over, arrivals.never))
+        known = self._limited_many(known, ts, keys, arrivals)
         return np.maximum(known, arrivals.when(ts, over=True))
 
     def needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:

@@ -8,8 +8,14 @@ from typing import Literal
 from windowlib.durations import Amount, amount_of, length
 from windowlib.errors import ModelError
 from windowlib.operators.join.alignment import Alignment, Backward, Forward, Nearest
-from windowlib.operators.join.join_checks import SUFFIXES, Columns, Unmatched, check_choice
-from windowlib.operators.join.time_join import Late, Select, Slacks, TimeHow, TimeJoin
+from windowlib.operators.join.join_operator import (
+    SUFFIXES,
+    Columns,
+    PairFunction,
+    Unmatched,
+    check_choice,
+)
+from windowlib.operators.join.time_join import Late, Slacks, TimeHow, TimeJoin
 from windowlib.spec.policies import Attribute
 
 Direction = Literal["backward", "forward", "nearest"]
@@ -87,7 +93,7 @@ class AsOf(TimeJoin):
         late: Late = "drop",
         suffixes: Sequence[str] = SUFFIXES,
         unmatched: Unmatched = "row",
-        select: Select | None = None,
+        select: PairFunction | None = None,
         name: str | None = None,
     ) -> None:
         kind = type(self).__name__

@@ -113,7 +113,7 @@ class JoinHandOver(HandOver):
         try:
             with self._sending():
                 self._send(engine, outcome, port)
-        except Stopped as found:
+        except ReaderStopped as found:
             stopped = found  # its error is raised again outside, as it has not come of this one
         if stopped is not None:
             self._fail(engine, batch, port, stopped, insert)
@@ -125,7 +125,7 @@ class JoinHandOver(HandOver):
     def _send(self, engine: JoinEngine, outcome: JoinOutcome, port: int) -> None:
         """Put out what a batch gives: row by row, or as columns if the output takes these."""
         join = self._join
-        if join._how == "anti":
+        if join.how == "anti":
             outcome = outcome.only(outcome.leaves)
         if not len(outcome):
             return
@@ -156,14 +156,14 @@ class JoinHandOver(HandOver):
                 if marked:
                     punct()
             except Exception as error:
-                raise Stopped(cause, sent, error) from error
+                raise ReaderStopped(cause, sent, error) from error
 
     def _fail(
         self,
         engine: JoinEngine,
         batch: pa.RecordBatch,
         port: int,
-        stopped: Stopped,
+        stopped: ReaderStopped,
         insert: Insert,
     ) -> None:
         """Bring the join to where row by row would have stopped, and raise."""
@@ -257,7 +257,7 @@ def _long(held: int, rows: int) -> bool:
     return held > row_engine.WORTH * rows + kept_rows.ROOM
 
 
-class Stopped(Exception):  # noqa: N818 - a message, not an error
+class ReaderStopped(Exception):  # noqa: N818 - a message, not an error
     """What reads the output raised: at which row, and after how many calls for it."""
 
     def __init__(self, row: int, sent: int, error: Exception) -> None:
@@ -272,11 +272,11 @@ class JoinRows:
         self._pairs, self._shared = join._pairs, join._keys.shared
         self._outcome, self._port, self._schemas = outcome, port, engine.schemas
         self._left_names = [] if engine.schemas[0] is None else engine.schemas[0].names
-        mine = Picked(outcome.rows, outcome.mine)
-        other = Picked(engine.sides[1 - port], outcome.other)
+        mine = PickedRows(outcome.rows, outcome.mine)
+        other = PickedRows(engine.sides[1 - port], outcome.other)
         self._sides = (mine, other) if port == 0 else (other, mine)
 
-    def _sources(self) -> Iterator[tuple[str, Picked, str]]:
+    def _sources(self) -> Iterator[tuple[str, PickedRows, str]]:
         """The columns of the output, and where each comes from."""
         if self._pairs is None:  # left rows as they are
             for name in self._left_names:
@@ -317,7 +317,7 @@ class JoinRows:
         return (row if leaves else pair for pair, row, leaves in both)
 
 
-class Picked:
+class PickedRows:
     """Rows of one side, some of them several times."""
 
     def __init__(self, rows: Any, places: Any) -> None:

@@ -1,4 +1,4 @@
-"""The indexes of a join: who of one side may match a row of the other.
+"""The indexes of a join: which rows of one side may match a row of the other.
 
 An index holds the residents of a window whose key is not null. One that comes or goes, from
 anywhere in the window, costs O(1): the residents of a key are a linked list, oldest to newest.
@@ -76,7 +76,7 @@ class ResidentIndex:
         resident.next = resident.prev = None
 
     def clear(self) -> None:
-        """Nobody is there any more."""
+        """Forget all residents."""
         self.firsts.clear()
 
     def __iter__(self) -> Iterator[Resident]:
@@ -126,7 +126,7 @@ class BandIndex(ResidentIndex):
             del self._sorted[resident.key]
 
     def clear(self) -> None:
-        """Nobody is there any more."""
+        """Forget all residents."""
         self._sorted.clear()
 
     def __iter__(self) -> Iterator[Resident]:

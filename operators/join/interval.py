@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from windowlib.durations import Amount, amount_of, length
 from windowlib.operators.join.alignment import Interval
-from windowlib.operators.join.join_checks import SUFFIXES, Columns, Unmatched
-from windowlib.operators.join.time_join import Late, Select, Slacks, TimeHow, TimeJoin
+from windowlib.operators.join.join_operator import SUFFIXES, Columns, PairFunction, Unmatched
+from windowlib.operators.join.time_join import Late, Slacks, TimeHow, TimeJoin
 from windowlib.spec.policies import Attribute
 
 
@@ -59,7 +59,7 @@ class IntervalJoin(TimeJoin):
         late: Late = "drop",
         suffixes: Sequence[str] = SUFFIXES,
         unmatched: Unmatched = "row",
-        select: Select | None = None,
+        select: PairFunction | None = None,
         name: str | None = None,
     ) -> None:
         kind = type(self).__name__

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import StateVersionError
 from windowlib.operators.arrow_output import pass_through_schema
@@ -19,28 +19,23 @@ from windowlib.operators.join.index import (
     ResidentIndex,
     key_reader,
 )
-from windowlib.operators.join.join_checks import (
+from windowlib.operators.join.join_operator import (
     SUFFIXES,
     Columns,
-    Equality,
     How,
+    JoinOperator,
+    PairFunction,
     Unmatched,
     check_choice,
-    check_functions,
     check_sides,
-    check_suffixes,
-    check_unmatched,
     check_within,
-    equality,
     leaves_alone,
     side_of,
     stores,
 )
-from windowlib.operators.join.joined_rows import JoinedRows, pair_schema
 from windowlib.operators.kinds import read_names, unchanged
 from windowlib.runtime.model import OperatorModel, OutputMode
-from windowlib.runtime.operator import Operator
-from windowlib.runtime.running import kept
+from windowlib.runtime.running import collect_failures
 from windowlib.spec.pattern import Pattern
 from windowlib.spec.policies import Attribute, Count, Delta, Time, attribute_text
 from windowlib.spec.specification import By, Spec
@@ -50,7 +45,6 @@ from windowlib.window.failure import raise_first
 if TYPE_CHECKING:
     from windowlib.operators.join.batches import JoinHandOver
 
-Where = Callable[[Any, Any], Any]
 NOBODY: list[Any] = []
 HANDLERS = ("after_insert", "after_evict", "on_partitions_evicted")
 
@@ -66,7 +60,7 @@ def matching_model(ports: Sequence[str], aside: Sequence[str] = ()) -> OperatorM
     )
 
 
-class Join(Operator):
+class Join(JoinOperator):
     """Matches each tuple of one input with the recent tuples of the other.
 
     One arriving tuple, in this order:
@@ -127,8 +121,7 @@ class Join(Operator):
     {'id': 'a', 'x': 1, 'y': None}
     """
 
-    ports: ClassVar[tuple[str, str]] = ("left", "right")
-    model = matching_model(ports)
+    model = matching_model(JoinOperator.ports)
 
     def __init__(
         self,
@@ -138,29 +131,21 @@ class Join(Operator):
         on: Columns | None = None,
         left_on: Columns | None = None,
         right_on: Columns | None = None,
-        where: Where | None = None,
+        where: PairFunction | None = None,
         how: How = "inner",
         partition_by: By | Sequence[str] | None = None,
         suffixes: Sequence[str] = SUFFIXES,
         unmatched: Unmatched = "row",
         within: Delta | None = None,
-        select: Where | None = None,
+        select: PairFunction | None = None,
         name: str | None = None,
     ) -> None:
         kind = type(self).__name__
         check_choice(kind, "how", how, How)
-        check_unmatched(kind, unmatched, how)
-        check_functions(kind, where, select, how)
         check_within(kind, within)
-        check_suffixes(kind, suffixes, how, select)
-        self._keys: Equality = equality(kind, on, left_on, right_on)
-        self._where, self._how, self._within, self._select = where, how, within, select
-        self._suffixes = (suffixes[0], suffixes[1])
+        self._set_join(how, (on, left_on, right_on), suffixes, unmatched, select, where)
+        self._where, self._within = where, within
         self._outer = [how in ("left", "outer", "anti"), how in ("right", "outer")]
-        self._once = how in ("semi", "anti")  # left rows, once each, as they are
-        self._apart = unmatched == "port"
-        self._asked: tuple[Any, ...] = ()
-        self._answer: Any = None
         if aside := self._unmatched_outputs():
             self.model = matching_model(self.ports, aside)
         specs = [
@@ -214,32 +199,15 @@ class Join(Operator):
         sides = zip(self._outer, self._suffixes, strict=True)
         return any(outer and suffix for outer, suffix in sides)
 
-    def passes(self, column: str, port: int) -> bool:
-        """The columns of `on` that have one name; rows that are not put together, as they are."""
-        if not unchanged(self) or (port == 0 and self._select is not None):
-            return False
-        return port > 0 or self._once or column in self._keys.shared
-
     # -- running ----------------------------------------------------------------------------------
-
-    def expect_columns(self, columns: Sequence[Sequence[str]]) -> None:
-        """Names of output columns do not depend on which side comes first."""
-        self._expected: Sequence[Sequence[str]] = columns
-        if self._pairs is not None:
-            self._pairs.expect(columns)
 
     def on_open(self) -> None:
         """Build the indexes."""
-        self._expected = ((), ())
+        super().on_open()
         self._arriving: Resident | None = None
         self._number = 0  # of the tuple that entered last, on either side
         self._leaving: deque[tuple[int, Any]] = deque()  # unmatched: the side, and the row
         self._measure = None if self._within is None else Measure(self._within)
-        self._pairs = None
-        self._make = self._select
-        if self._select is None and not self._once:
-            kind = type(self).__name__
-            self._make = self._pairs = JoinedRows(kind, self._keys.shared, self._suffixes)
         self._sides = (self._side(0), self._side(1))
         self._hand_over: JoinHandOver | None = None  # made by the first batch
         if (quick := self._quick()) is not None:
@@ -301,7 +269,7 @@ class Join(Operator):
         if found:
             resident.matched = True
             if self._once and port == 0:
-                resident.key = None  # nobody has to find it again
+                resident.key = None  # no later row looks for it
         self._arriving = resident
         try:
             if isinstance(mine, QueueSide):
@@ -327,9 +295,9 @@ class Join(Operator):
         return list(islice(found, 1) if self._once and port == 0 else found)
 
     def _rows(self, tuple_: Any, port: int, found: list[Resident]) -> list[Any]:
-        if self._how == "anti":
+        if self.how == "anti":
             return []
-        if self._how == "semi":
+        if self.how == "semi":
             return [tuple_] if port == 0 else [r.row for r in found]
         make = self._make
         assert make is not None
@@ -475,7 +443,7 @@ class Join(Operator):
         while self._leaving:
             port, row = self._leaving.popleft()
             output = self._sides[port].output
-            with kept(failures):  # a row that select= refuses does not cost the others
+            with collect_failures(failures):  # a row that select= refuses does not cost the others
                 self._outputs[output](self._unmatched(row, port))
                 sent = sent or not output
         if sent:
@@ -487,21 +455,6 @@ class Join(Operator):
             return row
         return self._make(None, row) if port else self._make(row, None)
 
-    def schema(self, *columns: Any) -> Any:
-        """What `output` says; else the columns of both sides, or of the left one."""
-        declared = super().schema(*columns)
-        if declared is not None or self._select is not None:
-            return declared
-        if self._once:
-            return pass_through_schema(columns[0])
-        pairs = getattr(self, "_pairs", None)  # of a running one: rows may have had more columns
-        if pairs is None:
-            pairs = JoinedRows(type(self).__name__, self._keys.shared, self._suffixes)
-        asked = (*columns, pairs.columns)
-        if asked != self._asked:  # which is the same for every batch
-            self._asked, self._answer = asked, pair_schema(pairs, columns)
-        return self._answer
-
     def _aside(self, port: int, columns: Sequence[Any]) -> Any:
         sides = [side for side, outer in zip(columns, self._outer, strict=True) if outer]
         return pass_through_schema(sides[port - 1])
@@ -509,7 +462,7 @@ class Join(Operator):
     # -- state ------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """What the windows do not know: arrival order over all partitions, and who has matched."""
+        """What the windows do not know: arrival order over all partitions, and past matches."""
         self._settle_arrays()
         return {
             "number": self._number,
@@ -639,7 +592,7 @@ class Side:
             held.clear()
 
     def hide(self, resident: Resident) -> None:
-        """It stays, and nobody has to find it any more."""
+        """It stays, and no later row looks for it."""
         self.index.remove(resident)
         resident.key = None
 
@@ -684,7 +637,7 @@ class Side:
 
 
 class QueueSide(Side):
-    """A side whose window is one queue: the last n rows. Nobody has to be told who leaves."""
+    """A side whose window is one queue: the last n rows, of which the oldest leaves first."""
 
     def __init__(self, window: Window[Any, Any], *args: Any) -> None:
         super().__init__(window, *args)

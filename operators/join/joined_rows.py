@@ -9,6 +9,7 @@ from typing import Any
 from windowlib.attributes import column_names
 from windowlib.errors import SchemaError
 from windowlib.operators.arrow_output import common_type, schema_with, type_of
+from windowlib.summaries.source import compiled
 
 Plan = list[tuple[str, str]]
 """Columns of a side, and what they are called in the output."""
@@ -30,7 +31,7 @@ class JoinedRows:
     known, except the shared ones.
 
     Args:
-        owner: who asks, for messages.
+        owner: the operator, for messages.
         shared: the columns that both sides have with equal values, which come out once.
         suffixes: what is appended to other names that both sides have.
 
@@ -109,7 +110,7 @@ class JoinedRows:
         """`merged` for dicts, where the left one has all its columns, under their own names."""
         added = "".join(f", {name!r}: right[{column!r}]" for column, name in self._right)
         names: dict[str, Any] = {"general": self._general}
-        exec(MERGE.format(columns=columns, added=added), names)
+        exec(compiled(MERGE.format(columns=columns, added=added)), names)
         merged: Merge = names["merged"]
         return merged
 

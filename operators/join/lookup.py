@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from windowlib.errors import ModelError
-from windowlib.operators.join.join import Join, Where, matching_model
-from windowlib.operators.join.join_checks import (
+from windowlib.operators.join.join import Join, matching_model
+from windowlib.operators.join.join_operator import (
     SUFFIXES,
     Columns,
+    PairFunction,
     Unmatched,
     check_choice,
     equality,
@@ -61,10 +62,10 @@ class Lookup(Join):
         right_on: Columns | None = None,
         how: LookupHow = "left",
         forget: PartitionEviction | None = None,
-        where: Where | None = None,
+        where: PairFunction | None = None,
         suffixes: Sequence[str] = SUFFIXES,
         unmatched: Unmatched = "row",
-        select: Where | None = None,
+        select: PairFunction | None = None,
         name: str | None = None,
     ) -> None:
         kind = type(self).__name__

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from windowlib.attributes import brief
 from windowlib.durations import Amount, Number, amount_of
@@ -23,19 +23,15 @@ from windowlib.event_time.slack import FixedSlack, Slack
 from windowlib.operators.arrow_output import pass_through_schema
 from windowlib.operators.join.alignment import Alignment, Due, Entry, upto
 from windowlib.operators.join.index import key_reader, unusable
-from windowlib.operators.join.join_checks import (
+from windowlib.operators.join.join_operator import (
     Columns,
+    JoinOperator,
+    PairFunction,
     Unmatched,
     check_choice,
-    check_functions,
-    check_suffixes,
-    check_unmatched,
-    equality,
 )
-from windowlib.operators.join.joined_rows import JoinedRows, pair_schema
 from windowlib.operators.kinds import unchanged
 from windowlib.runtime.model import OperatorModel
-from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Attribute, is_attribute
 from windowlib.window.arrow import OutputColumns, dict_rows
 from windowlib.window.consumer import Decline
@@ -47,13 +43,12 @@ if TYPE_CHECKING:
 TimeHow = Literal["left", "inner", "semi", "anti"]
 Late = Literal["drop", "port", "error"]
 Slacks = Slack | Amount | str | Sequence[Any]
-Select = Callable[[Any, Any], Any]
 FEW = 256
 """Fewer rows than this are not worth moving the state to arrays."""
 SPARE = 64
 
 
-class Waiting:
+class PendingRow:
     """A left row until its matches are final."""
 
     __slots__ = ("due", "key", "number", "row", "ts")
@@ -63,11 +58,10 @@ class Waiting:
         self.due: Due | None = None  # while it is among those that wait for right rows of its key
 
 
-class TimeJoin(Operator):
+class TimeJoin(JoinOperator):
     """The base of joins that wait until both inputs are complete."""
 
-    ports: ClassVar[tuple[str, str]] = ("left", "right")
-    model = OperatorModel(ports_in=ports, ports_out=["matches"])
+    model = OperatorModel(ports_in=JoinOperator.ports, ports_out=["matches"])
     waits = True
 
     def __init__(
@@ -85,31 +79,22 @@ class TimeJoin(Operator):
         late: Late,
         suffixes: Sequence[str],
         unmatched: Unmatched,
-        select: Select | None,
+        select: PairFunction | None,
         name: str | None,
     ) -> None:
         kind = type(self).__name__
         check_choice(kind, "how", how, TimeHow)
         check_choice(kind, "late", late, Late)
-        check_unmatched(kind, unmatched, how)
-        check_functions(kind, None, select, how)
-        check_suffixes(kind, suffixes, how, select)
-        self.alignment, self.late, self.how = alignment, late, how
+        self._set_join(how, (on, left_on, right_on), suffixes, unmatched, select)
+        self.alignment, self.late = alignment, late
         self.late_rows = 0
         """How many rows of both inputs came late so far, dropped or not."""
-        self._keys = equality(kind, on, left_on, right_on)
-        self._select = select
-        self._suffixes = (suffixes[0], suffixes[1])
-        self._once = how in ("semi", "anti")  # left rows as they are
-        self._apart = unmatched == "port"
         stamps = _stamps(kind, ts, left_ts, right_ts)
         self.slacks = _slacks(kind, slack)
         owners = [f"{kind}({stamp!r})" for stamp in stamps]
         said = [*(each for one in self.slacks for each in one.amounts), *amounts]
         both = zip(stamps, owners, strict=True)
         self.axes = [Axis(stamp, owner, said) for stamp, owner in both]
-        self._asked: tuple[Any, ...] = ()
-        self._answer: Any = None
         self.model = self._model()
         super().__init__(name=name)
 
@@ -138,12 +123,6 @@ class TimeJoin(Operator):
         named = [pair for pair in pairs if all(isinstance(part, str) for part in pair)]
         return tuple(str(pair[port]) for pair in named)
 
-    def passes(self, column: str, port: int) -> bool:
-        """The columns of `on` that have one name; rows that are not put together, as they are."""
-        if not unchanged(self) or (port == 0 and self._select is not None):
-            return False
-        return port > 0 or self._once or column in self._keys.shared
-
     def natural_order(self, port: int) -> Any:
         """By its timestamp, so that rows which come in no order are not late for no reason."""
         attribute = self.axes[port].attribute
@@ -151,29 +130,18 @@ class TimeJoin(Operator):
 
     # -- running ----------------------------------------------------------------------------------
 
-    def expect_columns(self, columns: Sequence[Sequence[str]]) -> None:
-        """Names of output columns do not depend on which side comes first."""
-        self._expected: Sequence[Sequence[str]] = columns
-        if self._pairs is not None:
-            self._pairs.expect(columns)
-
     def on_open(self) -> None:
         """Nothing has come."""
-        self._expected = ((), ())
+        super().on_open()
         self._states = [slack.start() for slack in self.slacks]
         self._over = [False, False]
         self._numbers = [0, 0]
         self._read = [key_reader(*each) for each in zip(*self._keys, strict=True)]
-        self._heap: list[tuple[Number, int, Waiting]] = []  # until their due time
-        self._open: dict[Any, list[tuple[Number, int, Waiting]]] = {}  # for right rows of the key
-        self._dues: list[tuple[Due, Number, int, Waiting]] = []  # when those are final
+        self._heap: list[tuple[Number, int, PendingRow]] = []  # until their due time
+        self._open: dict[Any, list[tuple[Number, int, PendingRow]]] = {}  # for right rows
+        self._dues: list[tuple[Due, Number, int, PendingRow]] = []  # when those are final
         self._shelves: dict[Any, list[Entry]] = {}  # right rows by key
-        self._shelved = self._needed = 0  # how many there are, and were when somebody looked
-        self._pairs: JoinedRows | None = None
-        self._make: Select | None = self._select
-        if self._select is None and not self._once:
-            kind = type(self).__name__
-            self._make = self._pairs = JoinedRows(kind, self._keys.shared, self._suffixes)
+        self._shelved = self._needed = 0  # how many, and how many the last clean-up left
         self._engine: TimeJoinEngine | None = None
         self._schemas: list[Any] = [None, None]  # of the last batch of each side
         self._why_rows = self._never_columns()
@@ -205,7 +173,7 @@ class TimeJoin(Operator):
         self._numbers[port] += 1
         number = self._numbers[port]
         if port == 0:
-            heapq.heappush(self._heap, (ts, number, Waiting(ts, number, key, tuple_)))
+            heapq.heappush(self._heap, (ts, number, PendingRow(ts, number, key, tuple_)))
         elif key is not None:
             self._shelve(key, (ts, number, tuple_))
         self._release()
@@ -280,25 +248,25 @@ class TimeJoin(Operator):
             out.sort(key=attrgetter("ts", "number"))
             self._send([(row.row, self._matches(row)) for row in out])
 
-    def _final(self, row: Waiting) -> Due:
+    def _final(self, row: PendingRow) -> Due:
         if row.key is None:
             return self.alignment.hopeless(row.ts)
         return self.alignment.final(row.ts, self._shelves.get(row.key, ()))
 
-    def _matches(self, row: Waiting) -> list[Any]:
+    def _matches(self, row: PendingRow) -> list[Any]:
         entries = () if row.key is None else self._shelves.get(row.key, ())
         if not entries:
             return []
         lo, hi = self.alignment.found(row.ts, entries)
         return [entry[2] for entry in entries[lo:hi]]
 
-    def _wait(self, row: Waiting) -> None:
+    def _wait(self, row: PendingRow) -> None:
         """Wait for right rows of its key."""
         row.due = self._final(row)
         heapq.heappush(self._dues, (row.due, row.ts, row.number, row))
         self._open.setdefault(row.key, []).append((row.ts, row.number, row))
 
-    def _leave(self, row: Waiting) -> None:
+    def _leave(self, row: PendingRow) -> None:
         """It waits no longer; those of a key leave in their order."""
         waiting = self._open[row.key]
         del waiting[upto(waiting, row.ts, equal=False)]
@@ -339,7 +307,7 @@ class TimeJoin(Operator):
     # -- output -----------------------------------------------------------------------------------
 
     def _send(self, rows: Iterable[tuple[Any, Sequence[Any]]]) -> None:
-        """Send left rows with their matches; a failure costs no other row its turn."""
+        """Send left rows with their matches; after a failure the others are still sent."""
         failures: list[Exception] = []
         for left, matches in rows:
             for output, row in self._made(left, matches, failures):
@@ -370,21 +338,6 @@ class TimeJoin(Operator):
                 failures.append(error)
                 continue
             yield 0, row
-
-    def schema(self, *columns: Any) -> Any:
-        """What `output` says; else the columns of both sides, or of the left one."""
-        declared = super().schema(*columns)
-        if declared is not None or self._select is not None:
-            return declared
-        if self._once:
-            return pass_through_schema(columns[0])
-        pairs = getattr(self, "_pairs", None)  # of a running one: rows may have had more columns
-        if pairs is None:
-            pairs = JoinedRows(type(self).__name__, self._keys.shared, self._suffixes)
-        asked = (*columns, pairs.columns)
-        if asked != self._asked:  # which is the same for every batch
-            self._asked, self._answer = asked, pair_schema(pairs, columns)
-        return self._answer
 
     def _aside(self, port: int, columns: Sequence[Any]) -> Any:
         name = self.model.outputs[port].name
@@ -466,7 +419,7 @@ class TimeJoin(Operator):
         return engine
 
     def _send_released(self, released: Released, coming: Any = None) -> None:
-        """Send what a batch lets go: as columns if somebody takes these, or row by row."""
+        """Send what a batch releases: as columns if a reader takes these, or row by row."""
         import numpy as np
 
         there = released.right >= 0
@@ -556,7 +509,7 @@ class TimeJoin(Operator):
             self._shelves.setdefault(self._key(entry[2], 1), []).append(tuple(entry))
         self._shelved = self._needed = len(right)
         for ts, number, row in left:
-            self._heap.append((ts, number, Waiting(ts, number, self._key(row, 0), row)))
+            self._heap.append((ts, number, PendingRow(ts, number, self._key(row, 0), row)))
         heapq.heapify(self._heap)
         passed = (self.watermark(1), 0)
         reached = self.watermark(0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from windowlib.errors import ModelError
 from windowlib.operators.arguments import as_dict, window_of
 from windowlib.operators.arrow_output import send_firings
+from windowlib.operators.functions.call import Column
 from windowlib.operators.kinds import Partitioned, PassThrough, each_partition, unchanged
 from windowlib.operators.preference.dimensions import Dimensions, Nan, check_added, names_of
 from windowlib.operators.preference.preference_partials import (
@@ -15,8 +16,8 @@ from windowlib.operators.preference.preference_partials import (
     Partials,
     one_behind_the_other,
 )
-from windowlib.operators.preference.preference_rules import PreferredPlaces, Rule
-from windowlib.operators.sort.ordering import first_known
+from windowlib.operators.preference.preference_rules import PreferenceRule, answers
+from windowlib.operators.sort.ordering import SortKey, first_known
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import FunctionKind, Operator
 from windowlib.spec.policies import Attribute
@@ -27,8 +28,9 @@ from windowlib.window.container import Window
 
 if TYPE_CHECKING:
     from windowlib.columnar.firings import Firings
-    from windowlib.columnar.kernels.skyline import Places, Points
+    from windowlib.columnar.kernels.skyline import Points
 
+Dimension: TypeAlias = "Column | SortKey"
 PartialWindows = Literal["skip", "emit"]
 
 
@@ -94,18 +96,17 @@ class Preference(ComparisonOperator):
         windows=[Tumbling, Sliding], punctuation_in="window_bound", punctuation_out="generating"
     )
     function_kind: ClassVar[FunctionKind] = "associative"
-    _rule: Rule
+    _rule: PreferenceRule
 
     def __init__(
         self,
         window: Spec | str,
-        dimensions: Sequence[Any],
-        *,
-        by: By | Sequence[str] | None,
-        partial: PartialWindows | None,
-        flush_at_end: bool,
-        nan: Nan,
-        name: str | None,
+        *dimensions: Dimension,
+        by: By | Sequence[str] | None = None,
+        partial: PartialWindows | None = None,
+        flush_at_end: bool = False,
+        nan: Nan = "error",
+        name: str | None = None,
     ) -> None:
         kind = self._kind()
         spec = window_of(kind, "window", window, by)
@@ -168,6 +169,8 @@ class Preference(ComparisonOperator):
         """What is best, and how it is found."""
         yield "best", str(self.dimensions)
         yield "method", "each firing sorted by the sum of coordinates, then in blocks"
+        if self._rule.factored:
+            yield "factors", "of the skyline among itself"
 
     # -- whole batches ----------------------------------------------------------------------------
 
@@ -310,66 +313,3 @@ def check_names(kind: str, names: dict[str, Any]) -> None:
     if len(set(names.values())) < len(names):
         both = ", ".join(f"{parameter}={name!r}" for parameter, name in names.items())
         raise ModelError(f"{kind}({both}): two columns with one name. Rename one.")
-
-
-# -- many firings ---------------------------------------------------------------------------------
-
-
-SLICE = 64
-"""The fewest points of a slice: of fewer, too few can be left out."""
-
-
-def answers(rule: Rule, points: Points, lo: Places, hi: Places) -> list[PreferredPlaces]:
-    """The answer for each extent `[lo, hi)` of points, by places among all of them."""
-    import numpy as np
-
-    span = int(hi.max(initial=0) - lo.min(initial=points.shape[1]))
-    shared = int((hi - lo).sum()) > 2 * max(span, SLICE)
-    slices = _Slices(rule, points, np.unique(np.concatenate([lo, hi]))) if shared else None
-    found = []
-    for first, last in zip(lo.tolist(), hi.tolist(), strict=True):
-        if slices is None:
-            places, more = rule.answer(points[:, first:last])
-            found.append(PreferredPlaces(places + first, more))
-        else:
-            there = slices.candidates(first, last)
-            places, more = rule.answer(points[:, there])
-            found.append(PreferredPlaces(there[places], more))
-    return found
-
-
-class _Slices:
-    """Stretches of points from one edge of an extent to another, and what survives of each."""
-
-    def __init__(self, rule: Rule, points: Points, edges: Any) -> None:
-        self._rule, self._points = rule, points
-        self._edges = self._apart(edges.tolist())
-        self._known: dict[int, Places] = {}
-
-    def _apart(self, edges: list[int]) -> list[int]:
-        """The edges without those that would make a slice too short."""
-        kept = edges[:1]
-        for edge in edges:
-            if edge - kept[-1] >= SLICE:
-                kept.append(edge)
-        return kept
-
-    def candidates(self, lo: int, hi: int) -> Places:
-        """Places in an extent, with all that may be in its answer."""
-        from bisect import bisect_left, bisect_right
-
-        import numpy as np
-
-        first, last = bisect_left(self._edges, lo), bisect_right(self._edges, hi) - 1
-        if last <= first:
-            return np.arange(lo, hi)
-        inner = [self._survivors(number) for number in range(first, last)]
-        head, tail = np.arange(lo, self._edges[first]), np.arange(self._edges[last], hi)
-        return np.concatenate([head, *inner, tail])
-
-    def _survivors(self, number: int) -> Places:
-        found = self._known.get(number)
-        if found is None:
-            lo, hi = self._edges[number : number + 2]
-            found = self._known[number] = self._rule.survivors(self._points[:, lo:hi]) + lo
-        return found

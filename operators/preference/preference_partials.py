@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import SchemaError
 from windowlib.operators.preference.dimensions import Dimensions, PointCloud, check_added
-from windowlib.operators.preference.preference_rules import Rule
+from windowlib.operators.preference.preference_rules import PreferenceRule
 from windowlib.spec.policies import attribute_text
 from windowlib.window.consumer import Decline
 from windowlib.window.state_bytes import dump_state, load_state
@@ -31,7 +31,7 @@ class _Rows:
     def __init__(self, batches: Sequence[Any], places: Places | None = None) -> None:
         self.batches, self.places = batches, places
 
-    def taken(self) -> Any:
+    def batch(self) -> Any:
         """The rows, as one batch."""
         import pyarrow as pa
 
@@ -55,7 +55,7 @@ class _Rows:
             chosen = np.concatenate(found)[chosen]
         rows = cls(batches, chosen)
         if base > SPARE * len(chosen) + SPARE:
-            rows.taken()  # so that what is left out is not held for ever
+            rows.batch()  # so that what is left out is not kept alive
         return rows
 
 
@@ -82,7 +82,7 @@ class Partial:
     @property
     def rows(self) -> Any:
         """The rows that may be in the answer: a `pyarrow.RecordBatch`, in order of arrival."""
-        return self._rows.taken()
+        return self._rows.batch()
 
     @property
     def schema(self) -> Any:
@@ -95,11 +95,11 @@ class Partial:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Partial):
             return NotImplemented
-        return self._said() == other._said() and bool(self.rows == other.rows)
+        return self._content() == other._content() and bool(self.rows == other.rows)
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _said(self) -> tuple[Any, ...]:
+    def _content(self) -> tuple[Any, ...]:
         """What there is to say of the rows."""
         return self.arrivals.tolist(), None if self.factors is None else self.factors.tolist()
 
@@ -110,8 +110,8 @@ class Partial:
     def __reduce__(self) -> Any:
         return Partial, self.saved()
 
-    def behind(self, first: int) -> Partial:
-        """The same with arrival numbers that are so much higher."""
+    def shifted(self, first: int) -> Partial:
+        """The same with arrival numbers increased by `first`."""
         return Partial(self._rows, self.arrivals + first, self.factors, self.points)
 
 
@@ -119,7 +119,7 @@ def one_behind_the_other(parts: Iterable[Partial]) -> Iterator[Partial]:
     """Parts with arrival numbers behind those of the parts before."""
     first = 0
     for part in parts:
-        yield part.behind(first)
+        yield part.shifted(first)
         first += int(part.arrivals[-1]) + 1 if len(part) else 0
 
 
@@ -137,7 +137,7 @@ class Partials:
     """
 
     def __init__(
-        self, owner: str, dimensions: Dimensions, rule: Rule, added: Mapping[str, str]
+        self, owner: str, dimensions: Dimensions, rule: PreferenceRule, added: Mapping[str, str]
     ) -> None:
         self._owner, self._dimensions, self._rule, self._added = owner, dimensions, rule, added
 

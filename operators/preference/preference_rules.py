@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ class PreferredPlaces(NamedTuple):
     more: tuple[Any, ...] = ()
 
 
-class Rule:
+class PreferenceRule:
     """The points that no other point dominates: the skyline.
 
     `survivors` keeps whatever can be in the answer for more points than these, so parts can be
@@ -70,7 +71,7 @@ class Rule:
         raise NotImplementedError
 
 
-class DominantRule(Rule):
+class DominantRule(PreferenceRule):
     """The points that no other is better than in k dimensions."""
 
     factored = True
@@ -83,7 +84,7 @@ class DominantRule(Rule):
         return PreferredPlaces((factors < self.k).nonzero()[0])
 
 
-class DeltaRule(Rule):
+class DeltaRule(PreferenceRule):
     """The delta points with the smallest factors, or all up to the factor that makes so many."""
 
     factored = True
@@ -104,7 +105,7 @@ class DeltaRule(Rule):
         return PreferredPlaces(found, (factors[found], np.full(len(found), k, np.int64)))
 
 
-class SmallestRule(Rule):
+class SmallestRule(PreferenceRule):
     """The k points with the smallest score."""
 
     def __init__(self, k: int) -> None:
@@ -119,3 +120,64 @@ class SmallestRule(Rule):
     def merged(self, points: Points, part: Parts) -> Places:
         """The k smallest of all parts."""
         return self.survivors(points)
+
+
+# -- many firings ---------------------------------------------------------------------------------
+
+
+SLICE = 64
+"""The fewest points of a slice: of fewer, too few can be left out."""
+
+
+def answers(rule: PreferenceRule, points: Points, lo: Places, hi: Places) -> list[PreferredPlaces]:
+    """The answer for each extent `[lo, hi)` of points, by places among all of them."""
+    import numpy as np
+
+    span = int(hi.max(initial=0) - lo.min(initial=points.shape[1]))
+    shared = int((hi - lo).sum()) > 2 * max(span, SLICE)
+    slices = _Slices(rule, points, np.unique(np.concatenate([lo, hi]))) if shared else None
+    found = []
+    for first, last in zip(lo.tolist(), hi.tolist(), strict=True):
+        if slices is None:
+            places, more = rule.answer(points[:, first:last])
+            found.append(PreferredPlaces(places + first, more))
+        else:
+            there = slices.candidates(first, last)
+            places, more = rule.answer(points[:, there])
+            found.append(PreferredPlaces(there[places], more))
+    return found
+
+
+class _Slices:
+    """The points from one edge of an extent to the next, and what survives of each."""
+
+    def __init__(self, rule: PreferenceRule, points: Points, edges: Any) -> None:
+        self._rule, self._points = rule, points
+        self._edges = self._apart(edges.tolist())
+        self._known: dict[int, Places] = {}
+
+    def _apart(self, edges: list[int]) -> list[int]:
+        """The edges without those that would make a slice too short."""
+        kept = edges[:1]
+        for edge in edges:
+            if edge - kept[-1] >= SLICE:
+                kept.append(edge)
+        return kept
+
+    def candidates(self, lo: int, hi: int) -> Places:
+        """Places in an extent, with all that may be in its answer."""
+        import numpy as np
+
+        first, last = bisect_left(self._edges, lo), bisect_right(self._edges, hi) - 1
+        if last <= first:
+            return np.arange(lo, hi)
+        inner = [self._survivors(number) for number in range(first, last)]
+        head, tail = np.arange(lo, self._edges[first]), np.arange(self._edges[last], hi)
+        return np.concatenate([head, *inner, tail])
+
+    def _survivors(self, number: int) -> Places:
+        found = self._known.get(number)
+        if found is None:
+            lo, hi = self._edges[number : number + 2]
+            found = self._known[number] = self._rule.survivors(self._points[:, lo:hi]) + lo
+        return found

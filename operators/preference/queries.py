@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
 
 from windowlib.errors import ModelError
-from windowlib.operators.functions.call import Column
 from windowlib.operators.preference.dimensions import Nan
 from windowlib.operators.preference.preference import (
+    Dimension,
     PartialWindows,
     Preference,
     check_names,
@@ -17,13 +16,11 @@ from windowlib.operators.preference.preference import (
 from windowlib.operators.preference.preference_rules import (
     DeltaRule,
     DominantRule,
-    Rule,
+    PreferenceRule,
     SmallestRule,
 )
 from windowlib.operators.sort.ordering import SortKey, desc
 from windowlib.spec.specification import By, Spec
-
-Dimension: TypeAlias = "Column | SortKey"
 
 
 class Skyline(Preference):
@@ -52,27 +49,7 @@ class Skyline(Preference):
     [{'price': 90, 'stars': 3}, {'price': 150, 'stars': 5}]
     """
 
-    _rule = Rule()
-
-    def __init__(
-        self,
-        window: Spec | str,
-        *dimensions: Dimension,
-        by: By | Sequence[str] | None = None,
-        partial: PartialWindows | None = None,
-        flush_at_end: bool = False,
-        nan: Nan = "error",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(
-            window,
-            dimensions,
-            by=by,
-            partial=partial,
-            flush_at_end=flush_at_end,
-            nan=nan,
-            name=name,
-        )
+    _rule = PreferenceRule()
 
 
 class KDominantSkyline(Preference):
@@ -112,7 +89,7 @@ class KDominantSkyline(Preference):
     ) -> None:
         super().__init__(
             window,
-            dimensions,
+            *dimensions,
             by=by,
             partial=partial,
             flush_at_end=flush_at_end,
@@ -121,11 +98,6 @@ class KDominantSkyline(Preference):
         )
         check_number(self._kind(), "k", k, len(dimensions))
         self._rule = DominantRule(k)
-
-    def notes(self) -> Iterable[tuple[str, str]]:
-        """What is best, and how it is found."""
-        yield from super().notes()
-        yield "factors", "of the skyline among itself"
 
 
 class TopDelta(Preference):
@@ -173,7 +145,7 @@ class TopDelta(Preference):
     ) -> None:
         super().__init__(
             window,
-            dimensions,
+            *dimensions,
             by=by,
             partial=partial,
             flush_at_end=flush_at_end,
@@ -187,11 +159,6 @@ class TopDelta(Preference):
             raise ModelError(f"TopDelta(exact={exact!r}): say True or False.")
         self.exact = exact
         self._rule = DeltaRule(delta, exact)
-
-    def notes(self) -> Iterable[tuple[str, str]]:
-        """What is best, and how it is found."""
-        yield from super().notes()
-        yield "factors", "of the skyline among itself"
 
 
 class TopK(Preference):
@@ -234,8 +201,7 @@ class TopK(Preference):
     ) -> None:
         super().__init__(
             window,
-            [by if isinstance(by, SortKey) else desc(by)],
-            by=None,
+            by if isinstance(by, SortKey) else desc(by),
             partial=partial,
             flush_at_end=flush_at_end,
             nan=nan,

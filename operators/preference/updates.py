@@ -11,8 +11,12 @@ from windowlib.errors import ModelError
 from windowlib.operators.arguments import as_dict, window_of
 from windowlib.operators.kinds import each_partition, unchanged
 from windowlib.operators.preference.dimensions import Dimensions, Nan, exact
-from windowlib.operators.preference.preference import ComparisonOperator, check_names, check_window
-from windowlib.operators.preference.queries import Dimension
+from windowlib.operators.preference.preference import (
+    ComparisonOperator,
+    Dimension,
+    check_names,
+    check_window,
+)
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import FunctionKind, Operator
 from windowlib.spec.policies import Count, Delta, Time

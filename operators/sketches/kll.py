@@ -72,7 +72,7 @@ class QuantileSketch(Sketch):
         lowest = self._levels[0]
         lowest.append(x)
         if len(lowest) > self._room:
-            self._compress()
+            self._compress(-1)
 
     def add_many(self, values: Sequence[Any]) -> None:
         """Take values of one type, none of them null: `add` for each, only faster."""
@@ -84,14 +84,13 @@ class QuantileSketch(Sketch):
     def add_between(self, some: list[Any], low: Any, high: Any) -> None:
         """`add_many` without NaN, where the first of the smallest and of the largest are known."""
         self._include(low, high)
-        first = 0
+        first, lowest = 0, self._levels[0]
         while first < len(some):
-            lowest = self._levels[0]
             last = first + self._room + 1 - len(lowest)
             lowest += some[first:last]
             first = last
             if len(lowest) > self._room:
-                self._compress()
+                self._compress(-1)
 
     def count(self) -> int:
         """How many values were added."""
@@ -129,7 +128,7 @@ class QuantileSketch(Sketch):
         counts = zip_longest(self._compactions, other._compactions, fillvalue=0)
         both._compactions = [a + b for a, b in counts]
         both._nans += other._nans
-        both._compress()
+        both._compress(both._spare())
         return both
 
     def copy(self) -> Self:
@@ -181,19 +180,31 @@ class QuantileSketch(Sketch):
                 return x
         raise AssertionError("rank beyond the values")
 
-    def _compress(self) -> None:
-        """Halve levels, the lowest first, until the sample has its size again."""
+    def _compress(self, spare: int) -> None:
+        """Halve levels, the lowest first, until the sample has its size again.
+
+        Args:
+            spare: how many values the sample may still take; below 0: how many are too many.
+        """
         levels = self._levels
-        while True:
-            capacities = _capacities(self.size, len(levels))
-            spare = sum(capacities) - sum(map(len, levels))
-            if spare >= 0:
-                break
-            self._compact(next(h for h, c in enumerate(capacities) if len(levels[h]) > c))
+        capacities = _capacities(self.size, len(levels))
+        while spare < 0:
+            h = 0
+            while len(levels[h]) <= capacities[h]:
+                h += 1
+            spare += self._compact(h)
+            if len(levels) > len(capacities):
+                capacities = _capacities(self.size, len(levels))
+                spare = self._spare()
         self._room = len(levels[0]) + spare
 
-    def _compact(self, h: int) -> None:
-        """Sort a level and move every other value up, to stand for two."""
+    def _spare(self) -> int:
+        """How many values the sample may still take."""
+        levels = self._levels
+        return sum(_capacities(self.size, len(levels))) - sum(map(len, levels))
+
+    def _compact(self, h: int) -> int:
+        """Sort a level and move every other value up, to stand for two; how many are gone."""
         level = self._levels[h]
         self._sort(level)
         if h + 1 == len(self._levels):
@@ -204,6 +215,7 @@ class QuantileSketch(Sketch):
         self._levels[h + 1].extend(level[offset:pairs:2])
         del level[:pairs]
         self._compactions[h] += 1
+        return pairs // 2
 
     def _sort(self, values: list[Any], key: Callable[[Any], Any] | None = None) -> None:
         try:
@@ -229,7 +241,7 @@ class QuantileSketch(Sketch):
             raise ValueError("the smallest value does not fit the levels")
         self._levels, self._compactions = levels, compactions
         self._low, self._high, self._nans = state["low"], state["high"], state["nans"]
-        self._compress()
+        self._compress(self._spare())
 
     def __repr__(self) -> str:
         return f"<{self._call()}: {self.count()} values, from {self._low!r} to {self._high!r}>"
@@ -262,6 +274,7 @@ def _capacities(size: int, levels: int) -> tuple[int, ...]:
     return tuple(max(smallest, capacity) for capacity in shrunk)
 
 
+@lru_cache(maxsize=4096)
 def _coin(level: int, times: int) -> int:
     """0 or 1 for each compaction of a level; of two in a row, the second is the other.
 

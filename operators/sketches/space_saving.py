@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
-from itertools import islice
-from operator import itemgetter
+from itertools import chain, islice
+from operator import eq, itemgetter
 from typing import Any, Self
 
 from windowlib.attributes import NAN
@@ -72,6 +72,39 @@ class HeavyHitters(Sketch):
 
     def add_many(self, values: Sequence[Any]) -> None:
         """Take values of one type, none of them null: `add` for each, only faster."""
+        rest = iter(values)
+        # None is forgotten before as many have come as there is room for, if all of them are new.
+        while some := list(islice(rest, self.capacity + 1 - len(self._counts))):
+            if not self._enter_new(some):
+                self._add_until_full(chain(some, rest))
+        self._count += len(values)
+
+    def _enter_new(self, some: list[Any]) -> bool:
+        """Take as many values as there is room for; False, and nothing, unless all are new."""
+        counts, start = self._counts, self._error + 1
+        if not counts.keys().isdisjoint(some) or not all(map(eq, some, some)):  # or NaN
+            return False
+        fresh = dict.fromkeys(some, start)
+        if len(fresh) < len(some):
+            return False
+        if len(counts) + len(fresh) <= self.capacity:
+            counts.update(fresh)
+            return True
+        # New ones are the latest, so that they go first of those with the same count.
+        kept = {value: count for value, count in counts.items() if count >= start}
+        more = len(kept) + len(fresh) - self.capacity // 2
+        if len(fresh) < more or more < 1:
+            counts.update(fresh)
+            self._forget()
+            return True
+        for _ in range(more):
+            fresh.popitem()
+        kept.update(fresh)
+        self._counts, self._error = kept, start
+        return True
+
+    def _add_until_full(self, values: Iterable[Any]) -> None:
+        """Take values up to the first that makes others be forgotten."""
         counts, start = self._counts, self._error + 1
         room = self.capacity
         for value in values:
@@ -80,13 +113,11 @@ class HeavyHitters(Sketch):
                 continue
             if value == value:
                 counts[value] = start
-                if len(counts) <= room:
-                    continue
-                self._forget()
             else:
-                self._enter(value)
-            counts, start = self._counts, self._error + 1
-        self._count += len(values)
+                counts[NAN] = counts.get(NAN, self._error) + 1
+            if len(counts) > room:
+                self._forget()
+                return
 
     def top(self, k: int | None = None) -> list[tuple[Any, int]]:
         """The most frequent values with their counts, largest first; ties by first appearance.

@@ -129,10 +129,10 @@ def test_sums_of_floats_are_pairs(case, pairs):
     before = np.array(carried), np.array(low) if pairs else None
     exact = [Fraction(a) + Fraction(b) for a, b in zip(carried, low, strict=True)]
     members = expected.members([Fraction(each) for each in values], exact)
-    tame, one_sign = signs(data)
+    tame, sign = signs(data)
     assert tame
-    assert one_sign or np.signbit(data).any()
-    found = runs.two_sums(data, *before, one_sign=one_sign)
+    assert {0: np.signbit(data).any() or not len(data), 1: True, -1: np.signbit(data).all()}[sign]
+    found = runs.two_sums(data, *before, one_sign=sign != 0)
     for mine, (high, rest) in zip(members, found, strict=True):
         check_pairs(mine, high, rest)
 
@@ -143,6 +143,24 @@ def check_pairs(mine, high, low):
         size = sum(map(abs, numbers))
         assert abs(sum(numbers) - Fraction(one) - Fraction(two)) <= size * Fraction(2) ** -95
         assert abs(two) <= abs(one) * 2.0**-52
+
+
+@thorough
+@given(st.sampled_from([st.floats(0, 1e20), st.floats(-1e20, 0)]).flatmap(drawn))
+def test_floats_that_need_no_pairs_are_added_in_order_of_arrival(case):
+    rows, size, held, carried = case
+    runs, expected, data, values = dealt(rows, size, held, np.float64)
+    members = expected.members(values, carried)
+    found = runs.sums(data, np.array(carried))
+    assert [list(map(added, part)) for part in members] == [f.tolist() for f in found]
+
+
+def added(floats):
+    """A sum straight from left to right, which the built-in `sum` is only before Python 3.12."""
+    total = 0.0
+    for each in floats:
+        total += each
+    return total
 
 
 @pytest.mark.parametrize("one_sign", [True, False])
@@ -234,3 +252,14 @@ def test_windows_over_slices_of_floats(case):
         error = Fraction(2) ** (-95 if cancels else -48)
         assert abs(sum(window) - Fraction(a) - Fraction(b)) <= size * error
         assert abs(b) <= abs(a) * 2.0**-52
+
+
+@thorough
+@given(slice_cases(st.floats(0, 1e20)))
+def test_windows_over_slices_of_floats_that_need_no_pairs(case):
+    owners, new, kept, held, carried = case
+    windows, _ = sliding(owners, kept, held, carried, new)
+    found = slice_rows(owners, kept, held).sums(np.array(new, np.float64), np.array(carried))
+    for window, total in zip(windows, found.tolist(), strict=True):
+        exact = sum(map(Fraction, window))
+        assert abs(exact - Fraction(total)) <= exact * Fraction(2) ** -48

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from tests.columnar.with_each_engine import engine  # noqa: F401 - runs each test with each engine
-from windowlib import Count, Sliding, Tumbling
+from windowlib import Count, PartitionCount, Sliding, Tumbling
 from windowlib.columnar import handover
 from windowlib.columnar.engines import tumbling
 from windowlib.columnar.primitives import group
@@ -83,6 +83,65 @@ def test_few_rows_of_many_keys_give_what_single_rows_give(spec, outputs):
             state = whole.snapshot(arrays=number % 3 == 1)
             whole = op.open()
             whole.restore(state)
+
+
+def dense(seed):
+    """Batches that are sorted by key, whose order is not that in which keys appear."""
+    rng = np.random.default_rng(seed)
+    for batch in range(6):
+        rows = 1500 + batch
+        keys = 40 - rng.integers(0, 20 if batch % 3 < 2 else 41, rows)
+        yield pa.record_batch({"k": keys, "g": keys % 3, "x": rng.integers(0, 64, rows) / 64})
+
+
+@pytest.mark.parametrize("group_by", [None, "g"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        Tumbling(Count(20), by="k"),
+        Tumbling(Count(20), by="k", forget=PartitionCount(50)),
+        Sliding(Count(20), every=Count(5), by="k"),
+        Sliding(Count(20), every=Count(7), by="k"),
+    ],
+)
+def test_few_keys_of_whole_numbers_give_what_single_rows_give(spec, group_by):
+    outputs = {"s": agg.sum("x"), "m": agg.median("x"), "last": agg.last("x")}
+    if isinstance(spec, Sliding):
+        outputs["m"] = agg.max("x")
+    op = Aggregate(spec, outputs, group_by=group_by)
+    whole, single, rows = op.open(), op.open(), list[dict[str, object]]()
+    single.connect(0, rows.append)
+    for batch in dense(5):
+        rows.clear()
+        single.insert_many(batch.to_pylist())
+        assert rows == whole.process_batch(batch).to_pylist()
+    found, expected = (running.operator.containers[0] for running in (whole, single))
+    assert found is not None
+    assert expected is not None
+    assert expected.keys() == found.keys()
+
+
+@pytest.mark.parametrize("size", [40, 200])
+@pytest.mark.parametrize("sliding", [False, True])
+def test_sums_of_batches_that_differ_in_sign_lose_little_of_what_they_add(size, sliding):
+    rng, keys = np.random.default_rng(size), np.arange(1500) % 6
+    spec = (
+        Sliding(Count(size), every=Count(8), by="k") if sliding else Tumbling(Count(size), by="k")
+    )
+    op = Aggregate(spec, s=agg.sum("x"), size=agg.sum("a"))
+    whole, single, rows = op.open(), op.open(), list[dict[str, float]]()
+    single.connect(0, rows.append)
+    for sign in (1, 1, -1, 1, 0, -1):
+        x = rng.lognormal(0, 20, len(keys)) * (sign or rng.choice([-1, 1], len(keys)))
+        batch = pa.record_batch({"k": keys, "x": x, "a": np.abs(x)})
+        rows.clear()
+        single.insert_many(batch.to_pylist())
+        found = whole.process_batch(batch).to_pylist()
+        assert len(rows) == len(found) > 0
+        for mine, other in zip(rows, found, strict=True):
+            assert mine["k"] == other["k"]
+            assert abs(mine["s"] - other["s"]) <= 1e-14 * mine["size"]
+            assert abs(mine["size"] - other["size"]) <= 1e-14 * mine["size"]
 
 
 def test_only_the_rows_of_subwindows_that_open_or_close_are_sorted(engine, monkeypatch):  # noqa: F811

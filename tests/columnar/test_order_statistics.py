@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.columnar.with_each_engine import engine  # noqa: F401 - a fixture for all tests here
 from tests.helpers.examples import examples
 from windowlib.columnar.kernels.order_statistics import smallest_from
-from windowlib.columnar.primitives import wavelet
+from windowlib.columnar.primitives import sliding_ranks, wavelet
 from windowlib.columnar.primitives.grouping import stable_argsort
 
 NANS = np.array([np.nan, -np.nan])
@@ -26,6 +26,7 @@ KEYS = {
     "int32": lambda rng, n: rng.permutation(n).astype(np.int32) - n // 2,
     "small, but for one": lambda rng, n: np.append(rng.integers(-5, 5, n), 2**62)[1:],
     "one number": lambda rng, n: np.full(n, 7),
+    "some close": lambda rng, n: np.where(rng.random(n) < 0.04, 1e-12, 1.0) * rng.random(n) + 1,
 }
 
 
@@ -83,6 +84,43 @@ def test_extents_in_many_blocks(length, monkeypatch):
     check(keys, lo, hi, *places_in(rng, lo, hi, 6))
     lo, hi = lo[mixed], hi[mixed]
     check(keys, lo, hi, *places_in(rng, lo, hi, 2))
+
+
+@settings(max_examples=examples(60))
+@given(st.data())
+def test_a_window_that_slides_from_key_to_key(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    length, windows = data.draw(st.integers(64, 130)), data.draw(st.integers(64, 700))
+    keys = KEYS[data.draw(st.sampled_from(sorted(KEYS)))](rng, length + windows + 4)
+    lo = np.arange(5, windows + 5)
+    first = data.draw(st.sampled_from([0, length // 2, length - 2, length - 1]))
+    count = data.draw(st.integers(1, min(2, length - first)))
+    places = np.full(windows, first), np.full(windows, count)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sliding_ranks, "SIZES", (32, 64, 256))
+        assert sliding_ranks.slides(lo, lo + length, *places)
+        check(keys, lo, lo + length, *places)
+
+
+@pytest.mark.parametrize("length", [64, 1_000, sliding_ranks.LONGEST])
+def test_a_window_that_slides_over_whole_blocks(length):
+    rng = np.random.default_rng(length)
+    keys = rng.normal(size=length + sliding_ranks.SIZES[-1] + 300)
+    found = sliding_ranks.ranked(keys, length, length // 3, 2)
+    for at in (0, 31, 32, *rng.integers(0, len(found), 60), len(found) - 1):
+        own = np.sort(keys[at : at + length])[length // 3 :][:2]
+        np.testing.assert_array_equal(found[at], own)
+
+
+def test_other_extents_are_no_window_that_slides_from_key_to_key():
+    lo, ones = np.arange(300), np.ones(300, np.intp)
+    assert sliding_ranks.slides(lo, lo + 100, ones, ones)
+    assert not sliding_ranks.slides(lo, lo + 60, ones, ones)
+    assert not sliding_ranks.slides(2 * lo, 2 * lo + 100, ones, ones)
+    assert not sliding_ranks.slides(lo, np.maximum(lo + 100, 200), ones, ones)
+    assert not sliding_ranks.slides(lo, lo + 100, lo % 2, ones)
+    assert not sliding_ranks.slides(lo, lo + 100, ones, 1 + lo % 2)
+    assert not sliding_ranks.slides(lo, lo + 100, ones, 3 * ones)
 
 
 @settings(max_examples=examples(80))

@@ -26,9 +26,12 @@ from windowlib.columnar.primitives import (
     delta_chains,
     gather,
     group,
+    group_keys,
     grouping,
     oldest_within,
     ranges,
+    reductions,
+    slide,
 )
 
 thorough = settings(max_examples=examples(150))
@@ -71,6 +74,33 @@ def test_batches_of_all_sizes_have_a_stable_layout(size, partitions):
     present, sizes = np.unique(ids, return_counts=True)
     assert (present == touched).all()
     assert (np.append(0, np.cumsum(sizes)) == starts).all()
+
+
+@pytest.mark.parametrize("base", [0, -5, 2**62])
+@pytest.mark.parametrize("span", [1, 30, 3000, grouping.ARROW_SPAN])
+def test_keys_are_grouped_without_their_partitions(engine, base, span):  # noqa: F811
+    rng = np.random.default_rng(span)
+    table = rng.permutation(span).astype(np.int32)
+    keys = rng.integers(0, span, 2000) + base
+    found = group_keys(keys, base, table)
+    if engine == "numba":
+        assert found is None
+        return
+    assert found is not None
+    order, touched, starts = found
+    assert np.argsort(keys, kind="stable").tolist() == order.tolist()
+    present, sizes = np.unique(keys - base, return_counts=True)
+    assert table[present].tolist() == touched.tolist()
+    assert [0, *np.cumsum(sizes).tolist()] == starts.tolist()
+    assert all(np.int64 == array.dtype for array in found)
+
+
+@pytest.mark.parametrize("key", [-1, 2, 3, LOWEST, HIGHEST])
+def test_keys_that_have_no_partition_are_not_grouped(key):
+    keys, table = np.zeros(2000, np.int64), np.array([0, 1, -1], np.int32)
+    keys[7] = key
+    assert group_keys(keys, 0, table) is None
+    assert group_keys(keys[:5], 0, table) is None  # few are faster looked up
 
 
 def test_rows_of_one_partition_stay_as_they_are():
@@ -129,7 +159,7 @@ def test_ranges_follow_each_other(drawn):
 # -- chain --
 
 # All partitions step together, each alone, every row is looked at, whole numbers of all partitions
-# are put on one axis, or as is cheapest.
+# are put on one axis, where they search or look ahead, or as is cheapest.
 CHEAP, DEAR = 0, 10**12
 WAYS: dict[str, dict[str, int]] = {
     "as it is": {},
@@ -138,6 +168,7 @@ WAYS: dict[str, dict[str, int]] = {
     "all rows": {"ROW": CHEAP, "ROWS": 1 << 15},
     "all rows, few at a time": {"ROW": CHEAP, "ROWS": 5, "TICKED": 0},
     "on one axis": {"TOGETHER": 1, "SPARSE": 0, "UNEVEN": DEAR},
+    "in lockstep": {"TOGETHER": 1, "SPARSE": 0, "UNEVEN": DEAR, "LOCKSTEP": 1},
 }
 
 
@@ -212,8 +243,8 @@ def test_boundaries_are_those_of_the_definition(way, case):
         check_chain(values, starts, ends, reference, known, threshold)
 
 
-@pytest.mark.parametrize("count", [1, 7, 400])
-@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.3, 2.0, 30.0, 1e9])
+@pytest.mark.parametrize("count", [1, 7, 400, 800])
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.3, 2.0, 5.0, 30.0, 1e9])
 @pytest.mark.parametrize("kind", ["steps", "ties", "ints"])
 def test_long_partitions_take_the_way_that_is_cheapest(count, threshold, kind):
     rng = np.random.default_rng(count)
@@ -326,6 +357,33 @@ def test_windows_of_a_long_stream():
     for order in (places, rng.permutation(places)):
         result = oldest_within(values, places * 0, order, values[order], 20.0)
         assert (expected[order] == result).all()
+
+
+# -- slide --
+
+LENGTHS = [1, 2, 3, 15, 16, 17, 40, reductions.LONG - 1, reductions.LONG, reductions.LONG + 7, 5000]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("size", [1, 2, 15, 16, 17, 600, 1500, reductions.BLOCK + 1])
+@pytest.mark.parametrize("way", ["random", "ascending", "descending", "few", "whole"])
+def test_the_best_of_values_behind_others(length, size, way):
+    rng = np.random.default_rng(length * size)
+    values = rng.random(length - 1 + size)
+    if way in ("ascending", "descending"):
+        values = np.sort(values) if way == "ascending" else np.sort(values)[::-1].copy()
+    if way in ("few", "whole"):
+        values = np.floor(3 * values).astype(float if way == "few" else np.int64)
+    windows = np.lib.stride_tricks.sliding_window_view(values, length)
+    which = np.unique(np.append(rng.integers(0, size, 200), [0, size - 1]))
+    for op in (np.maximum, np.minimum):
+        before, new = values[: length - 1], values[length - 1 :]
+        kept = before.copy()
+        result = slide(op, new, length, before)
+        assert size == len(result)
+        assert values.dtype == result.dtype
+        assert (op.reduce(windows[which], axis=1) == result[which]).all()
+        assert (kept == before).all()
 
 
 # -- engines --

@@ -118,6 +118,8 @@ def test_messages_of_every_length_have_the_digests_that_hashlib_gives(engine):  
 STREAMS = {
     "distinct": lambda rng: rng.random(),
     "few": lambda rng: rng.randrange(30),
+    "mostly new": lambda rng: rng.choice([rng.random()] * 99 + [rng.randrange(40)]),
+    "new and old in turn": lambda rng: rng.choice([rng.random(), float(rng.randrange(4))]),
     "skewed": lambda rng: int(rng.paretovariate(0.7)),
     "with NaN": lambda rng: rng.choice([NAN, 1.0, rng.random(), -0.0, 0.0]),
     "texts": lambda rng: f"user {rng.randrange(400)}",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import windowlib
-from tests.helpers.raise_sites import raises_in, unreached
+from tests.helpers.raise_sites import raised, raises_in, unreached
 from windowlib import FarmError, WindowlibError
 from windowlib.control import *  # noqa: F403
 from windowlib.control import WindowFeedback, WindowTask
@@ -103,15 +103,9 @@ CASES = [
 ]
 
 
-def raised(code):
-    with pytest.raises(FarmError) as caught:
-        eval(code, globals())
-    return caught.value
-
-
 @pytest.mark.parametrize(("code", "message"), CASES, ids=[code for code, _ in CASES])
 def test_a_mistake_gets_its_message(code, message):
-    error = raised(code)
+    error = raised(code, globals(), FarmError)
     assert message == str(error)
     assert isinstance(error, WindowlibError)
     assert isinstance(error, ValueError)
@@ -120,4 +114,4 @@ def test_a_mistake_gets_its_message(code, message):
 def test_every_raise_has_a_case():
     places = list(raises_in(PACKAGE))
     assert len(places) > 8
-    assert [] == unreached(places, [raised(code) for code, _ in CASES])
+    assert [] == unreached(places, [raised(code, globals(), FarmError) for code, _ in CASES])

@@ -1,7 +1,10 @@
 """What pages and docstrings show that start Spark; with other tests of Spark they share its JVM."""
 
+import runpy
+
 import pytest
 
+from tests.docs import test_examples
 from tests.docs.test_docs import (
     ON_SPARK,
     PAGES,
@@ -40,3 +43,10 @@ def test_the_examples_in_docstrings_run(module):
 
 def test_the_docstrings_about_spark_are_among_them():
     assert "windowlib.spark.plan.attach" in ON_SPARK
+
+
+def test_the_example_on_spark_prints_its_result(capsys):
+    """The last one, because it stops Spark."""
+    path = test_examples.ROOT / "examples" / test_examples.ON_SPARK
+    runpy.run_path(str(path), run_name="__main__")
+    test_examples.check_printed(test_examples.ON_SPARK, capsys.readouterr().out)

@@ -19,7 +19,7 @@ class ArrivalDispatch(Dispatch):
     def fired(self, firing, number):
         self._held.append((firing, number))
 
-    def behind(self):
+    def after_firings(self):
         self.flush()
 
     def flush(self):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from windowlib.farms.axis import Array, floors, spread
+from windowlib.farms.exact_axis import Array, floors, spread
 from windowlib.farms.models import (
     CountOrTime,
     DeltaTumbling,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.farms.farm_cases import (
@@ -92,6 +92,7 @@ def moving(chosen: Any, every: int) -> Any:
 
 
 @given(drawn_cases, st.integers(0, 10**6), st.integers(1, 9), st.integers(0, 80))
+@example(case=("event early", False, "skyline", "windows of parts"), seed=0, every=1, size=2)
 @settings(max_examples=examples(60))
 def test_whenever_it_moves_the_rows_are_those_of_the_operator(case, seed, every, size):
     window, by, operator, kind = case

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import windowlib
-from tests.helpers.raise_sites import raises_in, unreached
+from tests.helpers.raise_sites import raised, raises_in, unreached
 from windowlib import (
     Count,
     Event,  # noqa: F401 - named in the table
@@ -397,15 +397,9 @@ CASES = [
 ]
 
 
-def raised(code):
-    with pytest.raises(WindowlibError) as caught:
-        eval(code, globals())
-    return caught.value
-
-
 @pytest.mark.parametrize(("code", "message"), CASES, ids=[code for code, _ in CASES])
 def test_a_mistake_gets_its_message(code, message):
-    error = raised(code)
+    error = raised(code, globals())
     assert message == re.sub(r"(<object object at )?0x[0-9a-f]+(?(1)>)", REPR, str(error))
     assert isinstance(error, WindowlibError)
     assert isinstance(error, ValueError | BrokenStateError)
@@ -419,4 +413,4 @@ def ours(made):
 def test_every_raise_has_a_case():
     places = list(raises_in(PACKAGE, ours))
     assert len(places) > 8
-    assert [] == unreached(places, [raised(code) for code, _ in CASES])
+    assert [] == unreached(places, [raised(code, globals()) for code, _ in CASES])

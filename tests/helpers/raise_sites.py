@@ -3,7 +3,10 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 from tests.window.test_errors import lines_of
+from windowlib import WindowlibError
 
 
 def everything(made):
@@ -17,6 +20,13 @@ def raises_in(package, counts=everything):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Raise) and node.exc is not None and counts(node.exc):
                 yield path, range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def raised(code, names, kind=WindowlibError):
+    """The exception that code raises, which uses these names."""
+    with pytest.raises(kind) as caught:
+        eval(code, names)
+    return caught.value
 
 
 def unreached(places, errors):

@@ -45,7 +45,7 @@ def make(tmp_path):
 
 PARTS = (
     *("tests/spark ", "tests/spark/test_recovery.py", "tests/columnar", "tests/operators"),
-    "--ignore=tests/columnar",
+    *("tests/window", "--ignore=tests/columnar"),
 )
 
 

@@ -237,7 +237,7 @@ def test_a_message_is_one_line_that_ends_well(page):
 
 # -- no raise without an example --
 
-THEIRS = {"NotImplementedError", "AssertionError", "Decline", "FiringFailed", "Stopped"}
+THEIRS = {"NotImplementedError", "AssertionError", "Decline", "FiringFailed", "ReaderStopped"}
 """For those who write operators, and for ourselves; between the engines, which no user sees."""
 
 

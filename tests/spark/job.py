@@ -212,6 +212,7 @@ def main() -> None:
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--only", help="the queries to run, with commas between them")
     parser.add_argument("--die", default="", metavar="QUERY:BATCH:STAGE")
+    parser.add_argument("--local", action="store_true", help="checkpoints are on a local disk")
     parser.add_argument("--fail", help="a file without which an operator fails")
     args = parser.parse_args()
 
@@ -223,7 +224,8 @@ def main() -> None:
         "spark.local.dir": str(args.directory / "tmp"),
         "spark.sql.warehouse.dir": str(args.directory / "tmp"),
     } | conf
-    spark = session(args.master, **{name.replace(".", "__"): v for name, v in conf.items()})
+    named = {name.replace(".", "__"): value for name, value in conf.items()}
+    spark = session(args.master, local_checkpoints=args.local, **named)
     queries = []
     known = operators(args.fail)
     wanted = list(known) if args.only is None else args.only.split(",")

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pyspark
 
+from tests.helpers import java
 from tests.spark import job
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = (
-    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    f"spark.driver.extraJavaOptions={java.options()}",
     "spark.sql.codegen.wholeStage=false",
 )
 """Settings with which a program that lives for seconds is faster."""

@@ -11,8 +11,8 @@ import pytest
 from windowlib import Count, Tumbling
 from windowlib.operators import Aggregate, agg
 from windowlib.samples import trades
-from windowlib.tools import demo
 from windowlib.tools.command_line import main
+from windowlib.tools.commands import demo
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 

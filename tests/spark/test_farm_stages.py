@@ -276,6 +276,14 @@ def test_stages_give_what_the_operator_gives(names, steps, seed):
     same_rows(names, *run(names, steps, seed))
 
 
+TICKING = [names for names in MATRIX if names[1:] == ("count and time", "own")]
+
+
+@pytest.mark.parametrize("names", TICKING, ids=" - ".join)
+def test_time_passes_before_the_first_row(names):
+    same_rows(names, *run(names, [(0, 0, False), (0, 30, False), (20, 4, True), (9, 30, False)], 0))
+
+
 @pytest.mark.parametrize("names", MATRIX, ids=" - ".join)
 @pytest.mark.long
 def test_every_farm_window_and_function(names):

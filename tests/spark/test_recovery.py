@@ -19,6 +19,8 @@ from tests.spark import killed_job as killing
 from windowlib import Count, Operator, OperatorModel, Sliding, Tumbling
 from windowlib.operators import Aggregate, agg
 from windowlib.spark import attach
+from windowlib.spark.session import FILE_MANAGER
+from windowlib.spark.versions import file_manager
 
 # -- the whole program dies -----------------------------------------------------------------------
 
@@ -33,6 +35,37 @@ def test_a_program_that_is_killed_again_and_again_writes_the_same_rows(tmp_path)
     with killing.started(tmp_path) as process:
         assert killing.ends(process) == 0, killing.log_of(tmp_path)
     killing.check(tmp_path)
+
+
+@pytest.mark.long
+def test_a_program_that_is_killed_may_say_that_its_checkpoints_are_local_or_not(tmp_path):
+    job.write_input(tmp_path)
+    for number, (name, stage) in enumerate(zip(job.operators(), job.STAGES, strict=True)):
+        said = ["--local"] if number % 2 == 0 else []
+        with killing.started(tmp_path, "--die", f"{name}:{number}:{stage}", *said) as process:
+            assert killing.ends(process) == -9, killing.log_of(tmp_path)
+    killing.killed_somewhere(tmp_path, random.Random(2), "--local")
+    with killing.started(tmp_path, "--local") as process:
+        assert killing.ends(process) == 0, killing.log_of(tmp_path)
+    killing.check(tmp_path)
+
+
+def test_a_micro_batch_that_runs_once_more_replaces_what_it_left_on_a_local_disk(spark, tmp_path):
+    query = Query(spark, tmp_path)
+    rows = [{"ts": at, "k": "abc"[at % 3], "v": at} for at in range(80)]
+    operator = totals(slide())
+    for number in range(8):
+        query.add(rows[10 * number : 10 * number + 10])
+        if number % 4 < 2:
+            spark.conf.set(FILE_MANAGER, file_manager())
+        try:
+            query.run(operator)
+            for path in (tmp_path / "checkpoint" / "commits").glob(f"*{number}*"):
+                path.unlink()  # as if it had been killed when its state was there
+            query.run(operator)
+        finally:
+            spark.conf.unset(FILE_MANAGER)
+    assert job.by_key(query.written()) == job.by_key(alone(operator, rows))
 
 
 def test_a_query_that_was_killed_before_its_first_micro_batch_starts_again(spark, tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import windowlib
-from tests.helpers.raise_sites import raises_in, unreached
+from tests.helpers.raise_sites import raised, raises_in, unreached
 from tests.testing.broken_operators import Total  # noqa: F401 - named in the table
 from windowlib import KEY, Count, Tumbling, WindowlibError  # noqa: F401 - named in the table
 from windowlib.testing import *  # noqa: F403
@@ -98,20 +98,14 @@ def without_hypothesis():
         windowlib.testing.strategies = strategies
 
 
-def raised(code):
-    with pytest.raises(WindowlibError) as caught:
-        eval(code, globals())
-    return caught.value
-
-
 @pytest.mark.parametrize(("code", "message"), CASES, ids=[code for code, _ in CASES])
 def test_a_mistake_gets_its_message(code, message):
-    error = raised(code)
+    error = raised(code, globals())
     assert message == str(error)
     assert isinstance(error, ValueError | RuntimeError)
 
 
-OURS = {"AssertionError", "AttributeError", "LeftOut", "Refused"}
+OURS = {"AssertionError", "AttributeError", "NotApplicable", "RefusedRow"}
 """What a failing test is told; Python's own protocol; between ourselves."""
 
 
@@ -123,7 +117,7 @@ def ours(made):
 def test_every_raise_has_a_case():
     places = list(raises_in(PACKAGE, ours))
     assert len(places) > 8
-    assert [] == unreached(places, [raised(code) for code, _ in CASES])
+    assert [] == unreached(places, [raised(code, globals()) for code, _ in CASES])
 
 
 def test_a_name_that_is_not_there_is_refused_as_python_does():

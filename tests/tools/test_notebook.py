@@ -26,7 +26,7 @@ from windowlib import (
     replay,
 )
 from windowlib.operators import Aggregate, Filter, Functor, Join, Sort, agg
-from windowlib.runtime.replay import Ahead
+from windowlib.runtime.replay import Lookahead
 from windowlib.tools.listing import Listing
 from windowlib.tools.notebook import smaller
 
@@ -254,7 +254,7 @@ def test_a_replay_is_an_iterator_still():
 
 def test_looking_into_an_iterator_that_has_ended_finds_nothing():
     waiting: deque[int] = deque()
-    ahead = Ahead(map(waiting.append, [1]), waiting)
+    ahead = Lookahead(map(waiting.append, [1]), waiting)
     assert [True, False, False] == [ahead.look() for _ in range(3)]
     assert [1] == list(ahead)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import windowlib
-from tests.helpers.raise_sites import raises_in, unreached
+from tests.helpers.raise_sites import raised, raises_in, unreached
 from windowlib import WindowlibError, WorkloadError
 from windowlib.workload import *  # noqa: F403
 
@@ -101,15 +101,9 @@ CASES = [
 ]
 
 
-def raised(code):
-    with pytest.raises(WorkloadError) as caught:
-        eval(code, globals())
-    return caught.value
-
-
 @pytest.mark.parametrize(("code", "message"), CASES, ids=[code for code, _ in CASES])
 def test_a_mistake_gets_its_message(code, message):
-    error = raised(code)
+    error = raised(code, globals(), WorkloadError)
     assert message == str(error)
     assert isinstance(error, WindowlibError)
     assert isinstance(error, ValueError)
@@ -118,4 +112,4 @@ def test_a_mistake_gets_its_message(code, message):
 def test_every_raise_has_a_case():
     places = list(raises_in(PACKAGE))
     assert len(places) > 8
-    assert [] == unreached(places, [raised(code) for code, _ in CASES])
+    assert [] == unreached(places, [raised(code, globals(), WorkloadError) for code, _ in CASES])

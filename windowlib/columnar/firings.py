@@ -87,9 +87,7 @@ class Firings:
         """The key of each firing, as handlers get it."""
         if self.keys is None:
             return [None] * len(self.ids)
-        distinct, places = np.unique(self.ids, return_inverse=True)
-        named = self.keys.values(distinct)
-        return [named[i] for i in places.tolist()]
+        return self.keys.values(self.ids)
 
 
 def results_in_order(values: Result, order: Places | slice) -> Result:
@@ -254,19 +252,59 @@ def as_column(result: Result) -> Column:
 # Handlers that read columns: they are called with a view of the rows they fire for.
 
 
+class FiredRows:
+    """The rows of one firing: an extent of those that the firings of a batch have in common.
+
+    A view of it says what handlers may not ask for, which makes Python look up each of its
+    attributes the slow way; what a handler reads for every firing is here.
+    """
+
+    __slots__ = ("_batch", "_whole", "hi", "key", "lo", "rows")
+
+    def __init__(self, rows: Mapping[str, Column] | pa.RecordBatch) -> None:
+        self.rows = rows
+        self.key: Any = None
+        self.lo = self.hi = 0
+        self._whole: dict[str, Any] = {}
+        self._batch = rows if isinstance(rows, pa.RecordBatch) else None
+
+    def column(self, name: str, key: Any = None) -> Any:
+        """The values of a column, as a numpy array that shares their memory if it can."""
+        if key is not self.key:
+            self.check(key)
+        found = self._whole.get(name)
+        if found is None:  # no handler for a KeyError, which a message about the name would show
+            found = self._whole[name] = _shared(self.rows, name)
+        if type(found) is np.ndarray:
+            return found[self.lo : self.hi]
+        return found.slice(self.lo, self.hi - self.lo).to_numpy(zero_copy_only=False)
+
+    def arrow(self, key: Any = None) -> pa.RecordBatch:
+        """The rows as an Arrow batch that shares their memory."""
+        self.check(key)
+        if self._batch is None:
+            self._batch = pa.record_batch({name: each.arrow() for name, each in self.rows.items()})
+        return self._batch.slice(self.lo, self.hi - self.lo)
+
+    def check(self, key: Any) -> None:
+        """Refuse any key but that of the firing."""
+        if key is not self.key and key != self.key:
+            msg = (
+                f"window, key {key!r}: a handler with content='arrow' is called for "
+                f"{self.key!r} and may read that partition only. Pass the key that it got, or say "
+                f"content='tuples'."
+            )
+            raise AccessError(msg)
+
+
 class FiringView:
     """One firing, as its handler sees the window: the partition that it was called for."""
 
-    def __init__(
-        self, window: Window[Any, Any], rows: Mapping[str, Column] | pa.RecordBatch
-    ) -> None:
+    def __init__(self, window: Window[Any, Any], fired: FiredRows) -> None:
         self._window = window
-        self.rows = rows
-        """All rows that the views of a batch have in common."""
-        self._whole: dict[str, Any] = {}
-        self._batch = rows if isinstance(rows, pa.RecordBatch) else None
-        self._key: Any = None
-        self._lo = self._hi = 0
+        self.fired = fired
+        """The rows; they become those of another firing when the handler is called for it."""
+        self.column, self.arrow = fired.column, fired.arrow
 
     @property
     def spec(self) -> Spec:
@@ -283,41 +321,14 @@ class FiringView:
         """The window's time in seconds."""
         return self._window.now
 
-    def column(self, name: str, key: Any = None) -> Any:
-        """The values of a column, as a numpy array that shares their memory if it can."""
-        if key is not self._key:
-            self._check(key)
-        found = self._whole.get(name)
-        if found is None:
-            found = self._whole[name] = _shared(self.rows, name)
-        if isinstance(found, pa.Array):
-            return found.slice(self._lo, self._hi - self._lo).to_numpy(zero_copy_only=False)
-        return found[self._lo : self._hi]
-
-    def arrow(self, key: Any = None) -> pa.RecordBatch:
-        """The rows as an Arrow batch that shares their memory."""
-        self._check(key)
-        if self._batch is None:
-            self._batch = pa.record_batch({name: each.arrow() for name, each in self.rows.items()})
-        return self._batch.slice(self._lo, self._hi - self._lo)
-
     def __getitem__(self, key: Any) -> list[Any]:
         found: list[Any] = self.arrow(key).to_pylist()
         return found
 
     def size(self, key: Any = None) -> int:
         """How many tuples it holds."""
-        self._check(key)
-        return self._hi - self._lo
-
-    def _check(self, key: Any) -> None:
-        if key is not self._key and key != self._key:
-            msg = (
-                f"window, key {key!r}: a handler with content='arrow' is called for "
-                f"{self._key!r} and may read that partition only. Pass the key that it got, or say "
-                f"content='tuples'."
-            )
-            raise AccessError(msg)
+        self.fired.check(key)
+        return self.fired.hi - self.fired.lo
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):  # what Python itself asks for
@@ -344,7 +355,8 @@ def handler_consumer(
     """What tells a handler of all firings of a batch."""
 
     def call(firings: Firings) -> None:
-        view = FiringView(window, firings.content)
+        fired = FiredRows(firings.content)
+        view = FiringView(window, fired)
         pairs = zip(
             firings.python_keys(),
             firings.lo.tolist(),
@@ -355,7 +367,7 @@ def handler_consumer(
         times = None if firings.times is None else firings.times.tolist()
         cause = None if window.state.batches is None else window.state.batches.cause
         for at, (key, lo, hi, row) in enumerate(pairs):
-            view._key, view._lo, view._hi = key, lo, hi
+            fired.key, fired.lo, fired.hi = key, lo, hi
             if times is not None:
                 window.state.now = times[at]
             if cause is not None:

@@ -191,7 +191,7 @@ class Adaptive(_Panes):
         return found
 
     def _room(self, owner: int, size: int, waiting: Sequence[float]) -> int:
-        """How many tuples the owner gets before anyone else could be chosen."""
+        """How many tuples the owner gets before another worker could be chosen."""
         threshold = self.threshold
         if size < threshold:
             return _ceil(threshold - size)

@@ -67,7 +67,7 @@ def _share(each: WorkerStats, interval: float, done: float, busy: float) -> floa
     if not each.given:
         return 0.0
     idle = max(0.0, interval - each.busy)
-    if not busy:  # processed in no time, as far as anyone could measure
+    if not busy:  # faster than the clock could measure
         return 0.0
     able = each.done + idle * done / busy
     return each.given / able if able else inf

@@ -141,7 +141,7 @@ class WindowFeedback:
         return []
 
     def _choose(self, window: _Window) -> int:
-        """The worker that had the window last, if it is free, else who has been free longest."""
+        """The last worker of the window, if it is free, else the one that has been free longest."""
         worker = window.home if window.home in self._free else next(iter(self._free))
         del self._free[worker]
         return worker

@@ -219,7 +219,7 @@ def later_many(ts: Any, distance: Number) -> Any:
 class Axis:
     """Reads the timestamp of a row as a number; datetimes, dates and durations in microseconds.
 
-    Which of the two a stream has is told by the amounts that the operator was given, or by the
+    Which of the two a stream has follows from the amounts that the operator was given, or the
     first row.
 
     >>> axis = Axis("ts", "Reorder('ts')", [])
@@ -234,9 +234,9 @@ class Axis:
         self.attribute, self.owner = attribute, owner
         self.get = Getter(attribute, owner)
         check_amounts(owner, amounts, ModelError)
-        self._said = [(name, amount) for name, amount in amounts if amount]
-        kinds = {isinstance(amount, timedelta) for _, amount in self._said}
-        self.whole = all(isinstance(amount, int | timedelta) for _, amount in self._said)
+        self._amounts = [(name, amount) for name, amount in amounts if amount]
+        kinds = {isinstance(amount, timedelta) for _, amount in self._amounts}
+        self.whole = all(isinstance(amount, int | timedelta) for _, amount in self._amounts)
         self.timed: bool | None = next(iter(kinds), None)
         """Whether it has datetimes; None if that is not known yet."""
         self.form: type | None = None
@@ -287,8 +287,8 @@ class Axis:
         if self.timed is None:
             self.timed = timed
             return
-        if self._said:
-            name, amount = self._said[0]
+        if self._amounts:
+            name, amount = self._amounts[0]
             fix = "a number" if self.timed else 'a duration, as "5s"'
             msg = (
                 f"{self.owner}: the value {value!r} is of type {type(value).__name__}, and "

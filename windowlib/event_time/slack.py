@@ -85,20 +85,20 @@ class State:
     def _many(self, ts: Any) -> Any:
         raise NotImplementedError
 
-    def _reached(self, rising: Rising, at_records: Any) -> Any:
+    def _reached(self, records: Records, at_records: Any) -> Any:
         """Move on to the end of an array, given P - or less - at its records."""
         import numpy as np
 
-        if not len(rising.at):
-            return np.full(len(rising.record), self.punctuation)
+        if not len(records.at):
+            return np.full(len(records.record), self.punctuation)
         if self.punctuation is not None:
             at_records = np.maximum(at_records, self.punctuation)
         marks = np.maximum.accumulate(at_records)
-        which = np.cumsum(rising.record) - 1
+        which = np.cumsum(records.record) - 1
         found = marks[np.maximum(which, 0)]
         if which[0] < 0:
             found[which < 0] = self.punctuation
-        self.top, self.punctuation = rising.tops[-1].item(), marks[-1].item()
+        self.top, self.punctuation = records.tops[-1].item(), marks[-1].item()
         return found
 
     def snapshot(self) -> list[Any]:
@@ -110,7 +110,7 @@ class State:
         self.top, self.punctuation = state
 
 
-class Rising:
+class Records:
     """Where an array of timestamps rises above all before it."""
 
     def __init__(self, ts: Any, top: Number | None) -> None:
@@ -177,16 +177,16 @@ class FixedSlack(Slack):
         """The slack."""
         return [("slack", self.amount)]
 
-    def start(self) -> Fixed:
+    def start(self) -> FixedState:
         """The state of a new stream."""
-        return Fixed(length(self.amount))
+        return FixedState(length(self.amount))
 
     def shown(self) -> str:
         """What it does, in words."""
         return f"{amount_text(self.amount)} behind the greatest timestamp"
 
 
-class Fixed(State):
+class FixedState(State):
     """The state of a `FixedSlack`."""
 
     def __init__(self, amount: Number) -> None:
@@ -243,7 +243,7 @@ class Fixed(State):
 class KSlack(Slack):
     """P stays K behind the greatest timestamp, where K is the largest delay that there has been.
 
-    K never shrinks: one straggler costs a long wait for ever after. For that, hardly a row is late.
+    K never shrinks: after one straggler every wait is long. For that, hardly a row is late.
 
     Args:
         delay: what the delay of a row is measured against, whenever the greatest timestamp moves:
@@ -263,16 +263,16 @@ class KSlack(Slack):
             near = suggestion(self.delay, known)
             raise PolicyError(f'KSlack(delay={self.delay!r}): use "new" or "arrival".{near}')
 
-    def start(self) -> Largest:
+    def start(self) -> LargestState:
         """The state of a new stream."""
-        return Largest(self.delay)
+        return LargestState(self.delay)
 
     def shown(self) -> str:
         """What it does, in words."""
         return f"the largest delay that there has been ({self.delay})"
 
 
-class Largest(State):
+class LargestState(State):
     """The state of a `KSlack`."""
 
     def __init__(self, delay: Delay) -> None:
@@ -298,14 +298,14 @@ class Largest(State):
         return super().fits(ts) and not (ts.dtype.kind == "i" and type(self.k) is float)
 
     def _many(self, ts: Any) -> Any:
-        rising = Rising(ts, self.top)
-        return self._reached(rising, rising.tops[rising.at] - self._largest(ts, rising))
+        records = Records(ts, self.top)
+        return self._reached(records, records.tops[records.at] - self._largest(ts, records))
 
-    def _largest(self, ts: Any, rising: Rising) -> Any:
+    def _largest(self, ts: Any, records: Records) -> Any:
         """K at each record of an array; and K and the smallest at its end."""
         import numpy as np
 
-        at = rising.at
+        at = records.at
         rest = ts if not len(at) else ts[at[-1] + 1 :]
         low = self._low
         self._low = rest.min().item() if len(rest) else None
@@ -317,7 +317,7 @@ class Largest(State):
         lows = np.minimum.reduceat(ts[: at[-1] + 1], starts)
         if low is not None:
             lows[0] = min(low, lows[0])
-        against = rising.tops if self._new else rising.before
+        against = records.tops if self._new else records.before
         found = np.maximum.accumulate(np.maximum(against[at] - lows, self.k))
         self.k = found[-1].item()
         return found
@@ -376,16 +376,16 @@ class QuantileSlack(Slack):
         _check_share("QuantileSlack", self.drop)
         _check_rows("QuantileSlack", "recent", self.recent)
 
-    def start(self) -> Quantile:
+    def start(self) -> QuantileState:
         """The state of a new stream."""
-        return Quantile(self.drop, self.recent)
+        return QuantileState(self.drop, self.recent)
 
     def shown(self) -> str:
         """What it does, in words."""
         return f"so that {self.drop:.3g} of the last {self.recent} rows would be late"
 
 
-class Quantile(State):
+class QuantileState(State):
     """The state of a `QuantileSlack`."""
 
     def __init__(self, drop: float, recent: int) -> None:
@@ -430,9 +430,9 @@ class Quantile(State):
     def _many(self, ts: Any) -> Any:
         import numpy as np
 
-        rising = Rising(ts, self.top)
+        records = Records(ts, self.top)
         old = np.fromiter(self._lateness, ts.dtype, len(self._lateness))
-        every = np.concatenate((old, np.maximum(rising.before - ts, 0)))
+        every = np.concatenate((old, np.maximum(records.before - ts, 0)))
         steps, ks = [0], [self._k]
         most = self._lateness.maxlen or 0
         for number in self._dues(len(ts)):
@@ -444,9 +444,9 @@ class Quantile(State):
         self._k = ks[-1]
         self._seen += len(ts)
         self._lateness.extend(every[len(old) :].tolist())
-        which = np.searchsorted(np.array(steps[1:]), rising.at, side="right")
+        which = np.searchsorted(np.array(steps[1:]), records.at, side="right")
         slack = np.array(ks, ts.dtype)[which]
-        return self._reached(rising, rising.tops[rising.at] - slack)
+        return self._reached(records, records.tops[records.at] - slack)
 
     def _dues(self, size: int) -> list[int]:
         """After which rows of a batch the quantile is due, counted from 1."""
@@ -503,16 +503,16 @@ class PidSlack(Slack):
             )
             raise PolicyError(msg)
 
-    def start(self) -> Controlled:
+    def start(self) -> PidState:
         """The state of a new stream."""
-        return Controlled(self)
+        return PidState(self)
 
     def shown(self) -> str:
         """What it does, in words."""
         return f"a part of the largest delay, controlled so that {self.drop:.3g} of rows are late"
 
 
-class Controlled(Largest):
+class PidState(LargestState):
     """The state of a `PidSlack`."""
 
     def __init__(self, spec: PidSlack) -> None:
@@ -566,11 +566,11 @@ class Controlled(Largest):
     def _piece(self, ts: Any) -> Any:
         import numpy as np
 
-        rising = Rising(ts, self.top)
-        slack = self.part * self._largest(ts, rising)
+        records = Records(ts, self.top)
+        slack = self.part * self._largest(ts, records)
         if ts.dtype.kind == "i":
             slack = np.ceil(slack).astype(np.int64)
-        return self._reached(rising, rising.tops[rising.at] - slack)
+        return self._reached(records, records.tops[records.at] - slack)
 
     def snapshot(self) -> list[Any]:
         """All of it, as plain data."""

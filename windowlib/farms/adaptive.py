@@ -29,7 +29,7 @@ from windowlib.farms.key_farm import fixed_keys
 from windowlib.farms.pool import CallerPool, ProcessPool, no_processes
 from windowlib.farms.running_farm import RunningFarm, worker_count
 from windowlib.farms.transfer import movable
-from windowlib.runtime.running import Running, insert_pieces, kept, nowhere
+from windowlib.runtime.running import Running, collect_failures, insert_pieces, nowhere
 from windowlib.window.arrow import as_arrow, in_order, joined
 from windowlib.window.failure import broken_state, raise_first
 
@@ -90,7 +90,7 @@ class Decision(NamedTuple):
         return f"{self.place} from row {self.rows}: {self.reason}"
 
 
-class Interval:
+class WorkInterval:
     """What has been done since the last look."""
 
     __slots__ = ("rows", "seconds", "waited", "worked")
@@ -142,7 +142,7 @@ class Processors:
 
 
 def _idle_and_all() -> tuple[int, int]:
-    """The time of all processors so far: what nobody wanted of it, and all; 0 where unknown."""
+    """The time of all processors so far: how much of it was idle, and all; 0 where unknown."""
     try:
         with STAT.open() as file:
             _, user, nice, system, idle, waiting, *others = file.readline().split()
@@ -182,7 +182,7 @@ class AdaptiveFarm:
         self._connected: dict[int, tuple[Any, ...]] = {}
         self._ready: list[Any] = []
         self._pool: ProcessPool | None = None
-        self._since, self._look, self._warm = Interval(), LOOK, False
+        self._since, self._look, self._warm = WorkInterval(), LOOK, False
         self._promising = 0  # pieces in a row that were so slow that workers are likely
         self._processors = Processors()
         self._started = 0.0
@@ -348,7 +348,7 @@ class AdaptiveFarm:
         A failure is a result like others; after an interrupt nothing moves.
         """
         failures, found, start = list[Exception](), None, time.perf_counter()
-        with kept(failures):
+        with collect_failures(failures):
             found = call(*args)
         seconds = time.perf_counter() - start
         if isinstance(rows, int):
@@ -457,9 +457,9 @@ class AdaptiveFarm:
         self.decisions.append(Decision(place, reason, self.rows))
         self._since = self._interval()
 
-    def _interval(self) -> Interval:
+    def _interval(self) -> WorkInterval:
         farm = self.current
-        return Interval(farm.worked, farm.pool.waited) if _is_farm(farm) else Interval()
+        return WorkInterval(farm.worked, farm.pool.waited) if _is_farm(farm) else WorkInterval()
 
     def _look_at_operator(self) -> None:
         """Is a row so much work that a farm might pay?"""
@@ -487,7 +487,7 @@ class AdaptiveFarm:
             self.decisions.append(Decision("caller", reason, self.rows))
         self._settle()
         self._look = min(4 * self._look, 60.0)
-        self._since = Interval()
+        self._since = WorkInterval()
 
     def _look_at_trial(self) -> None:
         """Are several workers faster than the operator alone?"""
@@ -642,7 +642,7 @@ class AdaptiveFarm:
         return replace(found, place=self.place)
 
     def observe(self, tell: Tell, every: float = 1.0) -> None:
-        """Have somebody told the figures while it works, every so many seconds at most."""
+        """Report the figures while it works, every so many seconds at most."""
         self._tell, self._every = tell, every
         if _is_farm(self.current):
             self._observed(self.current)

@@ -218,7 +218,7 @@ class ChunkStore:
     def compact(self, needed: Array) -> None:
         """Write chunks anew of which few rows are needed, or none; `needed` has all such numbers.
 
-        So a partition that is idle does not keep whole chunks alive. Nobody may be reading.
+        So an idle partition does not keep whole chunks alive. Only while no worker is reading.
         """
         kept = []
         for chunk in self.chunks:

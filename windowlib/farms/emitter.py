@@ -49,7 +49,7 @@ class StoredFiring:
     """The numbers of their rows; None if they follow `begin` without a gap."""
     now: Moment
     empty: bool = False
-    """A punctuation came, and there was no tuple: nothing fires, but the operator is told."""
+    """A punctuation came, and there was no tuple: nothing fires, but its handler is called."""
     number: int = 0
     """How many windows of this partition fired before it."""
     begin: int = 0

@@ -24,7 +24,7 @@ import pyarrow as pa
 from windowlib.columnar.arrays.encoding import stream_bytes, stream_table
 from windowlib.columnar.arrays.physical import plain
 from windowlib.columnar.engines.row_engine import WholeWindows
-from windowlib.columnar.firings import FiringView
+from windowlib.columnar.firings import FiredRows, FiringView
 from windowlib.errors import FarmError, StateError
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
@@ -347,7 +347,7 @@ class FilledWindow:
         self._handler = getattr(operator, evaluator.event)
 
     def add(self, rows: Sequence[Any]) -> None:
-        """More tuples: one makes the partition, and those that nobody folds are just there."""
+        """More tuples: one makes the partition, and those without a fold are only kept."""
         if self._folds or len(rows) < 2:
             self.window.insert_many(rows)
             return
@@ -395,6 +395,6 @@ def views(
     """Some rows of a batch, as handlers see a window."""
     rows = pa.RecordBatch.from_arrays(list(map(plain, batch.columns)), batch.schema.names)
     for each in extents:
-        found = FiringView(window, rows)
-        found._key, found._lo, found._hi = each.key, each.lo, each.hi
-        yield found
+        fired = FiredRows(rows)
+        fired.key, fired.lo, fired.hi = each.key, each.lo, each.hi
+        yield FiringView(window, fired)

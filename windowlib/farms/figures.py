@@ -50,7 +50,7 @@ class FarmFigures:
     rate: float = 0.0
     latency: tuple[float, float] | None = None
 
-    def _said(self) -> Iterator[tuple[str, str]]:
+    def _topics(self) -> Iterator[tuple[str, str]]:
         """What there is to say, by topic."""
         if self.busy:
             yield "busy", " ".join(f"{share:.0%}" for share in self.busy) + " busy"
@@ -62,11 +62,11 @@ class FarmFigures:
             yield "results", f"{self.rate:,.0f} results/s after {median} (99%: {high})"
 
     def __str__(self) -> str:
-        said = ", ".join(text for _, text in self._said())
+        said = ", ".join(text for _, text in self._topics())
         return f"{self.place}: {said}" if said else self.place
 
     def _repr_html_(self) -> str:
-        rows = [("place", self.place), *self._said()]
+        rows = [("place", self.place), *self._topics()]
         cells = "".join(f"<tr><th>{a}</th><td>{escape(b)}</td></tr>" for a, b in rows)
         return f"<table>{cells}</table>"
 
@@ -76,7 +76,7 @@ def _shown(seconds: float) -> str:
 
 
 Tell = Callable[[FarmFigures], None]
-"""Who is told the figures of a farm while it works."""
+"""What takes the figures of a farm while it works."""
 
 
 class FarmMeter:

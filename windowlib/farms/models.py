@@ -27,9 +27,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from windowlib.errors import FarmError
-from windowlib.farms.axis import Array, Exact, exact, floors, length, spread, whole
+from windowlib.farms.exact_axis import Array, Exact, exact, floors, length, spread, whole
 from windowlib.spec.policies import Count, Delta, Either, Policy, Time
-from windowlib.spec.specification import Landmark, Session, Sliding, Spec, Tumbling
+from windowlib.spec.specification import Sliding, Spec, Tumbling
 
 __all__ = [
     "Context",
@@ -393,8 +393,6 @@ class EventWindows(WindowModel):
     context: ClassVar[Context] = "backward"
     shared: bool
     """Whether a tuple may be in several windows."""
-    sliced: bool = True
-    """Whether it is known of a tuple alone which windows it is in."""
 
     @property
     def overlapping(self) -> bool:
@@ -586,8 +584,7 @@ def model_of(spec: Spec) -> WindowModel:
         )
         raise FarmError(msg)
     if spec.event_time:
-        sliced = not isinstance(spec, Session | Landmark)
-        return EventWindows(isinstance(spec, Sliding), sliced)
+        return EventWindows(isinstance(spec, Sliding))
     return _tumbling(spec.evict) if isinstance(spec, Tumbling) else _sliding(spec)
 
 

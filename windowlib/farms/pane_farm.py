@@ -380,7 +380,7 @@ class EventPaneDispatch(SharedSlices):
             yield slice_
             at += size
 
-    def behind(self) -> None:
+    def after_firings(self) -> None:
         """Forget keys that have no open window any more, once in a while."""
         if len(self._known) > 2 * self._kept_keys:
             keys = self.run.open_keys()
@@ -476,7 +476,7 @@ class RunPaneDispatch(SharedSlices):
             if size >= max(GRAIN, sum(self._cut.get(key, NONE).values()) // AHEAD):
                 self._long.append(key)
 
-    def behind(self) -> None:
+    def after_firings(self) -> None:
         """Cut up what the watermark has passed of long windows that are open."""
         long, self._long = self._long, []
         for key in long:

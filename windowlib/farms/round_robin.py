@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from windowlib.errors import FarmError
-from windowlib.farms.axis import Array, spread
+from windowlib.farms.exact_axis import Array, spread
 from windowlib.farms.models import RegularWindows
 from windowlib.runtime.operator import stable_text
 

@@ -24,7 +24,7 @@ from windowlib.farms.figures import FarmFigures, FarmMeter, Tell
 from windowlib.farms.pool import ProcessPool, WorkerAnswer, WorkerDeath
 from windowlib.farms.scheduler import Assignments, Collector, Task, scheduler
 from windowlib.farms.worker import WorkerException, WorkerSetup
-from windowlib.runtime.running import VERSION, Running, kept, nowhere
+from windowlib.runtime.running import VERSION, Running, collect_failures, nowhere
 from windowlib.window.arrow import BatchRows, Made, Times, chunks_of, in_order, named_row
 from windowlib.window.failure import raise_first
 
@@ -245,11 +245,11 @@ class RunningFarm(Running):
             if not ended or self._taking:
                 return
             failures: list[Exception] = []
-            with kept(failures):
+            with collect_failures(failures):
                 self._finish()
                 self.drain()
             for final in self._finals:
-                with kept(failures):
+                with collect_failures(failures):
                     final()
             self.close()
             raise_first(failures)
@@ -342,7 +342,7 @@ class RunningFarm(Running):
         )
 
     def observe(self, tell: Tell, every: float = 1.0) -> None:
-        """Have somebody told the figures while it works, every so many seconds at most."""
+        """Report the figures while it works, every so many seconds at most."""
         self._observer, self._every, self._look = tell, every, self.pool.now + every
 
     def deliver(

@@ -146,12 +146,12 @@ SCHEDULERS: dict[str, type[Scheduler]] = {
 }
 
 
-def scheduler(way: str, workers: int, *, room: int = 2) -> Scheduler:
+def scheduler(way: str, workers: int) -> Scheduler:
     """The scheduler of a name: "on-demand" or "round-robin"."""
     if way not in SCHEDULERS:
         msg = f"scheduling={way!r}: no such way. Use {' or '.join(map(repr, SCHEDULERS))}."
         raise FarmError(msg)
-    return SCHEDULERS[way](workers, room=room)
+    return SCHEDULERS[way](workers)
 
 
 class Collector(Generic[T]):
@@ -159,7 +159,7 @@ class Collector(Generic[T]):
 
     Numbers are given by `next`, in the order in which results shall come out. What waits is in a
     heap; a result that is next goes straight through. A result may be empty, but has to be added,
-    or those behind it wait for ever.
+    or those behind it never come out.
 
     >>> out = Collector()
     >>> first, second, third = out.next(), out.next(), out.next()

@@ -42,7 +42,7 @@ class StoredWindow(NamedTuple):
     extents: list[StoredExtent]
     """Where the tuples of each partition are."""
     stamps: Array
-    """When they arrived, where the window goes by that; else the time of the snapshot."""
+    """When they arrived, where the window depends on it; else the time of the snapshot."""
     window: dict[str, Any]
     """The state of the emitter's window."""
     counts: dict[Any, int]

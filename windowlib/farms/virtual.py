@@ -1,6 +1,6 @@
 """A farm in virtual time: the real emitter, scheduler and collector, and workers that only count.
 
-Results are computed as ever, in this process; how long that takes is what a cost model says. So a
+Results are computed as usual, in this process; a cost model says how long that takes. So a
 farm can be watched with more workers than the machine has cores, and every run is the same.
 
 >>> from windowlib.operators import Aggregate, agg
@@ -33,7 +33,7 @@ Cost = Callable[[str, Any], float]
 
 
 class VirtualPool:
-    """Workers that take their time, but not ours."""
+    """Workers in virtual time: they take as long as the cost model says."""
 
     def __init__(self, workers: int, setup: WorkerSetup, *, cost: Cost) -> None:
         self.now = 0.0
@@ -109,7 +109,7 @@ def simulate(
 ) -> SimulationReport:
     """Run a farm on batches that come at given times.
 
-    The clock of windows goes by when batches come, and not by when the farm gets to them.
+    The clock of windows follows the arrival of batches, not the time at which the farm takes them.
 
     Args:
         farm: any farm.

@@ -36,7 +36,7 @@ from windowlib.farms.running_farm import FailedResult, RunningFarm
 from windowlib.farms.scheduler import Task
 from windowlib.farms.transfer import described_as, stored_window, tuple_window
 from windowlib.farms.worker import ExtentColumns, TaskRows, WindowWorker
-from windowlib.runtime.running import kept
+from windowlib.runtime.running import collect_failures
 from windowlib.spec.specification import Tumbling
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.failure import raise_first
@@ -117,7 +117,7 @@ class RunningWindowFarm(RunningFarm):
         layout = self.numbering.take(batch, self.chunks.end, stamps)
         self.schema = batch.schema.remove_metadata()
         failures: list[Exception] = []
-        with kept(failures):  # up to a row that it refuses, all have been taken
+        with collect_failures(failures):  # up to a row that it refuses, all have been taken
             self.emitter.insert_batch(layout.marks, times=None if stamps is None else TIME)
         taken = self._taken() if failures else batch.num_rows
         self._seen += taken
@@ -126,7 +126,7 @@ class RunningWindowFarm(RunningFarm):
         self.stamps = stamps[layout.order] if stored else stamps  # type: ignore[index]
         self.dispatch.arrived(self.numbering.extents(layout, base, taken))
         self._fired()
-        self.dispatch.behind()
+        self.dispatch.after_firings()
         self.throttle()
         self._release()
         raise_first(failures)
@@ -379,7 +379,7 @@ class Dispatch:
         self.run, self.farm = run, run.farm
 
     def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
-        """Tuples are stored, and what they fire has not been told."""
+        """Tuples are stored; their firings are not known yet."""
 
     def fired(self, firing: StoredFiring, number: int) -> None:
         """A window fires; its results have a number."""
@@ -390,11 +390,11 @@ class Dispatch:
         for number, firing in enumerate(firings, first):
             self.fired(firing, number)
 
-    def behind(self) -> None:
-        """What the tuples fired has fired."""
+    def after_firings(self) -> None:
+        """All firings of the tuples that arrived have been passed to `fired`."""
 
     def flush_full(self) -> None:
-        """All that has fired at once has been told."""
+        """All windows that fire at this moment have been passed to `fired`."""
 
     def flush(self) -> None:
         """Nothing may be held back."""
@@ -595,7 +595,7 @@ class ActiveDispatch(Dispatch):
         return firing.key, int(self.model.complete(end))
 
     def fired(self, firing: StoredFiring, number: int) -> None:
-        """Its owner gets what it does not have, and the word."""
+        """Its owner gets the tuples that it lacks, and computes it."""
         which = self._name(firing)
         self._fired[firing.key] = firing.number + 1
         if firing.lo < firing.hi:
@@ -609,7 +609,7 @@ class ActiveDispatch(Dispatch):
         then = self.run.receiver([number])
         self.run.put(Task("close", args, owner=owner, first=firing.oldest, then=then))
 
-    def behind(self) -> None:
+    def after_firings(self) -> None:
         """Send tuples on to the owners of their open windows."""
         stored_extents, self._new = self._new, []
         for extent in stored_extents:

@@ -65,7 +65,7 @@ class StoredPartial:
         return StoredPartial, (self.path,)
 
     def owned(self) -> None:
-        """Remove the file when nobody knows of it any more."""
+        """Remove the file with the last reference to it."""
         weakref.finalize(self, _removed, self.path).atexit = False
 
     def bytes(self) -> bytes:
@@ -86,7 +86,7 @@ WindowEnd = tuple[Any, Sequence[Any], int]
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What a worker is told when it starts."""
+    """What a worker gets when it starts."""
 
     operator: Operator
     folder: str

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from windowlib.runtime.operator import Operator
 
 
-def said(order: Any) -> Any:
-    """An order as columns; None if it is not said, or irrelevant.
+def stated_order(order: Any) -> Any:
+    """An order as columns; None if it is not stated, or irrelevant.
 
-    >>> said("ts"), said(None), said(...)
+    >>> stated_order("ts"), stated_order(None), stated_order(...)
     ('ts', None, None)
     """
     return None if order is ... else order
@@ -30,7 +30,7 @@ def check_orders(graph: Graph) -> None:
     """Refuse windows whose order no order of the inputs can give."""
     asked: dict[int, tuple[Any, str]] = {}
     for node, order, streams in _asking(graph):
-        if said(order) is None:
+        if stated_order(order) is None:
             continue
         for stream in streams:
             blame = _in_the_way(graph, stream, order)
@@ -75,14 +75,16 @@ def order_at(graph: Graph, port: int, *, natural: bool = False) -> Any:
             if any(_comes_as_is(graph, stream, port) for stream in streams):
                 found.append(operator.order_of(number))
                 hints.append((operator.natural_order(number), streams))
-    orders = [order for order in found if said(order) is not None]
+    orders = [order for order in found if stated_order(order) is not None]
     if orders or not natural:
         return orders[0] if orders else (... if ... in found else None)
 
     def blamed(hint: Any, streams: list[Stream]) -> bool:
         return any(_in_the_way(graph, stream, hint) for stream in streams)
 
-    asked = (... if said(hint) is not None and blamed(hint, s) else hint for hint, s in hints)
+    asked = (
+        ... if stated_order(hint) is not None and blamed(hint, s) else hint for hint, s in hints
+    )
     wanted = {order for order in asked if order is not None}
     return wanted.pop() if len(wanted) == 1 else (... if wanted else None)
 

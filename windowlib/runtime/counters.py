@@ -40,13 +40,13 @@ class Counters:
     """
 
     def __init__(self, running: Running) -> None:
-        self._watched = [Watched(window) for window in windows_of(running)]
+        self._windows = [WindowCounter(window) for window in windows_of(running)]
         self._late = [LateRows(operator) for operator in late_counting(running)]
 
     def read(self) -> dict[str, int]:
         """What has been counted, by name.
 
-        - fired: triggers and flushes that the operator was told of, also those of empty windows.
+        - fired: triggers and flushes that the operator has handled, also those of empty windows.
           A trigger of a window that was never full does not count where these are skipped, and a
           window whose operator handles neither triggers nor flushes has none.
         - evicted: tuples that came and are no longer held, for whatever reason.
@@ -54,7 +54,7 @@ class Counters:
         - partitions_evicted: how many were evicted by `forget=`.
         - late: rows that came late, whatever became of them; only if an operator counts them.
         """
-        found = [watched.read() for watched in self._watched]
+        found = [watched.read() for watched in self._windows]
         names = ("fired", "evicted", "partitions", "partitions_evicted")
         counts = {name: sum(counts[i] for counts in found) for i, name in enumerate(names)}
         return counts | ({"late": sum(each.read() for each in self._late)} if self._late else {})
@@ -94,8 +94,8 @@ class LateRows:
         return self._count
 
 
-class Watched:
-    """One window: what it has fired, and what it had let go when it was last looked at."""
+class WindowCounter:
+    """One window: its firings, and what had been evicted when it was last read."""
 
     def __init__(self, window: Window[Any, Any]) -> None:
         self._window = window
@@ -108,7 +108,7 @@ class Watched:
     # -- firings ----------------------------------------------------------------------------------
 
     def _attach(self) -> None:
-        """Be called in front of the handler or consumer that is told of firings."""
+        """Count before the handler or the consumer of firings is called."""
         state = self._window.state
         state.intercept(self._consuming)
         event = next((name for name in FIRING[self._window.kind] if name in state.handlers), None)
@@ -166,7 +166,7 @@ class Watched:
         return self._fired, self._evicted, partitions, removed
 
     def _left(self) -> tuple[int, int]:
-        """How many tuples the window has let go, and how many partitions it has."""
+        """How many tuples the window has evicted, and how many partitions it has."""
         window = self._window
         if isinstance(window, EventTimeWindow):
             rows, partitions = window.held()

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 from windowlib.durations import Instant
 from windowlib.errors import ModelError, PunctuationError, suggestion
 from windowlib.extensions import extension
-from windowlib.runtime.arrival_order import check_orders, keeps_order, order_at, said, upstream
+from windowlib.runtime.arrival_order import (
+    check_orders,
+    keeps_order,
+    order_at,
+    stated_order,
+    upstream,
+)
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
@@ -295,7 +301,7 @@ class Graph(Operator):
     @property
     def order_by(self) -> By | None:
         """What the windows ask for that get the rows of the only input as they come."""
-        return said(self.order_of(0)) if len(self.inputs) == 1 else None
+        return stated_order(self.order_of(0)) if len(self.inputs) == 1 else None
 
     def order_of(self, port: int) -> Order:
         """What the windows ask for that get the rows of an input as they come."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from uuid import UUID
 
@@ -241,9 +242,15 @@ def saved_key(key: Any) -> Any:
     return one_key(key)
 
 
-def declarations(kind: type, of: type[S]) -> dict[str, S]:
+def declarations(kind: type, of: type[S]) -> Mapping[str, S]:
     """What a class declares, by name; a subclass may declare it anew, or not at all."""
+    sought: type = of  # mypy takes a type[S] for something that has no hash
+    return _declarations(kind, sought)
+
+
+@lru_cache(maxsize=256)
+def _declarations(kind: type, of: type) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         found.update(vars(base))
-    return {name: each for name, each in found.items() if isinstance(each, of)}
+    return MappingProxyType({name: each for name, each in found.items() if isinstance(each, of)})

@@ -274,7 +274,7 @@ class OperatorModel:
 
 
 def port_names(kind: str, ports: int | Sequence[str], owner: str) -> list[str]:
-    """The names of ports, given as names or as a number; `owner` is who asks, for messages.
+    """The names of ports, given as names or as a number; `owner` begins the messages.
 
     >>> port_names("in", 2, "Union(inputs=2)")
     ['in0', 'in1']

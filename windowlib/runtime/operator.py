@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 from windowlib.durations import Duration, Instant, as_duration
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 Emit = Callable[[Any], None]
 
 FunctionKind = Literal["associative", "incremental", "neither"]
+_signature = lru_cache(maxsize=256)(inspect.signature)
 
 
 class SetByInit:
@@ -205,12 +206,12 @@ class Operator(WindowEvents[Any, Any]):
         return clocked or any(spec is not None and spec.timed for spec in self.windows)
 
     @property
-    def keyed_state(self) -> dict[str, Keyed]:
+    def keyed_state(self) -> Mapping[str, Keyed]:
         """The state of keys that its class declares, by name."""
         return declarations(type(self), Keyed)
 
     @property
-    def unkeyed_state(self) -> dict[str, Unkeyed]:
+    def unkeyed_state(self) -> Mapping[str, Unkeyed]:
         """The state that its class declares for all keys together, by name."""
         return declarations(type(self), Unkeyed)
 
@@ -259,7 +260,7 @@ class Operator(WindowEvents[Any, Any]):
         return SlidingWindow if isinstance(self.windows[port], Sliding) else TumblingWindow
 
     def consumer(self, port: int) -> Consumer | None:
-        """Who is told of the firings of whole batches at a port; None: its handlers are called."""
+        """What takes the firings of whole batches at a port; None: its handlers are called."""
         return None
 
     def on_open(self) -> None:
@@ -320,7 +321,7 @@ class Operator(WindowEvents[Any, Any]):
         return batch
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
-        """The columns read from the tuples of a port, each with who reads it, for messages."""
+        """The columns read from the tuples of a port, each with its reader, for messages."""
         spec = self.windows[port] if port < len(self.windows) else None
         if spec is None:
             return
@@ -484,7 +485,7 @@ class Operator(WindowEvents[Any, Any]):
     def _parameters(self) -> dict[str, Any]:
         """What it was built with, by name, except what it would be without being said."""
         args, kwargs = self._arguments
-        signature = inspect.signature(type(self).__init__)
+        signature = _signature(type(self).__init__)
         _, *given = signature.bind(self, *args, **kwargs).arguments.items()
         found: dict[str, Any] = {}
         for name, value in given:
@@ -633,7 +634,7 @@ class Operator(WindowEvents[Any, Any]):
     ) -> Any:  # fmt: skip
         """What running operators keep together of some keys, for hosts that move keys.
 
-        An operator with a `snapshot` overrides it, or its keys stay together for ever. What is not
+        An operator with a `snapshot` overrides it, or its keys always stay together. What is not
         of a key goes to all.
 
         Args:
@@ -716,15 +717,15 @@ class Operator(WindowEvents[Any, Any]):
 
     def declared_columns(self, port: int) -> frozenset[str] | None:
         """The columns that `output` names for an output; None if it does not say."""
-        text, owner = self._said(port)
+        text, owner = self._output_text(port)
         return None if text is None else frozenset(columns_of(text, owner))
 
     def _declared(self, port: int) -> Any:
         """What `output` says of the schema of an output."""
-        text, owner = self._said(port)
+        text, owner = self._output_text(port)
         return None if text is None else schema_of(text, owner)
 
-    def _said(self, port: int) -> tuple[Any, str]:
+    def _output_text(self, port: int) -> tuple[Any, str]:
         """The text that declares an output, None if there is none, and what to call it."""
         said, owner = self.output, f"{type(self).__name__}.output"
         if not isinstance(said, Mapping):

@@ -15,6 +15,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any
@@ -25,7 +26,7 @@ from windowlib.errors import OperatorError, SchemaError, WindowlibWarning
 from windowlib.event_time.slack import Slack
 from windowlib.event_time.watermark import Watermark
 from windowlib.extensions import extension
-from windowlib.runtime.arrival_order import said
+from windowlib.runtime.arrival_order import stated_order
 from windowlib.runtime.counters import late_counting
 from windowlib.runtime.marks import Mark, Restart, Tagged, punct
 from windowlib.runtime.operator import Operator
@@ -95,14 +96,16 @@ def replay(
         raise OperatorError(msg)
     inputs = tuple(as_arrow(each, "replay") for each in inputs)
     bounded = all(isinstance(each, Sequence) or is_batch(each) for each in inputs)
-    return Replay(operator, _joined(operator, inputs, merge), times, start, bounded, watermark)
+    return Replay(
+        operator, joined_inputs(operator, inputs, merge), times, start, bounded, watermark
+    )
 
 
-class Ahead(Iterator[Any]):
+class Lookahead(Iterator[Any]):
     """What the steps of a source put into `waiting`; it can be looked into without taking any.
 
     >>> waiting = deque()
-    >>> numbers = Ahead((waiting.append(i) for i in [1, 2, 3]), waiting)
+    >>> numbers = Lookahead((waiting.append(i) for i in [1, 2, 3]), waiting)
     >>> numbers.look(), list(waiting), next(numbers), list(numbers)
     (True, [1], 1, [2, 3])
     """
@@ -177,7 +180,7 @@ class Replay(Iterator[Any]):
         self._checked: set[int] = set()
         self._running: Running | None = None
         steps = self._streamed(rows) if self._waits(rows) else self._chunked(rows)
-        self._ahead = Ahead(chain(steps, self._ended()), self._out)
+        self._ahead = Lookahead(chain(steps, self._ended()), self._out)
 
     def __next__(self) -> Any:
         out = self._out
@@ -293,9 +296,9 @@ class Replay(Iterator[Any]):
         """The input in pieces; the first has a row if it takes one to say when to start."""
         waiting: list[Any] = []
         known = self._times is None or self._start is not None
-        for chunk in _chunks(rows, open_batches=False):
+        for chunk in row_chunks(rows, open_batches=False):
             waiting += chunk
-            known = known or any(map(_is_row, chunk))
+            known = known or any(map(is_row_item, chunk))
             if known:
                 yield waiting
                 waiting = []
@@ -305,7 +308,7 @@ class Replay(Iterator[Any]):
     def _opened(self, chunk: Sequence[Any]) -> Running:
         start = self._start
         if start is None and self._times is not None:
-            first = next((_row(item) for item in chunk if _is_row(item)), None)
+            first = next((_row(item) for item in chunk if is_row_item(item)), None)
             if first is not None and is_batch(first):
                 (first,) = as_arrow(first, "replay").slice(0, 1).to_pylist()
             start = None if first is None else timedelta(microseconds=self._times(first))
@@ -420,7 +423,7 @@ def _writers(
     """Functions that put a row, and a punctuation, of one port into `out`."""
     mark = Beside((name, punct()))
     row = out.append if first else lambda row: out.append(Beside((name, row)))
-    return row, lambda: out.append(mark)
+    return row, partial(out.append, mark)
 
 
 def _checked(
@@ -441,7 +444,8 @@ def _is_stray(item: Any) -> bool:
     return isinstance(item, MARKS) or is_batch(item)
 
 
-def _is_row(item: Any) -> bool:
+def is_row_item(item: Any) -> bool:
+    """Whether an item of a stream is a row, and not a mark."""
     return not isinstance(_row(item), Mark | Restart)
 
 
@@ -457,13 +461,13 @@ def _row(item: Any) -> Any:
 # -- input --------------------------------------------------------------------------------------
 
 
-def _joined(
+def joined_inputs(
     operator: Operator, inputs: tuple[Iterable[Any], ...], merge: Attribute | None
 ) -> Iterable[Any]:
     """One iterable of rows, tagged with their ports if there are several inputs."""
     ports = operator.model.inputs
     if len(inputs) == 1:
-        return _ordered(operator.order_by, inputs[0])
+        return ordered_input(operator.order_by, inputs[0])
     if len(inputs) != len(ports):
         names = ", ".join(port.name for port in ports)
         msg = (
@@ -480,16 +484,16 @@ def _joined(
         )
         raise OperatorError(msg)
     get = Getter(merge, f"merge={merge!r}")
-    orders = [said(operator.order_of(port)) for port in range(len(ports))]
-    ordered = [_ordered(order, rows) for order, rows in zip(orders, inputs, strict=True)]
-    each = [(item for chunk in _chunks(rows) for item in chunk) for rows in ordered]
+    orders = [stated_order(operator.order_of(port)) for port in range(len(ports))]
+    ordered = [ordered_input(order, rows) for order, rows in zip(orders, inputs, strict=True)]
+    each = [items_of(rows) for rows in ordered]
     return merged({port.name: items for port, items in zip(ports, each, strict=True)}, get)
 
 
 def _alternating(ports: Sequence[str], inputs: Sequence[Iterable[Any]]) -> Iterator[Any]:
     """The rows of all inputs, a piece of each in turn."""
     left = {
-        port: _chunks(rows, open_batches=False) for port, rows in zip(ports, inputs, strict=True)
+        port: row_chunks(rows, open_batches=False) for port, rows in zip(ports, inputs, strict=True)
     }
     while left:
         for port, chunks in list(left.items()):
@@ -501,7 +505,7 @@ def _alternating(ports: Sequence[str], inputs: Sequence[Iterable[Any]]) -> Itera
                 yield item if isinstance(item, Restart) else Tagged(port, item)
 
 
-def _ordered(by: Any, rows: Iterable[Any]) -> Iterable[Any]:
+def ordered_input(by: Any, rows: Iterable[Any]) -> Iterable[Any]:
     """A list or a table in the order that the window asks for; marks stay where they are."""
     bounded = isinstance(rows, Sequence) or is_batch(rows)
     if by is None or not bounded:
@@ -515,8 +519,8 @@ def _ordered(by: Any, rows: Iterable[Any]) -> Iterable[Any]:
 
 def sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> Iterator[Any]:
     """Rows in the order of what `get` reads; marks stay where they are among them."""
-    items = (item for chunk in _chunks(rows) for item in chunk)
-    for is_row, group in groupby(items, key=_is_row):
+    items = items_of(rows)
+    for is_row, group in groupby(items, key=is_row_item):
         run = list(group)
         try:
             yield from sorted(run, key=lambda row: ranks(get(_row(row)))) if is_row else run
@@ -525,7 +529,12 @@ def sorted_runs(rows: Iterable[Any], get: Callable[[Any], Any], owner: str) -> I
             raise SchemaError(msg) from None
 
 
-def _chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[Any]]:
+def items_of(rows: Iterable[Any]) -> Iterator[Any]:
+    """Rows and marks one by one, those of batches included."""
+    return chain.from_iterable(row_chunks(rows))
+
+
+def row_chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[Any]]:
     """Lists of rows, as large as can be had without waiting for the next; or single batches."""
     kind = type(rows).__name__
     fix = next((fix for name, fix in FRAMES.items() if hasattr(rows, name)), None)
@@ -590,9 +599,9 @@ class WaitingRows:
     def __iter__(self) -> Iterator[Any]:
         waiting: list[tuple[int, int, Any]] = []
         mark, started = -math.inf, False
-        items = (item for chunk in _chunks(self._rows) for item in chunk)
+        items = items_of(self._rows)
         for number, item in enumerate(items):
-            if not _is_row(item):
+            if not is_row_item(item):
                 yield item
                 continue
             at, reached = self._clock(_row(item)), self._clock.reached

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
-from windowlib.runtime.arrival_order import said
+from windowlib.runtime.arrival_order import stated_order
 from windowlib.runtime.own_state import OwnState
 from windowlib.spec.specification import Spec
 from windowlib.window.arrow import Made, Times, as_arrow, chunks_of, columns_of, in_order, rows_of
@@ -33,7 +33,7 @@ Punct = Callable[[], None]
 
 
 def nowhere(*_: Any) -> None:
-    """An output that nobody listens to."""
+    """An output without a reader."""
 
 
 class Running:
@@ -316,7 +316,7 @@ class Running:
     def take_columns(self, columns: Any, port: int) -> None:
         """Take rows that another operator sends as columns, with punctuations between them.
 
-        A failure costs no other row its turn.
+        After a failure the other rows are still sent.
         """
         batch = columns.batch()
         self._note_schema(batch, port)
@@ -335,11 +335,11 @@ class Running:
         rows, at = rows_of(batch), 0
         for end, marked in [*((int(mark), True) for mark in marks), (len(rows), False)]:
             for row in rows[at:end]:
-                with kept(failures):
+                with collect_failures(failures):
                     self.insert(row, port)
             at = end
             if marked:
-                with kept(failures):
+                with collect_failures(failures):
                     self.punctuate(port)
 
     def _offered(
@@ -356,7 +356,9 @@ class Running:
     @cached_property
     def _orders(self) -> list[Any]:
         """The columns that order the rows of a batch at each port, the same for all batches."""
-        return [said(self.operator.order_of(port)) for port in range(len(self.model.inputs))]
+        return [
+            stated_order(self.operator.order_of(port)) for port in range(len(self.model.inputs))
+        ]
 
     def _note_schema(self, batch: Any, port: int) -> None:
         """Remember which columns come to a port."""
@@ -433,12 +435,14 @@ class Running:
                     self._own.close(failures)
                 self._told_end(failures, self.operator.on_finish)
                 for final in self._finals:
-                    with kept(failures):  # whatever fails, readers of the output learn of its end
+                    with collect_failures(
+                        failures
+                    ):  # whatever fails, readers of the output learn of its end
                         final()
         raise_first(failures)
 
     def _told_end(self, failures: list[Exception], tell: Callable[[], None]) -> None:
-        with kept(failures):
+        with collect_failures(failures):
             try:
                 tell()
             except Exception as error:
@@ -547,7 +551,7 @@ class Running:
         failures: list[Exception] = []
         with self._whole("taking a watermark"):
             for window in self._event_time:
-                with kept(failures):
+                with collect_failures(failures):
                     window.reach(watermark)
         raise_first(failures)
 
@@ -621,11 +625,11 @@ class Running:
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due now, if anything is."""
         for window in self._awake:
-            with kept(failures), window.locked():
+            with collect_failures(failures), window.locked():
                 window.state.advance(self._now)
         if self._timer():
             self._own.wake(self._now, failures)
-        with kept(failures):
+        with collect_failures(failures):
             try:
                 self.operator.on_advance()
             except Exception as error:
@@ -719,8 +723,8 @@ def insert_pieces(
 
 
 @contextmanager
-def kept(failures: list[Exception]) -> Iterator[None]:
-    """Keep an exception for later, so that one failure does not cost the others their turn."""
+def collect_failures(failures: list[Exception]) -> Iterator[None]:
+    """Keep an exception for later, so that the others are still done after one failure."""
     try:
         yield
     except Exception as error:

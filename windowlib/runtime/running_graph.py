@@ -9,7 +9,7 @@ from typing import Any
 
 from windowlib.durations import Instant, as_instant
 from windowlib.runtime.graph import Graph, Stream
-from windowlib.runtime.running import VERSION, Running, form_of, kept, nowhere, put_form
+from windowlib.runtime.running import VERSION, Running, collect_failures, form_of, nowhere, put_form
 from windowlib.window.arrow import Made, chunks_of, in_order
 from windowlib.window.failure import raise_first
 
@@ -84,7 +84,7 @@ class RunningGraph(Running):
             sender.operator.folded_columns = _folded_columns(reader, port)
 
     def _take_columns(self, reader: Running, port: int, columns: Any) -> None:
-        with kept(self._failures):
+        with collect_failures(self._failures):
             reader.take_columns(columns, port)
 
     def _each(self, targets: list[Callable[..., None]]) -> Callable[..., None]:
@@ -179,7 +179,7 @@ class RunningGraph(Running):
             return
         if len(readers) == 1 and entry not in graph.sinks.values():
             ((node, at),) = readers
-            with self._whole("taking a batch"), kept(self._failures):
+            with self._whole("taking a batch"), collect_failures(self._failures):
                 reader = self.nodes[node]
                 reader._note_schema(batch, at)
                 reader._take_batch(batch, at, None, None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import HostError
 from windowlib.spark.plan.validation import PROVIDER, ROCKSDB
+from windowlib.spark.versions import file_manager
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,13 +29,21 @@ LOCAL_SOCKETS = "spark.python.unix.domain.socket.enabled"
 """Whether Java and its Python workers talk through a file of the system (Spark 4.1 or newer, others
 do not know the setting). Over TCP, a short answer of a worker waits 40 ms: its last bytes are held
 back until Java has confirmed those before, and Java puts that off."""
+FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+"""What writes the files of checkpoints. The one that Spark takes by itself suits HDFS. On a local
+disk it starts ten processes for a file, `chmod` and `readlink`, where Hadoop has no native code."""
 
 
-def session(master: str = "local[*]", **conf: Any) -> SparkSession:
+def session(
+    master: str = "local[*]", *, local_checkpoints: bool = False, **conf: Any
+) -> SparkSession:  # fmt: skip
     """A Spark session with all that windows need; the running one, if there is one.
 
     Args:
         master: where Spark runs; in this process unless given.
+        local_checkpoints: whether all checkpoints are on local disks. Spark then writes them in a
+            third of the time. Not for HDFS or object stores: there it would not replace a file that
+            a query has left when it was killed, and its state could not be read any more.
         conf: settings, with `__` for the dots in their names: `spark__driver__memory="4g"`.
     """
     from pyspark.sql import SparkSession
@@ -54,6 +63,8 @@ def session(master: str = "local[*]", **conf: Any) -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
     }
+    if local_checkpoints:
+        settings[FILE_MANAGER] = file_manager()
     settings |= {name.replace("__", "."): str(value) for name, value in conf.items()}
     builder: Any = SparkSession.builder.master(master).appName("windowlib")
     for name, value in settings.items():

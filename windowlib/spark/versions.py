@@ -10,6 +10,7 @@
 | a type for times of day | no | yes | yes |
 | where sources are, in the progress | as Python text | as Python text | as JSON |
 | state is read before any stream ran | yes | not by itself | not by itself in 4.2 |
+| package of checkpoints | `streaming` | `streaming.checkpointing` | the same |
 """
 
 from __future__ import annotations
@@ -175,6 +176,12 @@ def check_protobuf() -> None:
             f'Install one that it can: pip install "{wanted}".'
         )
         raise HostError(msg) from error
+
+
+def file_manager() -> str:
+    """Spark's class that writes checkpoints through a file system whose renames replace files."""
+    package = "streaming" if pyspark.__version__.startswith("4.0.") else "streaming.checkpointing"
+    return f"org.apache.spark.sql.execution.{package}.FileSystemBasedCheckpointFileManager"
 
 
 def state_reader(spark: SparkSession) -> DataFrameReader:

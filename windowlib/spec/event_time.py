@@ -1,4 +1,4 @@
-"""What only windows of event time are told: the watermark, and what becomes of late rows."""
+"""The options of windows of event time: the watermark, and the treatment of late rows."""
 
 from __future__ import annotations
 

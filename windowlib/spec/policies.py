@@ -174,7 +174,7 @@ class Delta(_Policy):
 
     @property
     def shown(self) -> str:
-        """The policy as one writes it, for messages."""
+        """The policy as source text, for messages."""
         d = self.threshold
         text = f'"{duration_text(d)}"' if isinstance(d, timedelta) else repr(d)
         return f"Delta({self.attribute!r}, {text})"

@@ -344,12 +344,8 @@ class Tumbling(_Spec):
         _check_policy(evict, TUMBLING, "Tumbling(evict)")
         check_span("Tumbling", evict)
         check_forgotten("Tumbling", evict, forget)
-        by = _check_by(by, "Tumbling")
-        _check_forget(forget, by, "Tumbling")
-        order_by = _check_order(order_by, "Tumbling")
-        said = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))
-        given = {"evict": evict, "by": by, "forget": forget, "order_by": order_by}
-        _fill(self, {**given, **event_options("Tumbling", evict, said)})
+        options = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))
+        _fill(self, "Tumbling", options, evict=evict, by=by, forget=forget, order_by=order_by)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -439,19 +435,15 @@ class Sliding(_Spec):
                 f"times, so none is partial. Drop `partial=`."
             )
             raise PolicyError(msg)
-        by = _check_by(by, "Sliding")
-        _check_forget(forget, by, "Sliding")
-        order_by = _check_order(order_by, "Sliding")
         if partial not in (None, "skip", "emit"):
             msg = (
                 f'Sliding(partial={partial!r}): say "skip" (nothing before the window has been '
                 f'full) or "emit".'
             )
             raise PolicyError(msg)
-        said = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))
-        given: dict[str, Any] = {"evict": evict, "every": every, "by": by, "forget": forget}
-        given |= {"order_by": order_by, "partial": partial}
-        _fill(self, {**given, **event_options("Sliding", evict, said)})
+        options = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))
+        given = {"evict": evict, "every": every, "by": by, "forget": forget, "order_by": order_by}
+        _fill(self, "Sliding", options, **given, partial=partial)
 
     @property
     def policies(self) -> tuple[Policy, ...]:
@@ -502,10 +494,9 @@ class Session(Tumbling):
     ) -> None:
         length = gap_of(evict, gap)
         check_forgotten("Session", evict, forget)
-        said = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))
-        given: dict[str, Any] = {"evict": evict, "by": _check_by(by, "Session")}
-        given |= {"forget": None, "gap": length, "order_by": _check_order(order_by, "Session")}
-        _fill(self, {**given, **event_options("Session", evict, said)})
+        options = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))
+        given = {"evict": evict, "by": by, "forget": None, "order_by": order_by}
+        _fill(self, "Session", options, **given, gap=length)
         if self.late == "update" and not self.retract:
             msg = (
                 'Session(late="update"): a late row may join two sessions that were sent, which '
@@ -575,11 +566,9 @@ class Landmark(Sliding):
         check_forgotten(
             "Landmark", evict, forget, "a landmark window keeps every key since it began"
         )
-        said = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))
-        given: dict[str, Any] = {"evict": evict, "every": evict, "by": _check_by(by, "Landmark")}
-        given |= {"forget": None, "partial": None, "since": begins}
-        given["order_by"] = _check_order(order_by, "Landmark")
-        _fill(self, {**given, **event_options("Landmark", evict, said)})
+        options = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))
+        given = {"evict": evict, "every": evict, "by": by, "forget": None, "order_by": order_by}
+        _fill(self, "Landmark", options, **given, partial=None, since=begins)
         if self.late == "update":
             msg = (
                 'Landmark(late="update"): a late row would correct every window after it. Use '
@@ -596,9 +585,12 @@ class Landmark(Sliding):
         return [] if self.since is None else [f"since({since_text(self.since)})"]
 
 
-def _fill(spec: Tumbling | Sliding, given: Mapping[str, Any]) -> None:
-    """Set the fields of a frozen specification; refuse amounts of event time that do not mix."""
-    for name, value in given.items():
+def _fill(spec: Tumbling | Sliding, kind: str, options: Mapping[str, Any], **given: Any) -> None:
+    """Set the fields of a frozen specification, once those that all kinds have are checked."""
+    given["by"] = _check_by(given["by"], kind)
+    _check_forget(given["forget"], given["by"], kind)
+    given["order_by"] = _check_order(given["order_by"], kind)
+    for name, value in {**given, **event_options(kind, given["evict"], options)}.items():
         object.__setattr__(spec, name, value)
     if spec.event_time:
         check_amounts(f"{type(spec).__name__}({spec.evict!r}, ...)", spec.amounts, PolicyError)

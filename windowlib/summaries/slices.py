@@ -58,7 +58,7 @@ class Slices:
 
     def make(self, key: Any) -> Subwindow:
         """A subwindow without a slice."""
-        s = self._sub(key)
+        s = self._sub.made(key)
         s.front, s.recent = [], []
         s.count = 1
         return s

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from windowlib.summaries.folds import HIGHEST, Fold
@@ -190,7 +192,7 @@ def pair_reader(plan: Plan) -> Callable[[int, Row, Row], list[Any]]:
         lines += ["try:", f"    if not plan.odd: {a} = a; {b} = b; return {quick(plan, merged)}"]
         lines += ["except Exception: plan.odd = True"]  # types that do not mix, perhaps
     lines += [f"{row_text(names)} = merge(a, b)", f"return {full(plan, names)}"]
-    return function("n, a, b", lines, calls(plan))
+    return function("n, a, b", lines, calls(plan) | {"merge": merger(plan)})
 
 
 def _value_lines(plan: Plan, names: list[str]) -> list[str]:
@@ -225,7 +227,7 @@ def merged_texts(plan: Plan) -> list[str] | None:
 def calls(plan: Plan) -> dict[str, Any]:
     """What the text calls for what it cannot do itself."""
     values = {f"value{i}": fold.value for i, fold in enumerate(plan.folds)}
-    return {"plan": plan, "merge": merger(plan), **values}
+    return {"plan": plan, **values}
 
 
 def runs(run: str, places: Iterable[int]) -> list[str]:
@@ -247,9 +249,15 @@ def _shares(plan: Plan, places: Iterable[P]) -> Iterator[tuple[int, list[P]]]:
 
 def function(arguments: str, body: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
     """A function made of source lines."""
-    exec("\n".join([f"def made({arguments}):", *(f"    {line}" for line in body)]), scope)
+    exec(compiled("\n".join([f"def made({arguments}):", *(f"    {line}" for line in body)])), scope)
     made: Callable[..., Any] = scope["made"]
     return made
+
+
+@lru_cache(maxsize=1024)
+def compiled(text: str) -> CodeType:
+    """The code of a source text; windows that are alike have the same."""
+    return compile(text, "<windowlib>", "exec")
 
 
 def _shown(plan: Plan, parts: list[str]) -> str:

@@ -168,7 +168,26 @@ class Plan:
     merged by their `hot` places alone.
     """
 
-    __slots__ = ("_program", "argument", "folds", "getters", "names", "odd", "order", "recipes")
+    __slots__ = (
+        "_program",
+        "argument",
+        "folds",
+        "getters",
+        "hot",
+        "names",
+        "odd",
+        "order",
+        "places",
+        "recipes",
+        "start",
+    )
+
+    start: tuple[Any, ...]
+    """What the places of state hold before the first tuple."""
+    places: int
+    """How many places of state the folds need together."""
+    hot: list[int]
+    """The places that change while no tuple is odd, if all folds have text to merge them."""
 
     def __init__(
         self, recipes: Mapping[Any, Recipe] | Recipe, *, short: bool, named: bool = True
@@ -178,36 +197,22 @@ class Plan:
         self._program: Program | None = None
         self.names = None if isinstance(recipes, Recipe) else tuple(recipes) if named else ()
         self.recipes = (recipes,) if isinstance(recipes, Recipe) else tuple(recipes.values())
-        self.folds = tuple(recipe.fold(short) for recipe in self.recipes)
         self.getters = tuple(
             None if recipe.attribute is None else Getter(recipe.attribute, repr(recipe))
             for recipe in self.recipes
         )
-        self.order = _careful(self.folds)
+        self._fold_with(tuple(recipe.fold(short) for recipe in self.recipes))
+
+    def _fold_with(self, folds: tuple[Fold, ...]) -> None:
+        self.folds = folds
+        self.order = _careful(folds)
+        self.start = tuple(value for fold in folds for value in fold.empty)
+        self.places = len(self.start)
+        self.hot = _hot(folds)
 
     def __call__(self) -> Ready:
         """A new, empty summary."""
         return Ready(self)
-
-    @property
-    def start(self) -> tuple[Any, ...]:
-        """What the places of state hold before the first tuple."""
-        return tuple(value for fold in self.folds for value in fold.empty)
-
-    @property
-    def places(self) -> int:
-        """How many places of state the folds need together."""
-        return len(self.start)
-
-    @property
-    def hot(self) -> list[int]:
-        """The places that change while no tuple is odd, if all folds have text to merge them."""
-        numbers, hot = iter(range(self.places)), []
-        for fold in self.folds:
-            own = [next(numbers) for _ in fold.empty]
-            hot += [i for j, i in enumerate(own) if j not in fold.cold]
-        textual = all(len(fold.merged) == len(fold.empty) for fold in self.folds)
-        return hot if textual else list(range(self.places))
 
     @property
     def slots(self) -> bool:
@@ -230,9 +235,8 @@ class Plan:
         part = copy.copy(self)
         part.names, part._program = (), None
         numbers = list(numbers)
-        part.folds = tuple(self.folds[i] for i in numbers)
         part.getters = tuple(self.getters[i] for i in numbers)
-        part.order = _careful(part.folds)
+        part._fold_with(tuple(self.folds[i] for i in numbers))
         return part
 
     def program(self, sample: Any) -> Program:
@@ -280,6 +284,12 @@ class Plan:
         if self.names == ():
             return ", ".join(map(repr, self.recipes))
         return repr(self.argument)
+
+
+def _hot(folds: Sequence[Fold]) -> list[int]:
+    changing = [j not in fold.cold for fold in folds for j in range(len(fold.empty))]
+    textual = all(len(fold.merged) == len(fold.empty) for fold in folds)
+    return [i for i, hot in enumerate(changing) if hot or not textual]
 
 
 def _careful(folds: Sequence[Fold]) -> list[int]:

@@ -66,7 +66,7 @@ class TimeSlices:
 
     def make(self, key: Any) -> Subwindow:
         """A subwindow without a slice."""
-        s = self._sub(key)
+        s = self._sub.made(key)
         s.front, s.older, s.recent = [], [], []
         s.full = True  # a window of time counts as full from its first tuple on
         return s

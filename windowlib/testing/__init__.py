@@ -53,7 +53,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for; pytest loads this package in every run, also where nobody asks."""
+    """Load what is used: pytest loads this package in every run, also where nothing of it is."""
     if name == "strategies":
         return import_module("windowlib.testing.strategies")
     if name in _HOMES:

@@ -20,13 +20,21 @@ from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Attribute
 from windowlib.summaries.summarizers import Summarizer
 from windowlib.testing.comparison import at, equal, first_difference, near, shown
-from windowlib.testing.drive import Drive
-from windowlib.testing.executions import Case, LeftOut, Sent, as_arrow, plain, restarted, sent
+from windowlib.testing.executions import (
+    Case,
+    NotApplicable,
+    Sent,
+    as_arrow,
+    outputs,
+    row_by_row,
+    with_restarts,
+)
 from windowlib.testing.same_everywhere import assert_same_everywhere
+from windowlib.testing.stepped_replay import SteppedReplay
 from windowlib.window.state_bytes import written_and_read
 
 
-class Refused(Exception):  # noqa: N818 - what a reader of rows raises here, and nobody else
+class RefusedRow(Exception):  # noqa: N818 - raised by the readers of rows below
     """What a reader raises that does not take a row."""
 
 
@@ -75,9 +83,9 @@ class OperatorContract:
         """Saved as bytes and restored before any item, it goes on as if nothing had happened."""
 
         def check(case: Case) -> None:
-            expected = plain(case)
+            expected = row_by_row(case)
             for place in range(len(case.items) + 1):
-                got = restarted(case, [place])
+                got = with_restarts(case, [place])
                 self._compare(f"restarted before item {place + 1}", expected, got)
 
         self._each(check)
@@ -93,7 +101,7 @@ class OperatorContract:
         assert other == op, f"{op!r}: pickled and read again, it is another one: {other!r}"
 
         def check(case: Case) -> None:
-            expected, got = plain(case), plain(case._replace(operator=other))
+            expected, got = row_by_row(case), row_by_row(case._replace(operator=other))
             self._compare("pickled and read again", expected, got)
 
         self._each(check)
@@ -113,22 +121,22 @@ class OperatorContract:
 
         def check(case: Case) -> None:
             try:
-                arrowed = as_arrow(case)
-            except LeftOut:
+                arrow_case = as_arrow(case)
+            except NotApplicable:
                 return
             schemas = [
-                arrowed.tables[port].schema if port in arrowed.tables else None
+                arrow_case.tables[port].schema if port in arrow_case.tables else None
                 for port in range(len(op.model.inputs))
             ]
-            check_schemas(op, op.schemas(*schemas), plain(arrowed.rows()))
+            check_schemas(op, op.schemas(*schemas), row_by_row(arrow_case.rows()))
 
         self._each(check)
 
     def test_a_failure_leaves_a_state_to_go_on_from(self) -> None:
-        """If who reads a row fails, that comes out; a copy of the state then goes on the same."""
+        """A failure of a reader is raised; a copy of the state then goes on the same."""
 
         def check(case: Case) -> None:
-            count = sum(not isinstance(item, Mark) for _, item in plain(case))
+            count = sum(not isinstance(item, Mark) for _, item in row_by_row(case))
             for number in sorted({0, count // 2, count - 1} & set(range(count))):
                 self._fail(case, number)
 
@@ -139,7 +147,7 @@ class OperatorContract:
 
         def check(case: Case) -> None:
             before = copy.deepcopy(list(case.items))
-            plain(case)
+            row_by_row(case)
             place = first_difference(before, case.items, near(0))
             assert place is None, (
                 f"{case.operator!r}: it changes its input. It was {at(before, place)} and is "
@@ -152,14 +160,14 @@ class OperatorContract:
         """Two that run at the same time give what one gives."""
 
         def check(case: Case) -> None:
-            expected = plain(case)
-            one, other = case.drive(), case.drive()
+            expected = row_by_row(case)
+            one, other = case.replay(), case.replay()
             for item in case.items:
                 one.take([item])
                 other.take([item])
-            for drive in (one, other):
-                drive.finish()
-                self._compare("beside another one", expected, sent(drive.events))
+            for run in (one, other):
+                run.finish()
+                self._compare("beside another one", expected, outputs(run.events))
 
         self._each(check)
 
@@ -172,7 +180,7 @@ class OperatorContract:
     def test_something_comes_out(self) -> None:
         """The rows make it send something, or none of these tests says much."""
         seen: list[int] = []
-        self._each(lambda case: seen.append(len(plain(case))))
+        self._each(lambda case: seen.append(len(row_by_row(case))))
         assert self.silent or any(seen), (
             f"{type(self).__name__}: nothing ever comes out of {self.operator!r}. Give more rows, "
             f"or say silent = True."
@@ -202,33 +210,33 @@ class OperatorContract:
 
     def _fail(self, case: Case, number: int) -> None:
         """Refuse the row of this number, once; compare what a copy of the state does then."""
-        drive, copied = Failing(case, number), None
+        run, copied = FailingReplay(case, number), None
         for place, item in enumerate(case.items):
             try:
-                drive.take([item])
-            except Refused:
-                copied = self._copy(drive, case, case.items[place + 1 :])
+                run.take([item])
+            except RefusedRow:
+                copied = self._copy(run, case, case.items[place + 1 :])
                 break
         if copied is None:
             return  # it came at the end of the input, after which there is nothing to go on with
-        seen = len(drive.events)
+        seen = len(run.events)
         for item in case.items[place + 1 :]:
-            drive.take([item])
-        drive.finish()
-        self._compare("restored after a failure", sent(drive.events)[seen:], copied)
+            run.take([item])
+        run.finish()
+        self._compare("restored after a failure", outputs(run.events)[seen:], copied)
 
-    def _copy(self, drive: Drive, case: Case, rest: Sequence[Any]) -> Sent:
-        assert drive.running is not None
-        other = case.drive(start=drive.running.now)
+    def _copy(self, run: SteppedReplay, case: Case, rest: Sequence[Any]) -> Sent:
+        assert run.running is not None
+        other = case.replay(start=run.running.now)
         other.take([])
         assert other.running is not None
-        other.running.restore(written_and_read(drive.running.snapshot()))
+        other.running.restore(written_and_read(run.running.snapshot()))
         other.take(rest)
         other.finish()
-        return sent(other.events)
+        return outputs(other.events)
 
 
-class Failing(Drive):
+class FailingReplay(SteppedReplay):
     """A run whose reader refuses one row."""
 
     def __init__(self, case: Case, number: int) -> None:
@@ -241,7 +249,7 @@ class Failing(Drive):
         def picky(item: Any) -> None:
             self._left -= 1
             if self._left == -1:
-                raise Refused(shown(item))
+                raise RefusedRow(shown(item))
             row(item)
 
         return picky, mark

@@ -1,6 +1,6 @@
 """The executions of an operator: rows, batches, restarts, farms, Spark; each a function of a case.
 
-An execution gives all that comes out, in order. Where one does not apply, `LeftOut` says why.
+An execution gives all that comes out, in order. Where one does not apply, `NotApplicable` says why.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from windowlib.errors import FarmError, OrderWarning
 from windowlib.runtime.graph import Graph
 from windowlib.runtime.marks import Mark, Restart, Tagged, restart
 from windowlib.runtime.operator import Operator
-from windowlib.runtime.replay import _is_row
+from windowlib.runtime.replay import is_row_item
 from windowlib.runtime.running import Running
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import Spec
-from windowlib.testing.drive import Drive, OutputEvent
+from windowlib.testing.stepped_replay import OutputEvent, SteppedReplay
 from windowlib.window.container import Window
 from windowlib.window.sliding import SlidingWindow
 from windowlib.window.tumbling import TumblingWindow
@@ -39,7 +39,7 @@ SPARK = "Spark, a static DataFrame"
 FORGETS = "each place evicts its own partitions, so others are forgotten than in one place"
 
 
-class LeftOut(Exception):  # noqa: N818 - no error: the report says it
+class NotApplicable(Exception):  # noqa: N818 - no error: the report says it
     """An execution that does not apply, and why."""
 
 
@@ -57,12 +57,12 @@ class Case(NamedTuple):
     items: Sequence[Any]
     times: Attribute | None
 
-    def drive(self, **more: Any) -> Drive:
+    def replay(self, **more: Any) -> SteppedReplay:
         """A run of it that has not begun."""
-        return Drive(self.operator, times=self.times, **more)
+        return SteppedReplay(self.operator, times=self.times, **more)
 
 
-def sent(events: Iterable[OutputEvent]) -> Sent:
+def outputs(events: Iterable[OutputEvent]) -> Sent:
     """What came out, without when: that differs where batches are taken whole."""
     return [(port, item) for _, port, item in events]
 
@@ -70,24 +70,24 @@ def sent(events: Iterable[OutputEvent]) -> Sent:
 # -- rows -----------------------------------------------------------------------------------------
 
 
-def plain(case: Case, items: Sequence[Any] | None = None, **more: Any) -> Sent:
+def row_by_row(case: Case, items: Sequence[Any] | None = None, **more: Any) -> Sent:
     """Row by row, as it is meant."""
-    drive = case.drive(**more)
+    run = case.replay(**more)
     try:
-        drive.take(case.items if items is None else items)
-        drive.finish()
+        run.take(case.items if items is None else items)
+        run.finish()
     finally:
-        drive.close()
-    return sent(drive.events)
+        run.close()
+    return outputs(run.events)
 
 
-def together(case: Case) -> Sent:
+def at_once(case: Case) -> Sent:
     """All rows between two marks at once."""
-    drive = case.drive()
-    for is_row, group in groupby(case.items, key=_is_row):
-        (drive.take_many if is_row else drive.take)(list(group))
-    drive.finish()
-    return sent(drive.events)
+    run = case.replay()
+    for is_row, group in groupby(case.items, key=is_row_item):
+        (run.take_many if is_row else run.take)(list(group))
+    run.finish()
+    return outputs(run.events)
 
 
 class ReferenceRunning(Running):
@@ -97,7 +97,7 @@ class ReferenceRunning(Running):
         op = self.operator
         make = op.container(port)
         if make not in (TumblingWindow, SlidingWindow):
-            raise LeftOut("it brings windows of its own")
+            raise NotApplicable("it brings windows of its own")
         summarizer = op.summarizer(port)
         return make(spec, events=op, summarizer=summarizer, start=start, engine="reference")
 
@@ -106,37 +106,37 @@ def reference(case: Case) -> Sent:
     """With the reference engine in its windows."""
     op = case.operator
     if type(op).open is not Operator.open or not any(op.windows):
-        raise LeftOut("it has no windows itself")
-    return plain(case, opener=lambda start: ReferenceRunning(op, start))
+        raise NotApplicable("it has no windows itself")
+    return row_by_row(case, opener=lambda start: ReferenceRunning(op, start))
 
 
-def restarted(case: Case, places: Iterable[int]) -> Sent:
+def with_restarts(case: Case, places: Iterable[int]) -> Sent:
     """Saved as bytes and restored in a new copy before the items at some places."""
     wanted = set(places)
     items: list[Any] = []
     for place, item in enumerate(case.items):
         items += [restart(), item] if place in wanted else [item]
     items += [restart()] if len(case.items) in wanted else []
-    return plain(case, items)
+    return row_by_row(case, items)
 
 
 def row_executions(case: Case, *, restarts: bool) -> Iterator[Execution]:
     """Those that take rows as they are."""
-    yield Execution("rows taken together", lambda: together(case))
+    yield Execution("rows taken together", lambda: at_once(case))
     yield Execution("the reference engine", lambda: reference(case))
     if not restarts:
         return
     places = range(len(case.items) + 1)
-    yield Execution("a restart before every item", lambda: restarted(case, places))
+    yield Execution("a restart before every item", lambda: with_restarts(case, places))
     few = sorted(random.Random(0).sample(places, min(len(places), MOST_RESTARTS)))
     for place in few:
-        yield Execution(f"a restart before item {place + 1}", partial(restarted, case, [place]))
+        yield Execution(f"a restart before item {place + 1}", partial(with_restarts, case, [place]))
 
 
 # -- batches --------------------------------------------------------------------------------------
 
 
-def as_arrow(case: Case) -> Arrowed:
+def as_arrow(case: Case) -> ArrowCase:
     """The rows as Arrow tables, one for each input; they may be other values then."""
     import pyarrow as pa
 
@@ -145,12 +145,12 @@ def as_arrow(case: Case) -> Arrowed:
     for port in sorted(set(ports.values())):
         rows = [_row(case.items[at]) for at in ports if ports[at] == port]
         if odd := [type(row).__name__ for row in rows if not isinstance(row, Mapping)]:
-            raise LeftOut(f"its rows are no dicts, but {odd[0]}")
+            raise NotApplicable(f"its rows are no dicts, but {odd[0]}")
         try:
             tables[port] = pa.Table.from_pylist(_filled(rows))
         except (pa.ArrowException, TypeError, OverflowError) as error:
-            raise LeftOut(f"its rows are no Arrow columns ({error})") from None
-    return Arrowed(case, ports, tables)
+            raise NotApplicable(f"its rows are no Arrow columns ({error})") from None
+    return ArrowCase(case, ports, tables)
 
 
 def _filled(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -169,11 +169,11 @@ def _ports(case: Case) -> dict[int, int]:
     return {
         place: model.input(item.port, name) if isinstance(item, Tagged) else 0
         for place, item in enumerate(case.items)
-        if _is_row(item)
+        if is_row_item(item)
     }
 
 
-class Arrowed(NamedTuple):
+class ArrowCase(NamedTuple):
     """A stream, and its rows as a table for each input."""
 
     case: Case
@@ -206,53 +206,55 @@ class Arrowed(NamedTuple):
                 left -= size
 
 
-def batched(
-    arrowed: Arrowed, sizes: Iterator[int], *, restarts: bool = False, arrays: bool = False
+def in_batches(
+    arrow_case: ArrowCase, sizes: Iterator[int], *, restarts: bool = False, arrays: bool = False
 ) -> Sent:
     """As Arrow batches, columns at once where it can."""
-    drive = arrowed.case.drive(arrays=arrays)
-    for piece in arrowed.pieces(sizes):
+    run = arrow_case.case.replay(arrays=arrays)
+    for piece in arrow_case.pieces(sizes):
         if type(piece) is tuple:
-            drive.take_batch(piece[1], piece[0])
+            run.take_batch(piece[1], piece[0])
         else:
-            drive.take([piece])
+            run.take([piece])
         if restarts:
-            drive.take([restart()])
-    drive.finish()
-    return sent(drive.events)
+            run.take([restart()])
+    run.finish()
+    return outputs(run.events)
 
 
 def always(size: int) -> Iterator[int]:
-    """The same size for ever."""
+    """The same size each time."""
     while True:
         yield size
 
 
-def drawn(seed: int) -> Iterator[int]:
+def random_sizes(seed: int) -> Iterator[int]:
     """Random sizes, the same for the same seed."""
     rng = random.Random(seed)
     while True:
         yield rng.choice([1, 1, 2, 3, 5, 8, 20])
 
 
-def batch_executions(arrowed: Arrowed, *, restarts: bool) -> Iterator[Execution]:
+def batch_executions(arrow_case: ArrowCase, *, restarts: bool) -> Iterator[Execution]:
     """Those that take Arrow batches."""
-    yield Execution("whole batches", lambda: batched(arrowed, always(10**9)))
+    yield Execution("whole batches", lambda: in_batches(arrow_case, always(10**9)))
     for size in SIZES:
-        yield Execution(f"batches of {size}", partial(batched, arrowed, always(size)))
-    yield Execution("batches of random sizes", lambda: batched(arrowed, drawn(0)))
+        yield Execution(f"batches of {size}", partial(in_batches, arrow_case, always(size)))
+    yield Execution("batches of random sizes", lambda: in_batches(arrow_case, random_sizes(0)))
     if not restarts:
         return
     for arrays in (False, True):
         name = f"batches and restarts{', saved as arrays' if arrays else ''}"
-        yield Execution(name, partial(batched, arrowed, drawn(1), restarts=True, arrays=arrays))
+        yield Execution(
+            name, partial(in_batches, arrow_case, random_sizes(1), restarts=True, arrays=arrays)
+        )
 
 
 # -- farms ----------------------------------------------------------------------------------------
 
 
 class Bytes:
-    """A pool of virtual workers that are told and tell everything as bytes, as real ones do."""
+    """A pool of virtual workers whose tasks and answers are bytes, as those of processes are."""
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
@@ -280,7 +282,7 @@ def forgetful(operator: Operator) -> bool:
     return any(spec is not None and spec.forget is not None for op in nodes for spec in op.windows)
 
 
-def farmed(case: Case, make: Callable[..., Any], *, restarts: bool = False) -> Sent:
+def on_farm(case: Case, make: Callable[..., Any], *, restarts: bool = False) -> Sent:
     """On three workers, whose speed varies."""
     from windowlib.farms import KeyFarm
     from windowlib.farms.virtual import VirtualPool
@@ -288,9 +290,9 @@ def farmed(case: Case, make: Callable[..., Any], *, restarts: bool = False) -> S
     try:
         farm = make(case.operator, workers=3, chunk=5)
     except FarmError as error:
-        raise LeftOut(str(error)) from None
+        raise NotApplicable(str(error)) from None
     if isinstance(farm, KeyFarm) and forgetful(case.operator):
-        raise LeftOut(FORGETS)
+        raise NotApplicable(FORGETS)
     rng = random.Random(0)
 
     def pool(workers: int, job: Any) -> Any:
@@ -299,7 +301,7 @@ def farmed(case: Case, make: Callable[..., Any], *, restarts: bool = False) -> S
     items = list(case.items)
     if restarts:
         items.insert(len(items) // 2, restart())
-    return plain(case, items, opener=lambda start: farm.open(start, pool=pool))
+    return row_by_row(case, items, opener=lambda start: farm.open(start, pool=pool))
 
 
 def farm_kinds() -> dict[str, Callable[..., Any]]:
@@ -319,9 +321,9 @@ def farm_kinds() -> dict[str, Callable[..., Any]]:
 def farm_executions(case: Case, *, restarts: bool) -> Iterator[Execution]:
     """Those that spread the work over workers."""
     for name, make in farm_kinds().items():
-        yield Execution(name, partial(farmed, case, make))
+        yield Execution(name, partial(on_farm, case, make))
         if restarts:
-            yield Execution(f"{name}, restarted", partial(farmed, case, make, restarts=True))
+            yield Execution(f"{name}, restarted", partial(on_farm, case, make, restarts=True))
 
 
 # -- rows whose order is fixed within a key only --------------------------------------------------
@@ -337,7 +339,7 @@ def in_keys(case: Case, found: Sent) -> Sent:
     rows = [(port, item) for port, item in found if not isinstance(item, Mark)]
     if not columns or not all(_has(item, columns) for _, item in rows):
         return sorted(rows, key=repr)
-    came = {_key(_row(item), columns) for item in case.items if _is_row(item)}
+    came = {_key(_row(item), columns) for item in case.items if is_row_item(item)}
     kept = [each for each in rows if _key(each[1], columns) in came]
     return sorted(kept, key=lambda each: (_key(each[1], columns), each[0]))
 
@@ -354,38 +356,38 @@ def _key(item: Any, columns: tuple[str, ...]) -> str:
 
 
 def spark_execution(
-    spark: SparkSession, arrowed: Arrowed, expected: Sent
+    spark: SparkSession, arrow_case: ArrowCase, expected: Sent
 ) -> tuple[Execution, Sent, Grouped]:
     """The execution, what it should give, and how to put both in one order."""
     columns: dict[str, list[str]] = {}
 
     def run() -> Sent:
-        found = _run_on_spark(spark, arrowed)
+        found = _run_on_spark(spark, arrow_case)
         columns.update(found[1])
         return found[0]
 
-    def grouped(sent: Sent) -> Sent:
-        """Rows with the columns that Spark was told of, key by key."""
+    def by_key(sent: Sent) -> Sent:
+        """Rows with the columns of the schema for Spark, key by key."""
         shaped = [
             (port, {name: item.get(name) for name in columns[port]})
             for port, item in sent
             if not isinstance(item, Mark)
         ]
-        return in_keys(arrowed.rows(), shaped)
+        return in_keys(arrow_case.rows(), shaped)
 
-    return Execution(SPARK, run), expected, grouped
+    return Execution(SPARK, run), expected, by_key
 
 
-def _run_on_spark(spark: SparkSession, arrowed: Arrowed) -> tuple[Sent, dict[str, list[str]]]:
+def _run_on_spark(spark: SparkSession, arrow_case: ArrowCase) -> tuple[Sent, dict[str, list[str]]]:
     """What comes out, and the columns of each output."""
     from windowlib.spark import attach
 
-    case = arrowed.case
-    _check_for_spark(arrowed)
+    case = arrow_case.case
+    _check_for_spark(arrow_case)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OrderWarning)  # one partition, which has an order
         times: Any = case.times
-        frame = spark.createDataFrame(arrowed.tables[0]).coalesce(1)
+        frame = spark.createDataFrame(arrow_case.tables[0]).coalesce(1)
         out = attach(case.operator, times=times)(frame)
         rows = [row.asDict(recursive=True) for row in out.collect()]
     names = [port.name for port in case.operator.model.outputs]
@@ -396,15 +398,15 @@ def _run_on_spark(spark: SparkSession, arrowed: Arrowed) -> tuple[Sent, dict[str
     return sent, dict.fromkeys(names, data)
 
 
-def _check_for_spark(arrowed: Arrowed) -> None:
-    case = arrowed.case
+def _check_for_spark(arrow_case: ArrowCase) -> None:
+    case = arrow_case.case
     if len(case.operator.model.inputs) != 1:
-        raise LeftOut("with several inputs, Spark takes their rows in an order of its own")
-    if len(arrowed.ports) != len(case.items):
-        raise LeftOut("a DataFrame has no marks among its rows")
+        raise NotApplicable("with several inputs, Spark takes their rows in an order of its own")
+    if len(arrow_case.ports) != len(case.items):
+        raise NotApplicable("a DataFrame has no marks among its rows")
     if forgetful(case.operator):
-        raise LeftOut(FORGETS)
-    if not arrowed.ports:
-        raise LeftOut("there are no rows")
+        raise NotApplicable(FORGETS)
+    if not arrow_case.ports:
+        raise NotApplicable("there are no rows")
     if case.times is not None and not isinstance(case.times, str):
-        raise LeftOut("Spark takes times from a column, and not from a function")
+        raise NotApplicable("Spark takes times from a column, and not from a function")

@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import OperatorError
 from windowlib.runtime.operator import Operator
-from windowlib.runtime.replay import _chunks, _ordered
+from windowlib.runtime.replay import items_of, ordered_input
 from windowlib.spec.policies import Attribute
 from windowlib.testing.comparison import Same, first_difference, near, shown
 from windowlib.testing.executions import (
     Case,
     Execution,
-    LeftOut,
+    NotApplicable,
     Sent,
     as_arrow,
     batch_executions,
     farm_executions,
     in_keys,
-    plain,
+    row_by_row,
     row_executions,
     spark_execution,
 )
@@ -90,10 +90,10 @@ def assert_same_everywhere(
             f"assert_same_everywhere({operator!r}, ...): not an operator. Pass an Operator object."
         )
         raise OperatorError(msg)
-    items = [item for chunk in _chunks(list(_ordered(operator.order_by, rows))) for item in chunk]
+    items = list(items_of(list(ordered_input(operator.order_by, rows))))
     case = Case(operator, items, times)
     check = Check(operator, near(tolerance), Report())
-    expected = plain(case)
+    expected = row_by_row(case)
     check.report.rows = len(expected)
     for execution in row_executions(case, restarts=restarts):
         check(execution, expected)
@@ -113,23 +113,23 @@ def _with_arrow(
 ) -> None:
     """The ways that take columns, compared with rows as columns have them."""
     try:
-        arrowed = as_arrow(case)
-    except LeftOut as reason:
+        arrow_case = as_arrow(case)
+    except NotApplicable as reason:
         wanted = {"batches": batches, "farms": farms, "Spark": spark is not None}
         check.report.left_out |= {name: str(reason) for name, is_ in wanted.items() if is_}
         return
-    rows = arrowed.rows()
+    rows = arrow_case.rows()
     if repr(rows.items) != repr(case.items):
-        expected = plain(rows)
+        expected = row_by_row(rows)
     if batches:
-        for execution in batch_executions(arrowed, restarts=restarts):
+        for execution in batch_executions(arrow_case, restarts=restarts):
             check(execution, expected)
     if farms:
         for execution in farm_executions(rows, restarts=restarts):
             by_key = execution.name.startswith("KeyFarm")
             check(execution, expected, (lambda found: in_keys(rows, found)) if by_key else None)
     if spark is not None:
-        check(*spark_execution(spark, arrowed, expected))
+        check(*spark_execution(spark, arrow_case, expected))
 
 
 @dataclass
@@ -147,7 +147,7 @@ class Check:
         __tracebackhide__ = True
         try:
             got = execution.run()
-        except LeftOut as reason:
+        except NotApplicable as reason:
             self.report.left_out[execution.name] = str(reason)
             return
         except Exception as error:

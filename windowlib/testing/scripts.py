@@ -22,11 +22,11 @@ from windowlib.errors import OperatorError
 from windowlib.runtime.counters import Counters
 from windowlib.runtime.marks import Mark, Tagged, advance, punct, restart
 from windowlib.runtime.operator import Operator
-from windowlib.runtime.replay import _ordered
+from windowlib.runtime.replay import ordered_input
 from windowlib.runtime.running import Running
 from windowlib.spec.policies import Attribute
 from windowlib.testing.comparison import at, equal, first_difference, shown
-from windowlib.testing.drive import Drive, OutputEvent
+from windowlib.testing.stepped_replay import OutputEvent, SteppedReplay
 
 
 class ScriptStep(NamedTuple):
@@ -60,7 +60,7 @@ class Script:
         self.operator = operator
         self.steps: list[ScriptStep] = []
         """What was done, and what came out each time."""
-        self._drive = CountedDrive(operator, times=times, start=start)
+        self._replay = CountedReplay(operator, times=times, start=start)
         self._read = {port.name: 0 for port in operator.model.outputs}
 
     # -- what goes in -----------------------------------------------------------------------------
@@ -78,31 +78,33 @@ class Script:
                 raise OperatorError(msg)
         text = f"rows({', '.join(map(shown, rows))}{self._of(port)})"
         items = list(rows if port is None else (Tagged(port, row) for row in rows))
-        return self._do(text, lambda: self._drive.take(_ordered(self.operator.order_by, items)))
+        return self._do(
+            text, lambda: self._replay.take(ordered_input(self.operator.order_by, items))
+        )
 
     def batch(self, batch: Any, *, port: int | str = 0) -> Self:
         """An Arrow batch or table comes in whole."""
         number = self.operator.model.input(port, self.operator.name)
         text = f"batch(<{batch.num_rows} rows>{self._of(port or None)})"
-        return self._do(text, lambda: self._drive.take_batch(batch, number))
+        return self._do(text, lambda: self._replay.take_batch(batch, number))
 
     def advance(self, to: Instant | str) -> Self:
         """The clock moves: to a point in time, or on by a text such as "3s"."""
-        return self._do(f"advance({to!r})", lambda: self._drive.take([advance(to)]))
+        return self._do(f"advance({to!r})", lambda: self._replay.take([advance(to)]))
 
     def punct(self, port: int | str | None = None) -> Self:
         """A window punctuation comes in."""
         mark = punct() if port is None else Tagged(port, punct())
         text = "punct()" if port is None else f"punct({port!r})"
-        return self._do(text, lambda: self._drive.take([mark]))
+        return self._do(text, lambda: self._replay.take([mark]))
 
     def restart(self) -> Self:
         """It is saved as bytes, and goes on from there in a new copy."""
-        return self._do("restart()", lambda: self._drive.take([restart()]))
+        return self._do("restart()", lambda: self._replay.take([restart()]))
 
     def finish(self) -> Self:
         """The input ends."""
-        return self._do("finish()", self._drive.finish)
+        return self._do("finish()", self._replay.finish)
 
     # -- what comes out ---------------------------------------------------------------------------
 
@@ -135,7 +137,7 @@ class Script:
         """All that has come out of one output."""
         number = self.operator.model.output(name, self.operator.name)
         wanted = self.operator.model.outputs[number].name
-        events = [item for _, port, item in self._drive.events if port == wanted]
+        events = [item for _, port, item in self._replay.events if port == wanted]
         return [item for item in events if puncts or not isinstance(item, Mark)]
 
     @property
@@ -147,7 +149,7 @@ class Script:
     @property
     def counters(self) -> dict[str, int]:
         """What its windows did so far: firings, evicted tuples, partitions; see `Counters`."""
-        return self._drive.counts()
+        return self._replay.counts()
 
     # -- how --------------------------------------------------------------------------------------
 
@@ -165,7 +167,7 @@ class Script:
 
     def _failure(self, text: str, port: str, wanted: list[Any], got: list[Any], place: int) -> str:
         number = len(self.steps) + 1
-        now = instant_text(self._drive.now)
+        now = instant_text(self._replay.now)
         lines = [
             f"step {number} of a script of {self.operator.name}, at time {now}: {port!r} differs "
             f"at row {place + 1}.",
@@ -212,8 +214,8 @@ def script(
 # -- what the windows of a script do, restarts or not ---------------------------------------------
 
 
-class CountedDrive(Drive):
-    """A drive whose windows are watched from the start, and again after each restart."""
+class CountedReplay(SteppedReplay):
+    """A replay whose windows are watched from the start, and again after each restart."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

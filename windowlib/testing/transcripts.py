@@ -25,10 +25,10 @@ from windowlib.durations import Instant, instant_text
 from windowlib.errors import OperatorError
 from windowlib.runtime.marks import Mark, Restart, Tagged
 from windowlib.runtime.operator import Operator
-from windowlib.runtime.replay import _chunks, _joined
+from windowlib.runtime.replay import items_of, joined_inputs
 from windowlib.spec.policies import Attribute
 from windowlib.testing.comparison import shown
-from windowlib.testing.drive import Drive, OutputEvent
+from windowlib.testing.stepped_replay import OutputEvent, SteppedReplay
 
 Line = tuple[str, str, str]
 
@@ -55,30 +55,30 @@ def transcript(
     if not isinstance(operator, Operator):
         msg = f"transcript({operator!r}, ...): not an operator. Pass an Operator object."
         raise OperatorError(msg)
-    lines = list(_lines(Drive(operator, times=times, start=start), items))
+    lines = list(_lines(SteppedReplay(operator, times=times, start=start), items))
     clock = max(len(time) for time, _, _ in lines)
     ports = max(len(port) for _, port, _ in lines)
     body = [f"{time:>{clock}}  {port:<{ports}}  {text}".rstrip() for time, port, text in lines]
     return "\n".join([operator.name, *body]) + "\n"
 
 
-def _lines(drive: Drive, items: Iterable[Any]) -> Iterator[Line]:
-    ordered = _joined(drive.operator, (items,), None)
-    for item in (item for chunk in _chunks(ordered) for item in chunk):
-        out, now = drive.take([item]), drive.now
+def _lines(run: SteppedReplay, items: Iterable[Any]) -> Iterator[Line]:
+    ordered = joined_inputs(run.operator, (items,), None)
+    for item in items_of(ordered):
+        out, now = run.take([item]), run.now
         # What time sends on the way there comes before what it is the time of.
         yield from (_output(event) for event in out if event.at < now)
-        yield (instant_text(now), *_input(drive, item))
+        yield (instant_text(now), *_input(run, item))
         yield from (_output(event) for event in out if event.at >= now)
-    out = drive.finish()
-    yield instant_text(drive.now), "end", ""
+    out = run.finish()
+    yield instant_text(run.now), "end", ""
     yield from map(_output, out)
 
 
-def _input(drive: Drive, item: Any) -> tuple[str, str]:
+def _input(run: SteppedReplay, item: Any) -> tuple[str, str]:
     row = item.row if isinstance(item, Tagged) else item
-    inputs = drive.operator.model.inputs
-    number = drive.operator.model.input(item.port, "") if isinstance(item, Tagged) else 0
+    inputs = run.operator.model.inputs
+    number = run.operator.model.input(item.port, "") if isinstance(item, Tagged) else 0
     if isinstance(row, Restart):
         return "restart", ""
     if isinstance(row, Mark) and row.at is not None:
@@ -104,7 +104,7 @@ def update_all(asked: bool) -> None:
 
 
 def updating() -> bool:
-    """Whether golden files are to be written: somebody asked for it, or the environment does."""
+    """Whether golden files are to be written: an argument or the environment says so."""
     return _asked or os.environ.get(VARIABLE, "0") not in ("", "0")
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from windowlib.errors import WindowlibError, WindowlibWarning
-from windowlib.tools import conformance, demo
-from windowlib.tools.commands import check, run, state, trace
+from windowlib.tools import conformance
+from windowlib.tools.commands import check, demo, run, state, trace
 from windowlib.tools.commands.usage import FoundError, UsageError, one_line
 
 # A command is a module with a function `add`, which declares it; this table is how it is found.
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             # Python must not find out again that it cannot write, when it flushes at exit.
             with contextlib.suppress(OSError):
                 sys.stdout.flush()
-        if isinstance(error, BrokenPipeError):  # nobody reads on
+        if isinstance(error, BrokenPipeError):  # the reader has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         _say(who, one_line(error))

@@ -30,7 +30,7 @@ LONGEST = 100
 
 
 def spec_html(spec: Spec) -> str:
-    """A window on a stream that is made up for it; large counts are drawn smaller.
+    """A window on a generated stream; large counts are drawn smaller.
 
     >>> spec_html(Tumbling(Count(3)))[:5]
     '<div>'
@@ -39,7 +39,7 @@ def spec_html(spec: Spec) -> str:
     small = smaller(spec)
     try:
         picture = trace(small).to_html()
-    except WindowlibError:  # for a callable, no rows can be made up
+    except WindowlibError:  # no rows can be generated for a callable
         return head
     scaled = "" if small == spec else f"<div>{escape(f'drawn as {small}')}</div>"
     return f"<div>{head}{scaled}{picture}</div>"

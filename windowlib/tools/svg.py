@@ -1,4 +1,4 @@
-"""Timelines as pictures: plain SVG, written by hand.
+"""Timelines as pictures: plain SVG, without a library.
 
 A lane per partition. Tuples are numbered circles; below them, each processed window is a bar over
 the tuples it held, with a dot for each, and a sign at the step that processed it.

@@ -97,7 +97,7 @@ class _Of(Getter):
 
 
 def _numbered(spec: Spec) -> Spec:
-    """The same window, for arrivals in place of rows, and keys in the hand of the caller."""
+    """The same window, for arrivals in place of rows, with keys that the caller passes."""
     changes: dict[str, Any] = {"by": KEY if spec.partitioned else None}
     stamp: _Of | None = None
     for name in ("evict", "every"):

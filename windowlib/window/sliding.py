@@ -319,7 +319,7 @@ class SlidingWindow(Window[T, K]):
     def _make(self, key: Any) -> Subwindow:
         if self._slices is not None:
             return self._slices.make(key)
-        s = self._sub(key)
+        s = self._sub.made(key)
         s.data = deque(maxlen=self._maxlen())
         if self._delta is not None:
             s.rough = self._mixed

@@ -95,7 +95,8 @@ class TumblingWindow(Window[T, K]):
         self._after_flush = self._on.get("after_flush")
         self._stays = self._delta is not None  # the partition outlives its flush
         # A summarizer opens after before_insert; if that makes no difference, with its partition.
-        own = self._factory is not None and self._plan is None and engine == "generated"
+        self._closes = self._factory is not None and self._plan is None
+        own = self._closes and engine == "generated"
         self._opens_early = own and not self._stays and "before_insert" not in self._on
 
     def punctuate(self, mark: Mark = "window") -> None:
@@ -186,7 +187,7 @@ class TumblingWindow(Window[T, K]):
         """Process and empty a subwindow; all but delta windows forget the partition."""
         stays = False
         try:
-            if s.summary is not None:
+            if self._closes and s.summary is not None:
                 s.summary.close()
             if self._before_flush is not None:
                 self._before_flush(self, s.key)
@@ -254,16 +255,13 @@ class TumblingWindow(Window[T, K]):
             self._subs.pop(DEFAULT_KEY, None)
 
     def _make(self, key: Any) -> Subwindow:
-        s = self._sub(key)
+        s = self._sub.made(key)
         if self._factory is None:
             s.data = []
         return s
 
-    def _enter(self, key: Any) -> Subwindow:
-        s = super()._enter(key)
-        if self._opens_early:
-            self._open(s)
-        return s
+    def _maker(self) -> Callable[[Any], Subwindow]:
+        return self._make if self._factory is None else self._sub.made
 
     def _fields(self) -> tuple[str, ...]:
         """What a subwindow of this configuration has to remember."""
@@ -292,7 +290,9 @@ class TumblingWindow(Window[T, K]):
 
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
         """The summarizer of a partition; `.value()` reads it. Live: it empties with the flush."""
-        s = self._find(key)
+        s = None if self._ahead else self._subs.get(key)
+        if s is None:
+            s = self._find(key)
         if self._plan is not None:
             return s if s is not None and s.n else self._plan()
         if self._factory is None:

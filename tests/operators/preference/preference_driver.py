@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowlib.columnar import handover
-from windowlib.operators.preference import preference
+from windowlib.operators.preference import preference_rules
 
 END = "|"
 """Stands for a punctuation."""
@@ -66,4 +66,4 @@ def by_table(operator, rows, cuts=(), schema=None):
 def arrays_from_the_first_row_on(monkeypatch):
     """Small batches go into arrays, too, and windows that overlap share short slices."""
     monkeypatch.setattr(handover, "WORTH", 1)
-    monkeypatch.setattr(preference, "SLICE", 2)
+    monkeypatch.setattr(preference_rules, "SLICE", 2)

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from windowlib.samples import trades
-from windowlib.tools import demo
 from windowlib.tools.command_line import main
+from windowlib.tools.commands import demo
 
 
 def test_the_demonstration_runs_from_question_to_answer():

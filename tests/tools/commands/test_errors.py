@@ -15,9 +15,9 @@ from tests.runtime.test_operator_errors import unseen
 from tests.window.test_errors import lines_of
 from windowlib.tools import command_line
 from windowlib.tools.commands.input_files import LONGEST, Input, SocketRows
-from windowlib.tools.commands.output_files import JsonLines
+from windowlib.tools.commands.output_files import JsonLinesWriter
 from windowlib.tools.commands.run_spark import LiveQuery
-from windowlib.tools.commands.usage import UsageError, failures, said
+from windowlib.tools.commands.usage import UsageError, spark_failures, spark_message
 
 SOURCES = sorted(Path(windowlib.tools.commands.__file__).parent.rglob("*.py"))
 SUM = "Aggregate(Tumbling(Count(2)), s=agg.sum('qty'))"
@@ -176,7 +176,7 @@ def test_without_java_spark_is_refused_in_one_line(files, capsys, monkeypatch):
 
 
 def sockets(sender):
-    """Commands that a socket spoils, with what is said."""
+    """Commands that a socket spoils, with what is spark_message."""
     good = b'{"qty": 1, "symbol": "A"}\n'
     return [
         (["run", SUM, "-i", sender(good + b"\xff\n")], "what comes is not text."),
@@ -269,9 +269,9 @@ def test_a_check_that_cannot_be_made_is_2(argv, expected, capsys):
 
 
 def test_what_spark_raises_is_one_line():
-    with pytest.raises(UsageError, match=r"^Spark: Job aborted$"), failures():
+    with pytest.raises(UsageError, match=r"^Spark: Job aborted$"), spark_failures():
         raise RuntimeError("Job aborted\nand much more\n")
-    assert 401 == len(said("x" * 1000))
+    assert 401 == len(spark_message("x" * 1000))
 
 
 def test_values_that_no_column_holds_are_refused():
@@ -310,7 +310,7 @@ def test_every_raise_has_a_case(sender):
     seen |= lines_of(raised(Input("a", [{"a": 1}, {"a": "x"}]).table))
 
     def failing():
-        with failures():
+        with spark_failures():
             raise RuntimeError
 
     for call in (failing, failed, reset, endless, lambda: punctuated(sender)):
@@ -353,7 +353,7 @@ def test_a_full_device_is_told_of_by_name(files, capsys, monkeypatch):
     def full(self, row):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(JsonLines, "add", full)
+    monkeypatch.setattr(JsonLinesWriter, "add", full)
     assert 2 == command_line.main(["run", SUM, "-i", "trades.csv", "-o", "x.jsonl", "-q"])
     assert "windowlib run: x.jsonl: No space left on device\n" == capsys.readouterr().err
     assert not (files / "x.jsonl").exists()

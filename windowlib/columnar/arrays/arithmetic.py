@@ -28,7 +28,6 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "!=": operator.ne,
 }
 TEXTS = (pa.string(), pa.large_string(), pa.string_view())
-Operand = Column | int | float | bool
 
 
 def binary(sign: str, left: Any, right: Any) -> Column:

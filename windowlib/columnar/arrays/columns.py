@@ -50,6 +50,8 @@ class Column:
     @classmethod
     def of(cls, array: Any) -> Column:
         """The column of an Arrow array, chunked or not; a view of it where possible."""
+        if array.type.id in physical.WHOLE and isinstance(array, pa.Array) and not array.null_count:
+            return cls(array.type, physical.numbers(array, None))
         array = physical.plain(array)
         valid = physical.validity(array)
         found = physical.numbers(array, valid)

@@ -15,9 +15,12 @@ from windowlib.columnar.arrays import physical
 from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.encoding import need
 from windowlib.columnar.arrays.numbering import Ids, IntegerCodes, PairCodes, TextCodes
+from windowlib.columnar.primitives import Places, group_keys
 from windowlib.window.consumer import Decline
 
 Some = npt.NDArray[np.integer[Any]]
+
+DENSE = 2  # slots of a table for each key up to which rows are sorted by slot
 
 MINUS_ZERO = np.int64(-(1 << 63))  # the bits of -0.0
 
@@ -52,8 +55,7 @@ class PartitionKeys:
 
     def encode(self, columns: Sequence[Any]) -> Ids:
         """The numbers of the keys of a batch, one per row; new keys get new ones."""
-        for part, column in zip(self._parts, columns, strict=True):
-            part.check(column.type)
+        self._check([column.type for column in columns])
         if not self._pairs:
             return self._parts[0].encode(columns[0])
         first, *others = [
@@ -62,6 +64,10 @@ class PartitionKeys:
         for pairs, part, other in zip(self._pairs, self._parts[1:], others, strict=True):
             first = pairs.encode(first, other, len(part))
         return first
+
+    def _check(self, types: Sequence[Any]) -> None:
+        for part, kind in zip(self._parts, types, strict=True):
+            part.check(kind)
 
     def table(self, columns: Sequence[Any]) -> tuple[npt.NDArray[np.int64], int, Ids] | None:
         """The keys of a batch as whole numbers, and a table of their numbers from a first key on.
@@ -72,6 +78,13 @@ class PartitionKeys:
             return None
         self._parts[0].check(columns[0].type)
         return self._parts[0].table(columns[0])
+
+    def group(self, columns: Sequence[Any]) -> tuple[Places, Places, Places] | None:
+        """The rows of a batch by key, as `primitives.group_keys` has them, if that pays."""
+        found = self.table(columns)
+        if found is None or DENSE * len(self) < len(found[-1]):
+            return None
+        return group_keys(*found)
 
     def arrow(self, ids: Some | Sequence[int]) -> list[Any]:
         """The keys with these numbers: one Arrow array for each key column."""
@@ -99,10 +112,13 @@ class PartitionKeys:
 
     def adopt(self, keys: Sequence[Any], types: Sequence[Any]) -> Ids:
         """The numbers of Python keys; declined unless they convert exactly to these types."""
+        if not keys:
+            self._check(types)
+            return np.empty(0, np.int32)
         rows = keys if self.several else [(key,) for key in keys]
         if not all(type(row) is tuple and len(row) == len(self.names) for row in rows):
             raise Decline(f"keys that are not one value for each of {', '.join(self.names)}")
-        columns = list(zip(*rows, strict=True)) or [()] * len(self.names)
+        columns = list(zip(*rows, strict=True))
         arrays = []
         for values, kind in zip(columns, types, strict=True):
             array = Column.from_values(list(values), kind).arrow()

@@ -47,6 +47,9 @@ class Engine:
     counts = False
     """Whether windows count tuples and nothing else, so that rows may stay as they came."""
 
+    any_order = False
+    """Whether partitions may come in any order, if windows count tuples and nothing else."""
+
     def __init__(self, window: Window[Any, Any], schema: pa.Schema, **starts: Any) -> None:
         self.window, self.schema = window, schema
         self.keys = self._keys(window)
@@ -151,10 +154,18 @@ class Engine:
             self.ledger.grow(1)
             found = Layout(None, np.zeros(1, np.intp), np.array([0, n], np.intp))
         else:
-            ids = self.numbered(batch)
-            found = Layout(*group(ids, len(self.keys)))
+            found = Layout(*self._by_partition(batch, self.keys))
         self._evicts_none(found, n)
         return found
+
+    def _by_partition(
+        self, batch: pa.RecordBatch, keys: PartitionKeys
+    ) -> tuple[Places, Places, Places]:
+        """The rows by partition, which may be in order of their keys."""
+        found = None
+        if self.any_order and self.counts and not len(self.marks):
+            found = keys.group([batch.column(place) for place in self._key_places])
+        return group(self.numbered(batch), len(keys)) if found is None else found
 
     def unsorted(self, rows: int) -> bool:
         """Whether so many rows are better given to their partitions one by one than sorted."""

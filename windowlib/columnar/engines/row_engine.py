@@ -56,22 +56,15 @@ class RowsEngine(Engine):
 
     def rows(self, batch: pa.RecordBatch, layout: Layout) -> RowColumns:
         """The rows of the touched partitions: those that are kept, then the new ones."""
-        self.store.grow(self.ledger.size)
-        held, new = self.store.lengths[layout.touched], layout.lengths
-        self._move(int(held.sum()), batch.num_rows)
-        columns = [
-            _narrow(Column.of(batch.column(self.schema.get_field_index(name))))
-            for name in self.names
-        ]
-        columns += self.more(batch.num_rows)
-        both = held + new
+        held, columns = self._arrived(batch, layout)
+        both = held + layout.lengths
         ends = np.cumsum(both)
         base = ends - both
         if layout.order is None:
             rows = self._side_by_side(layout, columns)
         else:
             columns, first = self.store.lay(columns)
-            lengths = np.stack([held, new], axis=1).ravel()
+            lengths = np.stack([held, layout.lengths], axis=1).ravel()
             fresh = np.repeat(np.tile([False, True], len(held)), lengths)
             place = np.empty(int(ends[-1]), np.intp)
             place[fresh] = first + layout.order
@@ -80,6 +73,32 @@ class RowsEngine(Engine):
             rows.laid = batch.num_rows
         rows.base, rows.fresh, rows.ends = base, base + held, ends
         return rows
+
+    def apart(self, batch: pa.RecordBatch, layout: Layout) -> RowColumns:
+        """The same rows: those that are kept by all partitions, then all new ones."""
+        assert layout.order is not None
+        held, columns = self._arrived(batch, layout)
+        columns, first = self.store.lay(columns)
+        kept = self.store.places(layout.touched)
+        place = np.empty(len(kept) + batch.num_rows, np.intp)
+        place[: len(kept)] = kept
+        np.add(layout.order, first, out=place[len(kept) :])
+        rows = RowColumns(self.names, columns, place)
+        rows.laid = batch.num_rows
+        rows.base, rows.fresh = np.cumsum(held) - held, layout.starts[:-1] + len(kept)
+        rows.ends = rows.fresh + layout.lengths
+        return rows
+
+    def _arrived(self, batch: pa.RecordBatch, layout: Layout) -> tuple[Places, list[Column]]:
+        """How many rows each touched partition has, and the columns of new ones."""
+        self.store.grow(self.ledger.size)
+        held = self.store.lengths[layout.touched]
+        self._move(int(held.sum()), batch.num_rows)
+        columns = [
+            _narrow(Column.of(batch.column(self.schema.get_field_index(name))))
+            for name in self.names
+        ]
+        return held, columns + self.more(batch.num_rows)
 
     def _side_by_side(self, layout: Layout, columns: list[Column]) -> RowColumns:
         """The rows of one partition, in memory of their own, which may be handed on."""

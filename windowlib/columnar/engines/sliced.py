@@ -34,7 +34,7 @@ from windowlib.columnar.kernels.kernel import (
     planes_at,
     repeated,
 )
-from windowlib.columnar.primitives import NONE, Places, arrival_loops, compiles, ranges
+from windowlib.columnar.primitives import NONE, Places, arrival_loops, compiles, counting, ranges
 from windowlib.summaries.slices import Slices
 from windowlib.window.consumer import Decline
 
@@ -48,6 +48,7 @@ class SlicedEngine(Engine):
 
     way = "slices, side by side"
     form = "sliced"
+    any_order = True
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
         # n: tuples in the open slice; closed: slices carried; second: after the cut of a period
@@ -60,6 +61,7 @@ class SlicedEngine(Engine):
         for each in functions_of(slices.plan, schema):
             if not isinstance(each, AlgebraicFunction):
                 raise Decline("a function of slices that needs all values")
+            each.limit(self.window_size)
             self.functions.append(each)
         self.counts = self.every < MOST and not self.tail
         # The newest slice is the last of a row.
@@ -217,6 +219,8 @@ class SlicedEngine(Engine):
     def load(self, parts: list[dict[str, Any]]) -> None:
         """Take over open and closed slices."""
         ids, ledger = self.adopted(parts), self.ledger
+        if not parts:
+            return
         rows = [part["summary"] for part in parts]
         n = np.array([part["n"] for part in parts], np.intp)
         ledger.n[ids] = n
@@ -404,7 +408,7 @@ def insert(engine: SlicedEngine, batch: pa.RecordBatch) -> tuple[Firings, Stream
     """All triggers of a batch, and what it changes."""
     inputs, every, size = Inputs(batch), engine.every, batch.num_rows
     carried = int(engine.ledger.n[0])
-    rows = np.arange(every - carried - 1, size, every)  # those that end a slice
+    rows = counting(size)[every - carried - 1 :: every]  # those that end a slice
     closing, open_size = len(rows), (carried + size) % every
     sizes = repeated(engine.window_size, closing)
     found, streamed = [], StreamedSlices(size, open_size, [], [])
@@ -413,13 +417,19 @@ def insert(engine: SlicedEngine, batch: pa.RecordBatch) -> tuple[Firings, Stream
         planes = _planes(each, values, rows, size, carried)
         closed = planes_at(planes, slice(0, closing))
         streamed.later.append(planes_at(planes, slice(closing, None)))
-        side = concat_planes(_carried(history, engine.kept), closed, engine.kept, closing)
+        old = history.take(slice(0, engine.kept))
         # A window begins one slice after the window before it: the oldest carried one is in none.
-        windows, size_ = planes_at(side, slice(1, None)), engine.kept + closing - 1
-        combined = each.kernel.slide(windows, size_, engine.kept)
-        found.append(each.kernel.finish(combined, sizes))
-        streamed.newest.append(planes_at(side, slice(-engine.kept, None)))
+        windows = each.kernel.slide(planes_at(old, slice(1, None)), closed, closing, engine.kept)
+        found.append(each.kernel.finish(windows, sizes))
+        streamed.newest.append(_newest(old, closed, engine.kept, closing))
     return Firings(None, repeated(0, closing), sizes, found, rows), streamed
+
+
+def _newest(old: Planes, closed: Planes, kept: int, closing: int) -> Planes:
+    """The last slices of those that were carried and those that close."""
+    if closing >= kept:
+        return planes_at(closed, slice(closing - kept, None))
+    return concat_planes(planes_at(old, slice(closing, None)), closed, kept - closing, closing)
 
 
 def _planes(
@@ -438,14 +448,9 @@ def _planes(
     return concat_planes(first, planes_at(planes, slice(1, None)), 1, len(stops) - 1)
 
 
-def _carried(history: PartialStore, kept: int) -> Planes:
-    return history.take(np.arange(kept))
-
-
 def commit(engine: SlicedEngine, streamed: StreamedSlices) -> None:
     """The batch has been taken."""
-    ledger = engine.ledger
-    places = np.arange(engine.kept)
+    ledger, places = engine.ledger, slice(0, engine.kept)
     for i, (each, history) in enumerate(zip(engine.functions, engine.history, strict=True)):
         history.put(places, streamed.newest[i])
         open_ids = ONE if streamed.open_size else ONE[:0]

@@ -54,6 +54,7 @@ class TumblingEngine(Engine):
 
     way = "running summaries, piece by piece"
     form = "tumbling"
+    any_order = True
 
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema, n=0, ref=0, known=False)
@@ -67,6 +68,9 @@ class TumblingEngine(Engine):
             self.delta = DeltaColumn(evict.delta, self.type_of(evict.delta.attribute))
             self.ledger.set_dtype("ref", self.delta.dtype)
         self.summaries = self._summaries(window.state.summarizer)
+        if self.size:
+            for each in self.summaries.functions:
+                each.limit(self.size)
         self._room = 0  # for how many partitions the summaries have room
         self._quiet: Any = None  # of a batch, where subwindows only grow: by how much, and to what
         self.counts = 0 < self.size < MOST and not self.lapse
@@ -318,6 +322,7 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
 
     way = "extents of kept rows"
     form = "kept"
+    any_order = False
 
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema)
@@ -327,34 +332,25 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
         """All flushes of a batch; `commit` makes it so."""
         layout = self.layout(batch)
         extents, references = self._tiles(layout, LayoutColumns(Inputs(batch), layout.order))
-        rows = self.rows(batch, layout)
-        lo, hi = self._extents(layout.starts, layout.touched, extents, rows)
         self.pending = (layout, extents, references)
-        self._rows, self._lo, self._hi = rows, lo, hi
-        number = np.searchsorted(layout.touched, extents.bare)
-        lo = np.append(lo, rows.base[number])[extents.fires]
-        hi = np.append(hi, rows.fresh[number])[extents.fires]
+        apart = layout.order is not None
+        self._rows = rows = self.apart(batch, layout) if apart else self.rows(batch, layout)
+        held = self.store.lengths[layout.touched]
+        self._pieces = pieces = Pieces(layout, extents, rows, held)
+        fires, sizes = extents.fires, pieces.sizes[extents.fires]
+        if apart:  # what does not fire is not looked at
+            rows, lo = rows.at(pieces.places(fires)), np.cumsum(sizes) - sizes
+        else:  # a subwindow is where what it carries is, and the new rows behind that
+            lo = np.where(pieces.carried > 0, pieces.kept, pieces.new)[fires]
         ids = extents.fired_ids
-        return Firings(self.keys, ids, hi - lo, [], extents.rows, lo=lo, hi=hi, content=rows)
-
-    def _extents(
-        self, starts: Places, touched: Places, extents: Extents, rows: RowColumns
-    ) -> tuple[Places, Places]:
-        """The extents in the layout that has the kept rows, too."""
-        number = np.searchsorted(touched, extents.ids)
-        shift = (rows.fresh - starts[:-1])[number]
-        lo = extents.starts + shift
-        lo[extents.joins] = rows.base[number[extents.joins]]
-        return lo, extents.ends + shift
+        return Firings(self.keys, ids, sizes, [], extents.rows, lo=lo, hi=lo + sizes, content=rows)
 
     def commit(self) -> None:
         """The batch has been taken: keep the rows of open subwindows."""
         layout, extents, *_ = self.pending
-        touched = layout.touched
-        lo, hi = self._lo[extents.stays], self._hi[extents.stays]
-        kept = np.zeros(len(touched), np.intp)
-        kept[np.searchsorted(touched, extents.ids[extents.stays])] = hi - lo
-        self.hold(touched, self._rows, ranges(lo, hi - lo), kept)
+        kept = np.zeros(len(layout.touched), np.intp)
+        kept[extents.number[extents.stays]] = self._pieces.sizes[extents.stays]
+        self.hold(layout.touched, self._rows, self._pieces.places(extents.stays), kept)
         super().commit()
 
     def flush_all(self) -> Firings:
@@ -387,3 +383,31 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
         for part in parts:
             part["n"], part["summary"] = 0, None
         return parts
+
+
+class Pieces:
+    """Where the rows of subwindows are: those that they carry, and new ones; by number of extents.
+
+    Behind the extents come subwindows that close before a new row enters them.
+    """
+
+    def __init__(self, layout: Layout, extents: Extents, rows: RowColumns, held: Places) -> None:
+        number, joins, starts = extents.number, extents.joins, extents.starts
+        new = extents.ends - starts
+        if len(extents.bare):
+            number = np.append(number, np.searchsorted(layout.touched, extents.bare))
+            joins = np.append(joins, np.arange(len(starts), len(number)))
+            starts, new = (
+                np.append(starts, layout.heads[number[len(starts) :]]),
+                np.append(new, np.zeros(len(extents.bare), np.intp)),
+            )
+        self.kept, self.carried = rows.base[number], np.zeros(len(number), np.intp)
+        self.carried[joins] = held[number[joins]]
+        self.new = starts + (rows.fresh - layout.heads)[number]
+        self._lengths = np.stack([self.carried, new], axis=1)
+        self.sizes = self.carried + new
+
+    def places(self, which: Places) -> Places:
+        """The places of all rows of some subwindows, one after the other."""
+        starts = np.stack([self.kept[which], self.new[which]], axis=1)
+        return ranges(starts.ravel(), self._lengths[which].ravel())

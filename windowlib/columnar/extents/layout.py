@@ -68,7 +68,7 @@ class Layout:
     order: Places | None
     """The row at each place; None: rows are places already."""
     touched: Places
-    """The partitions in it, ascending."""
+    """The partitions in it, ascending unless the engine takes any order."""
     starts: Places
     """Where each begins, and the end of the last."""
     whole: int = -1
@@ -118,18 +118,20 @@ def count_slices(layout: Layout, carried: Places, size: int) -> Extents:
     counts = closing + opened
     last = np.cumsum(counts)
     first = last - counts
-    begins = np.repeat(heads - carried - first * size, counts)
-    total = len(begins)
-    begins += np.arange(0, total * size, size)
+    total = int(last[-1]) if len(last) else 0
+    bounds = np.empty(total + 1, np.intp)  # where extents begin, and the last one ends
+    bounds[-1] = layout.starts[-1]
+    begins = bounds[:-1]
+    np.multiply(np.arange(total), size, out=begins)
+    begins += np.repeat(heads - carried - first * size, counts)
     begins[first] = heads
-    ends = np.append(begins[1:], stops[-1:])
     stays = last[opened] - 1
     sizes, closed = np.full(total, size), np.ones(total, bool)
     sizes[stays], closed[stays] = rest[opened], False
     number = np.repeat(np.arange(len(counts)), counts)
     return Extents(
         starts=begins,
-        ends=ends,
+        ends=bounds[1:],
         number=number,
         ids=layout.touched[number],
         sizes=sizes,

@@ -56,6 +56,9 @@ class Function:
         """The result for each extent of places; nothing is carried."""
         raise NotImplementedError
 
+    def limit(self, rows: int) -> None:
+        """No window has more rows than so many."""
+
     def takes_arrivals(self, values: Values) -> bool:
         """Whether the rows of these values may stay as they came."""
         return False
@@ -127,6 +130,10 @@ class AlgebraicFunction(Function):
         if self.kernel.pool is not None:
             self.kernel.pool.clear()
         return found
+
+    def limit(self, rows: int) -> None:
+        """No window has more rows than so many."""
+        self.kernel.most = rows
 
     def grow(self, size: int) -> None:
         """Make room for so many partitions."""

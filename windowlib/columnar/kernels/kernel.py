@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import byteorder
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class Kernel:
     mostly_zero: tuple[int, ...] = ()  # planes that may be None
     pool: ValuePool | None = None  # what holds the values, if the first plane numbers them
     overlaps = True  # whether it looks at fewer rows than the extents have, if they overlap
+    most = 0  # how many rows a window has at most; 0: any number
 
     def __init__(self, fold: Fold, types: Sequence[pa.DataType]) -> None:
         self.fold, self.types = fold, tuple(types)
@@ -97,10 +99,17 @@ class Kernel:
         places = np.arange(len(values[0]) if values else 0)
         return self.partial(values, places, places + 1)
 
-    def slide(self, planes: Planes, size: int, length: int) -> Planes:
-        """The state of each `length` runs in a row, of `size` runs."""
-        lo = np.arange(size - length + 1)
-        return self.combine(planes, lo, lo + length)
+    def slide(self, carried: Planes, planes: Planes, size: int, length: int) -> Planes:
+        """The state of each `length` runs in a row, of `size` runs behind one less than a length.
+
+        Args:
+            carried: the state of the runs that come first.
+            planes: the state of the others.
+            size: how many others there are.
+            length: how many runs go together.
+        """
+        lo = np.arange(size)
+        return self.combine(concat_planes(carried, planes, length - 1, size), lo, lo + length)
 
     def finish(self, planes: Planes, n: Array) -> Result:
         """The results, of `n` tuples each."""
@@ -171,9 +180,8 @@ def repeated(number: int, length: int) -> Places:
     >>> repeated(7, 3).tolist()
     [7, 7, 7]
     """
-    found: Places = np.ndarray((length,), np.intp, np.array([number], np.intp), strides=(0,))
-    found.flags.writeable = False
-    return found
+    bits = number.to_bytes(np.intp().itemsize, byteorder)  # which nobody can write
+    return np.ndarray((length,), np.intp, bits, strides=(0,))
 
 
 def none_empty(n: Array) -> bool:
@@ -265,7 +273,7 @@ class PartialStore:
                 new[: len(old)] = old
                 self.planes[i] = new
 
-    def take(self, places: Places) -> Planes:
+    def take(self, places: Places | slice) -> Planes:
         """The planes at some places, which number partitions, or all places of all rows."""
         return tuple(
             None if zero else plane.reshape(-1)[places]
@@ -291,7 +299,7 @@ class PartialStore:
             found.append(None if self._zero[i] else plane.reshape(-1))
         return tuple(found)
 
-    def put(self, places: Places, planes: Planes) -> None:
+    def put(self, places: Places | slice, planes: Planes) -> None:
         """Replace the planes at some places."""
         for i, new in enumerate(planes):
             if self._zero[i] and (new is None or not new.any()):

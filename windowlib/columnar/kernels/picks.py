@@ -378,11 +378,12 @@ class ExtremeKernel(Kernel):
         plain = values_.valid is None and not (self.floating and np.isnan(values_.data.max()))
         return (values_.data, None, None) if plain else super().singles(values)
 
-    def slide(self, planes: Planes, size: int, length: int) -> Planes:
+    def slide(self, carried: Planes, planes: Planes, size: int, length: int) -> Planes:
         """The best of each `length` in a row."""
-        if planes[1] is None and planes[2] is None:
-            return slide(type(self).better, planes[0], length), None, None
-        return super().slide(planes, size, length)
+        if all(plane is None for plane in (*carried[1:], *planes[1:])):
+            best = slide(type(self).better, planes[0], length, carried[0])
+            return best, None, None
+        return super().slide(carried, planes, size, length)
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """The better of both."""

@@ -252,10 +252,15 @@ class RankedValues:
 
     def at(self, lo: Places, hi: Places, first: Places, count: Places) -> tuple[Array, Array]:
         """Where `first` and the next are, if `count` is 2: the numbers, or places."""
-        below, above = np.empty(len(lo), self._keys.dtype), np.empty(len(lo), self._keys.dtype)
+        below, above = np.empty((2, len(lo)), self._keys.dtype)
         for which, rows in smallest_from(self._keys, lo, hi, first, count):
-            below[which] = rows[:, 0]
-            above[which] = np.where(count[which] > 1, rows[:, rows.shape[1] - 1], rows[:, 0])
+            one, other = rows[:, 0], rows[:, -1]
+            if rows.shape[1] > 1 and (count[which] < 2).any():
+                other = np.where(count[which] > 1, other, one)
+            if isinstance(which, slice):  # all at once
+                below, above = one, other
+            else:
+                below[which], above[which] = one, other
         if self._ranks is None:
             return below, above
         return self._ranks.places(below), self._ranks.places(above)

@@ -34,12 +34,16 @@ from windowlib.columnar.kernels.kernel import (
     totals,
 )
 from windowlib.columnar.primitives import Array, add_pairs, arrival_loops, sums, two_sums
-from windowlib.columnar.primitives.reductions import one_sign
+from windowlib.columnar.primitives.reductions import has_sign, one_sign
 from windowlib.summaries.folds import Fold
 from windowlib.window.consumer import Decline
 
 if TYPE_CHECKING:
     from windowlib.columnar.primitives.arrivals import ArrivalRuns, SliceRows
+
+
+STRAIGHT = 128
+"""Floats of one sign that are added one after the other, as a leaf of pairwise sums is."""
 
 
 class CountKernel(Kernel):
@@ -151,7 +155,7 @@ class Total:
         self.kind = kind
         self.floating = pa.types.is_floating(kind)
         self.dtypes: tuple[Any, ...] = (np.float64,) * 2 if self.floating else (np.int64,)
-        self._one_sign = False  # whether the values that were last asked about have one sign
+        self._sign = 0  # of the values that were last asked about; 0: they have both
 
     def partial(self, values: Column, lo: Array, hi: Array) -> Planes:
         """The sum of each run; nulls are 0."""
@@ -176,13 +180,17 @@ class Total:
         """Whether no float is so large that a part of a sum might be infinite, nor NaN."""
         if not self.floating:
             return True
-        tame, self._one_sign = arrival_loops().signs(values.data)
+        tame, self._sign = arrival_loops().signs(values.data)
         return bool(tame)
 
     def arrived(self, values: Column, runs: ArrivalRuns, state: Planes) -> tuple[Planes, Planes]:
         """The sum of each run, and of what it goes on with."""
         if self.floating:
-            return runs.two_sums(values.data, *state, one_sign=self._one_sign)
+            high, low = state
+            if runs.length <= STRAIGHT and low is None and has_sign(high, self._sign):
+                closed, later = runs.sums(values.data, high)
+                return (closed, None), (later, None)
+            return runs.two_sums(values.data, high, low, one_sign=self._sign != 0)
         data = data_of(values)
         bounded(data, len(data))
         bounded(state[0], 2)
@@ -192,15 +200,17 @@ class Total:
     def slid(self, closed: Planes, rows: SliceRows, carried: Planes) -> Planes:
         """The sum of all slices of each window."""
         if self.floating:
-            return rows.two_sums(closed, carried)
+            if rows.kept <= STRAIGHT and _alike(closed, carried):
+                return rows.sums(closed[0], carried[0]), None
+            return rows.two_sums(_dense(closed), _dense(carried))
         for part in (closed, carried):
             bounded(part[0], rows.kept)
         return (rows.sums(closed[0], carried[0]),)
 
-    def merge(self, a: Planes, b: Planes) -> Planes:
-        """The sum of both."""
+    def merge(self, a: Planes, b: Planes, *, straight: bool) -> Planes:
+        """The sum of both; `straight`: without pairs, if nothing cancels."""
         if self.floating:
-            return summed(a, b)
+            return (a[0] + b[0], None) if straight and _alike(a, b) else summed(a, b)
         for part in (a, b):
             bounded(part[0], 2)
         return (added(a[0], b[0]),)
@@ -304,7 +314,8 @@ class SumKernel(Kernel):
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """Add both."""
-        return (*self.total.merge(a[:-1], b[:-1]), added(a[-1], b[-1]))
+        straight = 0 < self.most <= STRAIGHT
+        return (*self.total.merge(a[:-1], b[:-1], straight=straight), added(a[-1], b[-1]))
 
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
         """Add all."""
@@ -381,6 +392,19 @@ def pair(planes: Planes) -> Planes:
     """A sum as two floats; the second is left out where it is always 0."""
     high, low = planes
     return high, None if low is None or not low.any() else low
+
+
+def _dense(planes: Planes) -> tuple[Array, Array]:
+    """A sum as two floats."""
+    high, low = planes
+    return high, dense_plane(low, high, np.float64)
+
+
+def _alike(a: Planes, b: Planes) -> bool:
+    """Whether sums are plain floats of one sign."""
+    if a[1] is not None or b[1] is not None:
+        return False
+    return any(has_sign(a[0], sign) and has_sign(b[0], sign) for sign in (1, -1))
 
 
 def loaded(totals: Sequence[tuple[Any, Any]]) -> Planes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from windowlib.columnar.primitives import delta_chains, dominance, grouping, reductions
-from windowlib.columnar.primitives.grouping import NONE, Array, Places, ranges
+from windowlib.columnar.primitives.grouping import NONE, Array, Places, counting, ranges
 from windowlib.columnar.primitives.reductions import add_pairs
 
 __all__ = [
@@ -35,9 +36,11 @@ __all__ = [
     "arrival_loops",
     "chain",
     "compiles",
+    "counting",
     "front",
     "gather",
     "group",
+    "group_keys",
     "largest",
     "look_up",
     "most",
@@ -115,6 +118,7 @@ def compiles() -> bool:
     return _engine(grouping) is not grouping
 
 
+@cache
 def arrival_loops() -> ModuleType:
     """The loops over rows that stay in order of arrival; for engines that compile."""
     return import_module("windowlib.columnar.primitives.arrivals")
@@ -133,6 +137,21 @@ def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     """
     result: tuple[Places, Places, Places] = _engine(grouping).group(ids, partitions)
     return result
+
+
+def group_keys(keys: Array, base: int, table: Array) -> tuple[Places, Places, Places] | None:
+    """As `group`, from whole numbers and a table of their ids from `base` on, -1 for none.
+
+    The ids that occur come in the order of the keys. None: not all keys have one, or it is faster
+    to look them up first.
+
+    >>> import numpy as np
+    >>> with use("numpy"):
+    ...     _, touched, starts = group_keys(np.arange(2000) % 3 + 7, 7, np.array([2, 0, 1]))
+    >>> touched.tolist(), starts.tolist()
+    ([2, 0, 1], [0, 667, 1334, 2000])
+    """
+    return None if compiles() else grouping.group_keys(keys, base, table)
 
 
 def look_up(table: Array, base: int, values: Array) -> Array | None:
@@ -196,13 +215,18 @@ def smallest(values: Array, lo: Array, hi: Array) -> Array:
     return result
 
 
-def slide(op: np.ufunc, values: Array, length: int) -> Array:
-    """The largest or smallest (`np.maximum`, `np.minimum`) of each `values[i : i + length]`.
+def slide(op: np.ufunc, values: Array, length: int, before: Array | None = None) -> Array:
+    """The largest or smallest (`np.maximum`, `np.minimum`) of each `length` values in a row.
+
+    `before` come first, fewer than `length` of them.
 
     >>> slide(np.maximum, np.array([1, 5, 2, 3]), 2).tolist()
     [5, 5, 3]
+    >>> slide(np.maximum, np.array([2, 3]), 2, before=np.array([5])).tolist()
+    [5, 3]
     """
-    return reductions.slide(op, values, length)
+    result: Array = _engine(reductions).slide(op, values, length, before)
+    return result
 
 
 def two_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:

@@ -54,15 +54,14 @@ class ArrivalRuns:
     def __init__(
         self, keys: Array, base: int, table: Array, held: Places, length: int, *, opens: bool
     ) -> None:
-        self._keys, self._base, self._table = keys, base, table
+        self._keys, self._base, self._table, self._before = keys, base, table, held
         self.size, self.length = len(keys), length
         """How many rows there are, and how many a run has."""
-        rows = len(keys)
-        self._carried: Array = held > 0
+        rows, partitions = len(keys), len(held)
         self._run = np.empty(rows, np.int32)
-        most = min(rows, rows // length + len(held)) + 1
+        most = min(rows, rows // length + partitions) + 1
         closing, opening = np.empty(most, np.intp), np.empty(most if opens else 1, np.intp)
-        self.held, self._open = np.empty((2, len(held)), np.intp)
+        self.held, self._open = np.empty(partitions, np.intp), np.empty(partitions, np.intp)
         """How many rows the open run of each partition has after the batch."""
         loop = count if length >= FORESEEN else count_blindly
         closed, opened = loop(
@@ -82,14 +81,13 @@ class ArrivalRuns:
         """Whether all keys are in the table; otherwise there is nothing else here."""
         if not self.complete:
             return
-        self._closed, self.owners = np.empty((2, closed), np.intp)
-        """The partition of each run that closes."""
         self.rows: Places = closing[:closed]
         """The rows that close a run."""
         self.first: Places = opening[:opened]
         """The rows that open one."""
+        self.owners, self._closed = np.empty(closed, np.intp), np.empty(closed, np.intp)
+        """The partition of each run that closes."""
         _note(keys, base, table, self._run, self.rows, self._closed, self.owners)
-        self._runs = len(held) + closed
 
     def partitions(self, rows: Any) -> Places:
         """The partitions of some rows."""
@@ -101,53 +99,55 @@ class ArrivalRuns:
         _open_since(self._keys, self._base, self._table, self.first, before, born)
 
     def sums(self, values: Array | None, state: Array | None) -> tuple[Any, Any]:
-        """The sums of whole numbers."""
-        if values is None and state is None:
-            return None, None
-        sums = self._start(state, 0, np.int64)
-        if values is not None:
-            _sums(values, self._run, sums)
-        return sums[self._closed], sums[self._open]
+        """The sums of whole numbers, or of floats that need no pairs."""
+        if values is None:
+            return (None, None) if state is None else self._folded(_sums, 0, state[:0], state)
+        return self._folded(_sums, 0, values, values[:0] if state is None else state)
 
     def two_sums(
         self, values: Array, high: Array, low: Array | None, *, one_sign: bool
     ) -> tuple[Pair, Pair]:
         """The sums of floats as pairs; `signs` says which values can be added."""
-        sums = np.empty((self._runs, 2))
-        _begin_pairs(high, NOTHING if low is None else low, self._carried, sums)
+        runs = len(self._before) + len(self.rows)
+        sums = np.empty((runs, 2))
+        _begin_pairs(high, NOTHING if low is None else low, self._before, sums)
         if one_sign:
             _one_sign(values, self._run, sums)
         else:
-            _any_sign(values, self._run, sums, np.zeros(self._runs))
+            _any_sign(values, self._run, sums, np.zeros(runs))
         return _apart(sums, self._closed), _apart(sums, self._open)
 
     def largest(self, values: Array, state: Array) -> Pair:
         """The largest values."""
-        return self._picked(_largest, reductions.limits(values)[0], values, state)
+        return self._folded(_largest, reductions.limits(values)[0], values, state)
 
     def smallest(self, values: Array, state: Array) -> Pair:
         """The smallest values."""
-        return self._picked(_smallest, reductions.limits(values)[1], values, state)
+        return self._folded(_smallest, reductions.limits(values)[1], values, state)
 
-    def _picked(self, loop: Callable[..., None], worst: Any, values: Array, state: Array) -> Pair:
-        best = self._start(state, worst, values.dtype.type)
-        loop(values, self._run, best)
-        return best[self._closed], best[self._open]
+    def _folded(self, loop: Callable[..., None], nothing: Any, values: Array, state: Array) -> Pair:
+        before, closed, dtype = self._before, self._closed, values.dtype
+        runs = np.empty(len(before) + len(closed), dtype)
+        ended, later = np.empty(len(closed), dtype), np.empty(len(before), dtype)
+        loop(
+            values,
+            self._run,
+            state,
+            before,
+            dtype.type(nothing),
+            runs,
+            closed,
+            self._open,
+            ended,
+            later,
+        )
+        return ended, later
 
-    def _start(self, state: Array | None, nothing: Any, dtype: Any) -> Array:
-        """The state of all runs before the first row: those that are open, then new ones."""
-        found = np.empty(self._runs, dtype)
-        if state is None:
-            found.fill(nothing)
-        else:
-            _begin(state, self._carried, dtype(nothing), found)
-        return found
 
-
-def signs(values: Array) -> tuple[bool, bool]:
-    """Whether all floats are below `reductions.HUGE`, and no NaN; whether they have one sign."""
+def signs(values: Array) -> tuple[bool, int]:
+    """Whether all floats are below `reductions.HUGE`, and no NaN; their sign, 0 for both."""
     largest, some, every = _bits(values.view(np.uint64))
-    return bool(largest < HUGE), not some >> 63 or bool(every >> 63)
+    return bool(largest < HUGE), 1 - int(some >> 63) - int(every >> 63)
 
 
 @compiled
@@ -225,14 +225,6 @@ count, count_blindly = _counting(True), _counting(False)
 
 
 @compiled
-def _begin(state: Array, carried: Array, nothing: Any, found: Array) -> None:
-    """The state of open runs, as far as they have rows, and of new ones, which have none."""
-    for index in range(len(carried)):
-        found[index] = state[index] if carried[index] else nothing
-    found[len(carried) :] = nothing
-
-
-@compiled
 def _open_since(
     keys: Array, base: int, table: Array, first: Places, before: int, born: Places
 ) -> None:
@@ -252,10 +244,44 @@ def _note(
         owners[index] = table[np.uint64(keys[row] - base)]
 
 
+def _run_folding(fold: Callable[[Any, Any], Any]) -> Callable[..., None]:
+    """The loop for `max`, `min` or a sum."""
+
+    @compiled
+    def folded(
+        values: Array,
+        run: Array,
+        state: Array,
+        held: Places,
+        nothing: Any,
+        runs: Array,
+        closed: Places,
+        opened: Places,
+        ended: Array,
+        later: Array,
+    ) -> None:
+        """The state of runs that close, and of those that are open; no values are nothing each."""
+        for index in range(len(held)):
+            runs[index] = state[index] if len(state) and held[index] else nothing
+        runs[len(held) :] = nothing
+        for row in range(len(values)):
+            mine = np.uint64(run[row])
+            runs[mine] = fold(runs[mine], values[row])
+        for index in range(len(closed)):
+            ended[index] = runs[np.uint64(closed[index])]
+        for index in range(len(opened)):
+            later[index] = runs[np.uint64(opened[index])]
+
+    return folded
+
+
 @compiled
-def _sums(values: Array, run: Array, sums: Array) -> None:
-    for row in range(len(values)):
-        sums[np.uint64(run[row])] += values[row]
+def _added(a: Any, b: Any) -> Any:
+    return a + b
+
+
+_sums = _run_folding(_added)
+_largest, _smallest = _run_folding(max), _run_folding(min)
 
 
 # As in `compiled_loops.pairs`, sums carry their errors along, and where signs differ, the errors of
@@ -263,11 +289,11 @@ def _sums(values: Array, run: Array, sums: Array) -> None:
 
 
 @compiled
-def _begin_pairs(high: Array, low: Array, carried: Array, sums: Array) -> None:
-    for index in range(len(carried)):
-        sums[index, 0] = high[index] if carried[index] else 0.0
-        sums[index, 1] = low[index] if carried[index] and len(low) else 0.0
-    sums[len(carried) :] = 0.0
+def _begin_pairs(high: Array, low: Array, held: Places, sums: Array) -> None:
+    for index in range(len(held)):
+        sums[index, 0] = high[index] if held[index] else 0.0
+        sums[index, 1] = low[index] if held[index] and len(low) else 0.0
+    sums[len(held) :] = 0.0
 
 
 @compiled
@@ -310,21 +336,6 @@ def _split(sums: Array, places: Places, high: Array, low: Array) -> None:
         high[index], low[index] = sums[place, 0], sums[place, 1]
 
 
-def _picking(pick: Callable[[Any, Any], Any]) -> Callable[..., None]:
-    """The loop for `max` or `min`."""
-
-    @compiled
-    def picked(values: Array, run: Array, best: Array) -> None:
-        for row in range(len(values)):
-            mine = np.uint64(run[row])
-            best[mine] = pick(best[mine], values[row])
-
-    return picked
-
-
-_largest, _smallest = _picking(max), _picking(min)
-
-
 # Slices of sliding windows: those of a partition in a row, the carried ones first.
 
 
@@ -361,7 +372,7 @@ class SliceRows:
         return found
 
     def sums(self, closed: Array | None, carried: Array | None) -> Array | None:
-        """The sums of whole numbers over each window."""
+        """The sums of whole numbers over each window, or of floats that need no pairs."""
         return None if carried is None else self._over(_row_sums, closed, carried, 0)
 
     def two_sums(self, closed: Pair, carried: Pair) -> Pair:
@@ -465,11 +476,6 @@ def _row_folding(fold: Callable[[Any, Any], Any]) -> Callable[..., None]:
                     place, best = 1, nothing
 
     return folded
-
-
-@compiled
-def _added(a: Any, b: Any) -> Any:
-    return a + b
 
 
 _row_sums = _row_folding(_added)

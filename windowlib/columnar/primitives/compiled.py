@@ -25,6 +25,9 @@ SPANNED_PAIR, SLIDING_PAIR = 4.0, 5.0
 # The same for pairs by digits, which numpy takes in any order.
 SPANNED_DIGITS, DIGITS = 5.0, 20.0
 
+# Below this length, doubling with numpy is faster where an extent begins at every value.
+SHORT = 16
+
 # The same for differences of running sums of integers.
 SPANNED_SUM, DIFFERENCE = 0.6, 2.5
 
@@ -114,16 +117,39 @@ def smallest(values: Array, lo: Array, hi: Array) -> Array:
     return _picked(_SMALLEST, reductions.limits(values)[1], values, lo, hi)
 
 
+def slide(op: np.ufunc, values: Array, length: int, before: Array | None = None) -> Array:
+    """As `reductions.slide`."""
+    if length < SHORT or not _fits(values, values):
+        return reductions.slide(op, values, length, before)
+    if before is not None:
+        values = np.concatenate([before, values])
+    result = np.empty(len(values) - length + 1, values.dtype)
+    ways = _LARGEST if op is np.maximum else _SMALLEST
+    ways.slide(values, length, result, np.empty((2, length), values.dtype))
+    return result
+
+
 class _Ways(NamedTuple):
     """The ways of picking a value."""
 
     alone: Callable[..., None]
     sliding: Callable[..., None]
+    slide: Callable[..., None]
     doubling: Callable[[Array, Array, Array], Array]
 
 
-_LARGEST = _Ways(compiled_loops.largest, compiled_loops.sliding_largest, reductions.largest)
-_SMALLEST = _Ways(compiled_loops.smallest, compiled_loops.sliding_smallest, reductions.smallest)
+_LARGEST = _Ways(
+    compiled_loops.largest,
+    compiled_loops.sliding_largest,
+    compiled_loops.slide_largest,
+    reductions.largest,
+)
+_SMALLEST = _Ways(
+    compiled_loops.smallest,
+    compiled_loops.sliding_smallest,
+    compiled_loops.slide_smallest,
+    reductions.smallest,
+)
 
 
 def _picked(ways: _Ways, nothing: Any, values: Array, lo: Array, hi: Array) -> Array:

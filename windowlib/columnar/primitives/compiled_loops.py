@@ -151,7 +151,7 @@ def int_sums(values: Array, lo: Array, hi: Array, result: Array) -> None:
             result[extent] = 0
 
 
-def _picking(pick: Callable[[Any, Any], Any]) -> tuple[Callable[..., None], Callable[..., None]]:
+def _picking(pick: Callable[[Any, Any], Any]) -> tuple[Callable[..., None], ...]:
     """The loops for `max` or `min`."""
 
     @compiled
@@ -194,14 +194,39 @@ def _picking(pick: Callable[[Any, Any], Any]) -> tuple[Callable[..., None], Call
                 grown += ONE
             result[extent] = pick(front[begin - base], back)
 
-    return alone, sliding
+    @compiled
+    def slide(values: Array, length: int, result: Array, fronts: Array) -> None:
+        """An extent from every value on; `fronts` has two rows of this length."""
+        front, other = fronts
+        best = values[length - 1]
+        for place in range(np.uint64(length)):
+            at = np.uint64(length) - ONE - place
+            best = pick(best, values[at])
+            front[at] = best
+        for begin in range(0, len(result), length):
+            result[begin] = front[0]
+            later, out = values[begin + length : begin + 2 * length], result[begin + 1 :]
+            last, size = np.uint64(len(later) - 1), np.uint64(min(length - 1, len(out)))
+            if not size:
+                return
+            # From here on, and from the next middle backwards, which need not wait for each other.
+            back, best = later[0], later[last]
+            for place in range(size):
+                back = pick(back, later[place])
+                best = pick(best, later[last - place])
+                other[last - place] = best
+                out[place] = pick(front[place + ONE], back)
+            other[0] = pick(best, later[0])
+            front, other = other, front
+
+    return alone, sliding, slide
 
 
 # Ascending extents that overlap much: the results of [begin, middle) for every begin are made at
 # once, from the middle backwards; from the middle on, one result grows with the extents. An extent
 # that starts behind the middle has its end as the next one. Every value is looked at twice.
-largest, sliding_largest = _picking(max)
-smallest, sliding_smallest = _picking(min)
+largest, sliding_largest, slide_largest = _picking(max)
+smallest, sliding_smallest, slide_smallest = _picking(min)
 
 
 @compiled

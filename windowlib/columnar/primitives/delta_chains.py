@@ -36,6 +36,9 @@ TICKED = 32
 # most not more often than so many times the mean.
 TOGETHER, SPARSE, UNEVEN = 64, 4, 3
 
+# So many partitions look at their next rows in lockstep, if boundaries are at most so far apart.
+LOCKSTEP, REACH = 512, 64
+
 # Numbers up to here can be added up without a thought of 64 bits.
 FAR = 2**61
 
@@ -54,8 +57,9 @@ def chain(
         return np.empty(0, np.int64), last
     begin, end = starts[some], ends[some]
     old = np.where(known[some], last[some], values.take(begin))
-    if values.dtype.kind == "i" and _alike(values, begin, end, threshold):
-        fired = _on_one_axis(values, begin, end, old, threshold)
+    apart = _apart(values, begin, end, threshold) if values.dtype.kind == "i" else 0
+    if apart:
+        fired = _Axis(values, begin, end, threshold, apart).chain(old)
     else:
         with np.errstate(invalid="ignore", over="ignore"):  # inf - inf; between partitions
             runs = _Runs(values, threshold)
@@ -65,52 +69,83 @@ def chain(
     return fired, last
 
 
-def _alike(values: Array, begin: Array, end: Array, threshold: Any) -> bool:
-    """Whether many partitions of whole numbers fire about as often, and not with most rows."""
+def _apart(values: Array, begin: Array, end: Array, threshold: Any) -> int:
+    """How many rows boundaries are apart, if partitions of whole numbers can share an axis.
+
+    0 unless they are many, and fire about as often, and not with most rows.
+    """
     if len(begin) < TOGETHER:
-        return False
+        return 0
     first, last = values.take(begin), values.take(end - 1)
     low, high = int(first.min()), int(last.max())
     if max(-low, high, len(begin) * (high - low + threshold + 2)) >= FAR:
-        return False
+        return 0
     steps = (last - first) // (threshold + 1) + 1  # at most
     most, total, rows = int(steps.max()), int(steps.sum()), int((end - begin).sum())
-    return SPARSE * total <= rows and most * len(begin) <= UNEVEN * total
+    alike = SPARSE * total <= rows and most * len(begin) <= UNEVEN * total
+    return max(1, rows // total) if alike else 0
 
 
-def _on_one_axis(
-    values: Array, begin: Array, end: Array, reference: Array, threshold: Any
-) -> Places:
+class _Axis:
     """Partitions end to end on one axis, farther apart than the threshold, and so ascending.
 
     Whole numbers are exact there, so that all partitions find their next place in one search.
     """
-    lengths = end - begin
-    low, high = int(values.take(begin).min()), int(values.take(end - 1).max())
-    starts = np.arange(len(begin)) * (high - low + threshold + 2)
-    own = np.cumsum(lengths)  # where partitions end on the axis
-    axis = np.repeat(starts - low, lengths)
-    axis += _inside(values, begin, end)
-    # A reference that is farther away gives the same answer, and might be too far to compute with.
-    sought = np.clip(reference, low - threshold - 1, high) + (threshold - low) + starts
-    shift = end - own
-    fired: list[Places] = []
-    while len(sought):
-        places = axis.searchsorted(sought, "right")
-        found = places < own
-        places, own, shift = places[found], own[found], shift[found]
-        fired.append(places + shift)
-        sought = axis.take(places) + threshold
-    return _ascending(fired, len(axis))
 
+    def __init__(self, values: Array, begin: Array, end: Array, threshold: Any, apart: int) -> None:
+        self.begin, self.end, self.threshold = begin, end, threshold
+        self.low, self.high = int(values.take(begin).min()), int(values.take(end - 1).max())
+        far = self.high - self.low + threshold + 2
+        self.shift = np.arange(len(begin)) * far - self.low
+        reach = 1 << (apart + apart // 2).bit_length()
+        self.reach = reach if reach <= REACH and len(begin) >= LOCKSTEP else 0
+        first, stop, following = begin[0], end[-1], np.append(begin[1:], end[-1])
+        self.axis = np.empty(stop - first + self.reach, np.int64)
+        own = self.axis[: stop - first]
+        np.add(np.repeat(self.shift, following - begin), values[first:stop], out=own)
+        self.axis[len(own) :] = np.iinfo(np.int64).max  # so that every look finds something
+        gaps = following - end
+        if gaps.any():  # what is no partition's is beyond the one before it
+            own[ranges(end - first, gaps)] = np.repeat(self.shift + (self.low + far - 1), gaps)
 
-def _inside(values: Array, begin: Array, end: Array) -> Array:
-    """The values of partitions, without those that lie between them."""
-    edges = np.stack([begin, end], axis=1).ravel()
-    inside = np.zeros(len(edges) - 1, bool)
-    inside[::2] = True
-    found: Array = values[begin[0] : end[-1]][np.repeat(inside, np.diff(edges))]
-    return found
+    def chain(self, reference: Array) -> Places:
+        """The boundaries of all partitions, ascending."""
+        # A reference that is farther away gives the same answer, and might be too far to compute.
+        nearest = np.clip(reference, self.low - self.threshold - 1, self.high)
+        sought = nearest + self.threshold + self.shift
+        first, size = self.begin[0], len(self.begin)
+        place, own, which = self.begin - first, self.end - first, np.arange(size)
+        steps: list[Places] = []
+        while len(sought):
+            place = self.next(place, sought)
+            found = place < own
+            if not found.all():
+                place, own, which = place[found], own[found], which[found]
+            step = np.full(size, -1)
+            step[which] = place
+            steps.append(step)
+            sought = self.axis.take(place)
+            sought += self.threshold
+            place = place + 1
+        table = np.stack(steps, axis=1).ravel()
+        fired: Places = table[table >= 0] + first
+        return fired
+
+    def next(self, place: Places, sought: Array) -> Places:
+        """The first place of each partition, from one on, whose value is above what is sought.
+
+        Most are near: some probes together take half the time of a search among all values.
+        """
+        half = self.reach // 2
+        if not half or len(place) < LOCKSTEP:
+            return self.axis.searchsorted(sought, "right")
+        while half:
+            place = place + (self.axis.take(place + (half - 1)) <= sought) * half
+            half //= 2
+        farther = np.flatnonzero(self.axis.take(place) <= sought)
+        if len(farther):
+            place[farther] = self.axis.searchsorted(sought[farther], "right")
+        return place
 
 
 def _ascending(fired: list[Places], rows: int) -> Places:

@@ -53,6 +53,22 @@ def ranges(starts: Array, lengths: Array) -> Places:
     return places
 
 
+_counted: Places = NONE
+
+
+def counting(stop: int) -> Places:
+    """0, 1, … below `stop`, of which there is one copy; not to be written.
+
+    >>> counting(3).tolist()
+    [0, 1, 2]
+    """
+    global _counted
+    if len(_counted) < stop:
+        _counted = np.arange(stop)
+        _counted.flags.writeable = False
+    return _counted[:stop]
+
+
 def look_up(table: Array, base: int, values: Array) -> Array | None:
     """See `primitives.look_up`."""
     slots = values - base if base else values
@@ -80,11 +96,26 @@ def group(ids: Array, partitions: int) -> tuple[Places, Places, Places]:
     return order, touched + low, starts
 
 
+def group_keys(keys: Array, base: int, table: Array) -> tuple[Places, Places, Places] | None:
+    """See `primitives.group_keys`."""
+    rows, span = len(keys), len(table)
+    if rows < ARROW_ROWS or span > ARROW_SPAN:
+        return None
+    slots = keys - base if base else keys
+    if not slots.view(np.uint64).max() < span:  # a negative one is huge without a sign
+        return None
+    narrow = slots.astype(np.uint16)
+    order = np.arange(rows) if _ascending(narrow) else stable_order(narrow, span)
+    used, starts = _segments(narrow, order, span)
+    touched = table.take(used).astype(np.intp)
+    return None if touched.min() < 0 else (order, touched, starts)
+
+
 def gather(values: Array, order: Places) -> Array:
     """See `primitives.gather`."""
     if values.nbytes <= GATHERED:
         values = values.copy()
-    return values.take(order)
+    return values.take(order, mode="clip")  # all are in it, which need not be checked
 
 
 def _ascending(ids: Array) -> bool:
@@ -106,8 +137,10 @@ def stable_order(ids: Array, span: int) -> Places:
     return order
 
 
-LEADING = 48
-"""Bits that tell most numbers apart: as many as three rounds of sorting look at."""
+LEADING = (32, 48)
+"""Bits that tell most numbers apart: as many as two or three rounds of sorting look at."""
+TIED = 16
+"""Of so many numbers, one may look like another."""
 
 
 def stable_argsort(keys: Array) -> Places:
@@ -121,13 +154,27 @@ def stable_argsort(keys: Array) -> Places:
     numbers = rising(keys) if keys.dtype.kind == "f" else keys.astype(np.int64, copy=False)
     numbers = (numbers - numbers.min()).view(np.uint64)
     bits = int(numbers.max()).bit_length()
-    spare = max(bits - LEADING, 0)
-    order = stable_order(numbers >> np.uint64(spare) if spare else numbers, 1 << (bits - spare))
-    if spare:
-        ascending = numbers.take(order)
-        if (ascending[1:] < ascending[:-1]).any():
-            return np.argsort(numbers, kind="stable")
-    return order
+    for leading in LEADING:
+        spare = max(bits - leading, 0)
+        heads = numbers >> np.uint64(spare) if spare else numbers
+        order = stable_order(heads, 1 << (bits - spare))
+        if not spare or _settled(order, numbers, heads):
+            return order
+    return np.argsort(numbers, kind="stable")
+
+
+def _settled(order: Places, numbers: Array, heads: Array) -> bool:
+    """Put numbers with the same leading bits in order, unless they are many."""
+    ascending = numbers.take(order)
+    if not (ascending[1:] < ascending[:-1]).any():
+        return True
+    heads = heads.take(order)
+    same = heads[1:] == heads[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if TIED * len(tied) > len(order):
+        return False
+    order[tied] = order[tied].take(np.argsort(ascending[tied], kind="stable"))
+    return True
 
 
 SIGN, HIGHEST = np.int64(63), np.iinfo(np.int64).max

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import frexp, ldexp
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -32,6 +32,12 @@ COPY = 16
 # Doubling works on blocks that stay in the cache: 64 k results, or the window if that is longer.
 BLOCK = 1 << 16
 
+# From this length on, extents that slide have most of their values in common, so many in a row.
+LONG, CORE = 512, 16
+
+
+# Two arrays to work in, as long as a block and an extent.
+Spare: TypeAlias = tuple[Array, Array]
 
 # Partial sums of values below this stay finite.
 HUGE = 1e290
@@ -76,7 +82,18 @@ def two_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
 def one_sign(values: Array) -> bool:
     """Whether no value is negative or none positive; NaN is neither."""
     with np.errstate(invalid="ignore"):
-        return not len(values) or bool(values.min() >= 0) or bool(values.max() <= 0)
+        return has_sign(values, 1) or has_sign(values, -1)
+
+
+def has_sign(values: Array, sign: int) -> bool:
+    """Whether no value is of the other sign; NaN is of both, and 0 in place of a sign is none.
+
+    >>> has_sign(np.array([0.0, 2.0]), 1), has_sign(np.array([0.0, 2.0]), -1)
+    (True, False)
+    """
+    if not sign or not len(values):
+        return bool(sign)
+    return bool(values.min() >= 0 if sign > 0 else values.max() <= 0)
 
 
 def _two_finite_sums(values: Array, lo: Array, hi: Array) -> tuple[Array, Array]:
@@ -201,38 +218,87 @@ def _pairs(op: np.ufunc, values: Array, lo: Array, hi: Array) -> Array:
     return result
 
 
-def slide(op: np.ufunc, values: Array, length: int) -> Array:
-    """The result of each `values[i : i + length]`, by doubling: `log2(length)` passes.
+def slide(op: np.ufunc, values: Array, length: int, before: Array | None = None) -> Array:
+    """The result of each `length` values in a row; `before` come first, fewer than that.
 
     >>> slide(np.maximum, np.array([1, 5, 2, 3]), 2).tolist()
     [5, 5, 3]
     """
+    if before is None or not len(before):
+        return _slide(op, values, length, 1)
+    # Neighbours of both are joined in one array, rather than the values themselves.
+    ahead = len(before)
+    pairs = np.empty(ahead + len(values) - 1, values.dtype)
+    op(before[:-1], before[1:], out=pairs[: ahead - 1])
+    pairs[ahead - 1] = op(before[-1], values[0])
+    op(values[:-1], values[1:], out=pairs[ahead:])
+    return _slide(op, pairs, length, 2)
+
+
+def _slide(op: np.ufunc, values: Array, length: int, span: int) -> Array:
+    """The result of each `length` values in a row, where one stands for `span` of them."""
     step = max(BLOCK, 2 * length)
-    result = np.empty(len(values) - length + 1, values.dtype)
-    spare = np.empty((2, min(step, len(result)) + length), values.dtype)
-    block = _sum_block if op is np.add else _pick_block
+    result = np.empty(len(values) - length + span, values.dtype)
+    room = min(step, len(result)) + length
+    # Values that were joined for this may be written over, if no other block reads them.
+    joined = span > 1 and len(result) <= step
+    spare = np.empty(room, values.dtype), values if joined else np.empty(room, values.dtype)
+    block = _sum_block if op is np.add else _long_pick_block if length >= LONG else _pick_block
     for start in range(0, len(result), step):
         out = result[start : start + step]
-        block(op, values[start : start + len(out) + length - 1], length, spare, out)
+        block(op, values[start : start + len(out) + length - span], length, spare, out, span)
     return result
 
 
-def _pick_block(op: np.ufunc, source: Array, length: int, spare: Array, out: Array) -> None:
+def _pick_block(
+    op: np.ufunc, source: Array, length: int, spare: Spare, out: Array, span: int
+) -> None:
     """Doubling for an operation that may see a value twice: two overlapping halves."""
-    step, size = 1, len(source)
+    source, span = _doubled(op, source, length, spare, span)
+    _ends(op, source, length - span, out)
+
+
+def _long_pick_block(
+    op: np.ufunc, source: Array, length: int, spare: Spare, out: Array, span: int
+) -> None:
+    """The same for long extents: doubling for both ends, and what is between for several at once.
+
+    `CORE` extents in a row have the values from the last one's `CORE`-th on in common, up to the
+    end of the first: more of its parts, one behind the other, the last of which overlaps.
+    """
+    source, _ = _doubled(op, source, CORE, spare, span)
+    rest = length - CORE
+    _ends(op, source, rest, out)
+    parts, cores = length // CORE - 1, -(-len(out) // CORE)
+    between = source[CORE : (cores - 1 + parts) * CORE + 1 : CORE]
+    core = slide(op, between.copy(), parts)
+    op(core, source[rest::CORE], out=core)
+    op(out, core.repeat(CORE)[: len(out)], out=out)
+
+
+def _doubled(
+    op: np.ufunc, source: Array, length: int, spare: Spare, span: int
+) -> tuple[Array, int]:
+    """The results of the most values up to a length that is a power of two times `span`."""
     this, other = spare
-    while 2 * step <= length:
-        size -= step
-        op(source[:size], source[step : step + size], out=this[:size])
-        source, this, other = this, other, this
-        step *= 2
-    rest = length - step
+    while 2 * span <= length:
+        size = len(source) - span
+        source = op(source[:size], source[span:], out=this[:size])
+        this, other = other, this
+        span *= 2
+    return source, span
+
+
+def _ends(op: np.ufunc, source: Array, rest: int, out: Array) -> None:
+    """Two parts of each extent, of which the second begins so many places behind the first."""
     op(source[: len(out)], source[rest : rest + len(out)], out=out)
 
 
-def _sum_block(op: np.ufunc, source: Array, length: int, spare: Array, out: Array) -> None:
+def _sum_block(
+    op: np.ufunc, source: Array, length: int, spare: Spare, out: Array, step: int
+) -> None:
     """Doubling for sums: the parts that the bits of the length stand for, one after the other."""
-    step, size, begun = 1, len(source), 0
+    size, begun = len(source), 0
     this, other = spare
     while True:
         if length & step:

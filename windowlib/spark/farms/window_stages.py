@@ -410,7 +410,7 @@ def _values(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[tuple[An
 
 
 def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    return pa.concat_batches(batches) if batches else schema.empty_table().to_batches()[0]
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema)
 
 
 def _shares_batch(found: Iterable[tuple[bytes | None, ...]]) -> pa.RecordBatch:

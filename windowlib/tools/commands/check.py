@@ -18,16 +18,16 @@ NAMED = re.compile(r"(?P<port>[A-Za-z_]\w*)=(?P<columns>.*)", re.DOTALL)
 
 def add(commands: Any) -> None:
     """Declare the command and its options."""
-    told = commands.add_parser("check", help="model, punctuation and columns of an operator")
-    told.add_argument("operator", metavar="OPERATOR", help="job.py:name, or an expression")
-    told.add_argument(
+    parser = commands.add_parser("check", help="model, punctuation and columns of an operator")
+    parser.add_argument("operator", metavar="OPERATOR", help="job.py:name, or an expression")
+    parser.add_argument(
         "--schema",
         metavar="COLUMNS",
         action="append",
         default=[],
         help='the columns of the input, as "symbol string, price double"; port=COLUMNS of several',
     )
-    told.set_defaults(command=run)
+    parser.set_defaults(command=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,7 +54,7 @@ def _columns(operator: Operator, given: Sequence[str]) -> list[Any]:
         if port not in ports or port in found:
             have = f"The operator has {len(ports)}: {', '.join(ports)}."
             raise UsageError(f"--schema {text!r}: no input is left for it. {have}")
-        found[port] = schema_said(named["columns"] if named else text)
+        found[port] = schema_option(named["columns"] if named else text)
     for number, port in enumerate(ports):
         if port in found:
             operator.check_columns(found[port].names, number)
@@ -62,7 +62,7 @@ def _columns(operator: Operator, given: Sequence[str]) -> list[Any]:
     return [found.get(port) for port in ports] if found else []
 
 
-def schema_said(text: str) -> Any:
+def schema_option(text: str) -> Any:
     """The Arrow schema that `--schema` says."""
     try:
         return schema_of(text, "--schema")

@@ -24,6 +24,8 @@ from windowlib.tools.commands.usage import UsageError, one_line
 
 JSON = (".jsonl", ".ndjson", ".json")
 KINDS = (".csv", *JSON, ".parquet")
+BATCH = 16_384
+"""Rows of a table that go in at once."""
 LONGEST = 1 << 24
 """Characters of a line of JSON."""
 NAMED = re.compile(r"(?P<port>[A-Za-z_]\w*)=(?P<file>.+)", re.DOTALL)
@@ -106,7 +108,7 @@ def inputs_of(operator: Operator, given: Sequence[str], schema: Any = None) -> l
 
 
 def close_all(inputs: Sequence[Input]) -> None:
-    """Let go of what is open."""
+    """Close the sockets."""
     for each in inputs:
         if isinstance(each.rows, SocketRows):
             each.rows.close()
@@ -156,7 +158,7 @@ def _parquet(place: str) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    data = _bytes(place)  # so that a file that is not there is told of in the usual words
+    data = _bytes(place)  # so that a missing file is refused in the usual words
     try:
         return _usual(pq.read_table(pa.BufferReader(data)))
     except pa.ArrowException as error:
@@ -212,7 +214,7 @@ def _usual(table: Any) -> Any:
     return table.cast(pa.schema(fields), safe=False)
 
 
-def row_batches(rows: Any, size: int = 16_384) -> Iterator[tuple[int, Any]]:
+def row_batches(rows: Any) -> Iterator[tuple[int, Any]]:
     """Rows to feed, each with how many that makes: batches of a table, single rows of a list.
 
     >>> list(row_batches(["a", "b"]))
@@ -221,8 +223,8 @@ def row_batches(rows: Any, size: int = 16_384) -> Iterator[tuple[int, Any]]:
     if isinstance(rows, list):
         yield from enumerate(rows, 1)
         return
-    for at in range(0, len(rows), size):
-        yield min(at + size, len(rows)), rows.slice(at, size)
+    for at in range(0, len(rows), BATCH):
+        yield min(at + BATCH, len(rows)), rows.slice(at, BATCH)
 
 
 # -- cells that make text of a column of numbers --------------------------------------------------
@@ -470,7 +472,7 @@ class SocketRows:
         """Lines as they come; None whenever nothing has come for a while."""
         rest = b""
         while True:
-            if len(rest) > LONGEST:  # a peer that sends something else, for ever
+            if len(rest) > LONGEST:  # a peer that sends something else without end
                 raise UsageError(f"{self.place}: {_too_long(len(rest))}")
             try:
                 data = self._socket.recv(1 << 16)

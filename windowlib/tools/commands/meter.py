@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -81,8 +82,6 @@ class Meter:
             self.out.flush()
 
 
-def terminal_width(most: int = 100) -> int:
-    """How wide the terminal is; 80 columns where there is none."""
-    import shutil
-
-    return min(shutil.get_terminal_size((80, 24)).columns, most) if sys.stdout.isatty() else 80
+def terminal_width() -> int:
+    """How wide the terminal is, up to 100 columns; 80 where there is none."""
+    return min(shutil.get_terminal_size((80, 24)).columns, 100) if sys.stdout.isatty() else 80

@@ -15,7 +15,7 @@ from typing import Any
 
 from windowlib.errors import WindowlibError, suggestion
 from windowlib.runtime.operator import Operator
-from windowlib.tools.commands.usage import UsageError, told
+from windowlib.tools.commands.usage import UsageError, error_text
 
 JOB = re.compile(r"[\w./-]+\.py")
 PLACE = re.compile(r"(?P<module>[^()\s=]+):(?P<name>[A-Za-z_][\w.]*)")
@@ -36,7 +36,7 @@ def operator_of(text: str) -> Operator:
     if JOB.fullmatch(text.strip()):
         raise UsageError(f"{text}: which operator of it? Write {text}:name.")
     place = PLACE.fullmatch(text.strip())
-    found = from_module(place["module"], place["name"]) if place else evaluated(text)
+    found = from_module(place["module"], place["name"]) if place else expression_value(text)
     if not isinstance(found, Operator):
         fix = f"{found.__name__}(...)" if isinstance(found, type) else f"one, such as {SAMPLE}"
         what = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
@@ -61,7 +61,7 @@ def names() -> dict[str, Any]:
     return found | {"UTC": UTC, "datetime": datetime, "timedelta": timedelta}
 
 
-def evaluated(text: str) -> Any:
+def expression_value(text: str) -> Any:
     """The value of an expression, which may use `names()` and nothing else."""
     known = names()
     code = _compiled(text, known)
@@ -70,7 +70,7 @@ def evaluated(text: str) -> Any:
     except WindowlibError:
         raise
     except Exception as error:
-        raise UsageError(f"{text}: {told(error)}") from None
+        raise UsageError(f"{text}: {error_text(error)}") from None
 
 
 def _compiled(text: str, known: dict[str, Any]) -> CodeType:
@@ -100,7 +100,7 @@ def _compiled(text: str, known: dict[str, Any]) -> CodeType:
 
 def from_module(module: str, name: str) -> Any:
     """What a file or a module calls `name`."""
-    found: Any = loaded(module)
+    found: Any = load_module(module)
     for part in name.split("."):
         if not hasattr(found, part):
             near = suggestion(part, vars(found)) or _operators(found)
@@ -114,7 +114,7 @@ def _operators(module: Any) -> str:
     return f" Operators: {', '.join(known)}." if known else " It has no operators."
 
 
-def loaded(module: str) -> ModuleType:
+def load_module(module: str) -> ModuleType:
     """A module by its name, or by that of its file; the folder of a file can be imported from."""
     is_file = module.endswith(".py") or "/" in module
     if is_file and not Path(module).is_file():
@@ -138,9 +138,9 @@ def loaded(module: str) -> ModuleType:
         if error.name == module.partition(".")[0] and not is_file:
             msg = f"{module}: there is no such module. For a file, write {module}.py:name."
             raise UsageError(msg) from None
-        raise UsageError(f"{module}{_line(error, module)}: {told(error)}") from None
+        raise UsageError(f"{module}{_line(error, module)}: {error_text(error)}") from None
     except Exception as error:
-        raise UsageError(f"{module}{_line(error, module)}: {told(error)}") from None
+        raise UsageError(f"{module}{_line(error, module)}: {error_text(error)}") from None
 
 
 def _from_file(path: Path) -> ModuleType:

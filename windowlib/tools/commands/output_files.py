@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -59,15 +59,15 @@ def row_writer(
             else TableWriter(sys.stdout, shown, width, schema)
         )
     if place == "-":
-        return JsonLines(sys.stdout)
+        return JsonLinesWriter(sys.stdout)
     suffix = Path(place).suffix.lower()
     if suffix not in SUFFIXES:
         msg = f"--output {place}: {suffix or 'no suffix'} is no kind of file that is written here."
         raise UsageError(f"{msg} Use {', '.join(SUFFIXES)}, or - for JSON lines on stdout.")
     if suffix == ".parquet":
-        return ParquetFile(Path(place), schema)
+        return ParquetRowWriter(Path(place), schema)
     file = Path(place).open("w", encoding="utf-8", newline="")  # noqa: SIM115 - the writer closes it
-    return CsvCells(file, place, schema) if suffix == ".csv" else JsonLines(file)
+    return CsvWriter(file, place, schema) if suffix == ".csv" else JsonLinesWriter(file)
 
 
 def output_of(
@@ -87,14 +87,14 @@ def _output_schema(operator: Operator, inputs: list[Input], port: str | None) ->
         return None
     number = 0 if port is None else operator.model.output(port, operator.name)
     found = operator.schemas(*(each.rows.schema for each in inputs))[number]
-    untold = found is None or any(str(field.type) == "null" for field in found)
-    return None if untold else found
+    unknown = found is None or any(str(field.type) == "null" for field in found)
+    return None if unknown else found
 
 
-def named(row: Any) -> Mapping[str, Any]:
+def named_row(row: Any) -> Mapping[str, Any]:
     """A row with named columns, whatever the operator sends.
 
-    >>> named(7), named({"x": 1})
+    >>> named_row(7), named_row({"x": 1})
     ({'value': 7}, {'x': 1})
     """
     if isinstance(row, Mapping):
@@ -103,10 +103,10 @@ def named(row: Any) -> Mapping[str, Any]:
     return {name: getattr(row, name) for name in names} or {"value": row}
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """A value that JSON can hold.
 
-    >>> plain(timedelta(seconds=1.5)), plain({3})
+    >>> json_value(timedelta(seconds=1.5)), json_value({3})
     (1.5, [3])
     """
     if isinstance(value, datetime | date | time):
@@ -127,9 +127,9 @@ def json_text(value: Any, *, ascii: bool = False) -> str:
     '{"x": [1.5, null]}'
     """
     try:
-        return json.dumps(value, default=plain, ensure_ascii=ascii, allow_nan=False)
+        return json.dumps(value, default=json_value, ensure_ascii=ascii, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(value), default=plain, ensure_ascii=ascii, allow_nan=False)
+        return json.dumps(_finite(value), default=json_value, ensure_ascii=ascii, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:
@@ -140,11 +140,11 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(each) for each in value]
     if isinstance(value, set | frozenset):
-        return [_finite(each) for each in plain(value)]
+        return [_finite(each) for each in json_value(value)]
     return value
 
 
-class JsonLines(RowWriter):
+class JsonLinesWriter(RowWriter):
     """JSON lines, each there as soon as its row is."""
 
     def __init__(self, out: TextIO) -> None:
@@ -162,7 +162,7 @@ class JsonLines(RowWriter):
             self.out.close()
 
 
-class CsvCells(RowWriter):
+class CsvWriter(RowWriter):
     """CSV with a header: the columns of the operator, or those of the first row."""
 
     def __init__(self, out: TextIO, place: str, schema: Any) -> None:
@@ -196,7 +196,7 @@ def _cell(value: Any) -> Any:
         return value
     if isinstance(value, list | tuple | dict):
         return json_text(value)
-    return plain(value)
+    return json_value(value)
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -256,7 +256,6 @@ def table_lines(
     names: Sequence[str],
     rows: Sequence[Mapping[str, Any]],
     width: int,
-    form: Callable[[Any], str] | None = None,
 ) -> list[str]:
     """A header and a line for each row; columns that have no room are counted in the header.
 
@@ -264,8 +263,7 @@ def table_lines(
     symbol    vwap
     IBM     190.25
     """
-    shape = form or text
-    columns = [[name, *(shape(row.get(name)) for row in rows)] for name in names]
+    columns = [[name, *(text(row.get(name)) for row in rows)] for name in names]
     right = [all(isinstance(row.get(name), int | float) for row in rows) for name in names]
     sizes = [min(max(map(len, column)), max(12, width // 2)) for column in columns]
     fitting, used = 0, 0
@@ -279,7 +277,7 @@ def table_lines(
     lines = []
     for cells in zip(*columns[:fitting], strict=True):
         padded = [
-            f"{cut(cell, size):>{size}}" if side else f"{cut(cell, size):<{size}}"
+            f"{truncated(cell, size):>{size}}" if side else f"{truncated(cell, size):<{size}}"
             for cell, size, side in zip(cells, sizes, right, strict=False)
         ]
         lines.append(GAP.join(padded).rstrip())
@@ -288,7 +286,7 @@ def table_lines(
     return lines
 
 
-def cut(cell: str, size: int) -> str:
+def truncated(cell: str, size: int) -> str:
     """Text that is no longer than that."""
     return cell if len(cell) <= size else f"{cell[: size - 1]}…"
 
@@ -314,7 +312,7 @@ GROUP = 65_536
 """Rows that are kept until they are written as a row group."""
 
 
-class ParquetFile(RowWriter):
+class ParquetRowWriter(RowWriter):
     """A Parquet file, written a row group at a time under another name until it is whole.
 
     Without a schema the first rows say what columns there are. If later ones need more columns, or
@@ -326,12 +324,12 @@ class ParquetFile(RowWriter):
         import pyarrow as pa
 
         self.path, self.draft = path, path.with_name(f".{path.name}.part")
-        self.told = schema is not None
+        self.declared = schema is not None
         self.schema = schema if schema is not None else pa.schema([])
         self.rows: list[Mapping[str, Any]] = []
         self._writer: pq.ParquetWriter | None = None
         self._failed = False
-        try:  # a place where nothing can be written is told of at once
+        try:  # a place where nothing can be written is refused at once
             if path.exists():
                 os.close(os.open(path, os.O_WRONLY))
             self.draft.touch()
@@ -367,7 +365,7 @@ class ParquetFile(RowWriter):
             if self._writer is None:
                 self._writer = pq.ParquetWriter(self.draft, self.schema)
             if table.num_rows:
-                self._writer.write_table(fitted(table, self.schema))
+                self._writer.write_table(conform(table, self.schema))
         except (pa.ArrowException, TypeError, ValueError) as error:
             msg = f"--output {self.path}: the values of a column are not of one type"
             raise UsageError(f"{msg}: {one_line(error)}. Use .jsonl.") from None
@@ -376,7 +374,7 @@ class ParquetFile(RowWriter):
     def _table(self) -> pa.Table:
         import pyarrow as pa
 
-        if self.told:
+        if self.declared:
             return pa.Table.from_pylist(self.rows, self.schema)
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         columns = [pa.array([row.get(name) for row in self.rows]) for name in names]
@@ -400,7 +398,7 @@ class ParquetFile(RowWriter):
             self._writer = pq.ParquetWriter(self.draft, self.schema)
             with pq.ParquetFile(before) as file:
                 for group in range(file.num_row_groups):
-                    self._writer.write_table(fitted(file.read_row_group(group), self.schema))
+                    self._writer.write_table(conform(file.read_row_group(group), self.schema))
         finally:
             before.unlink()
 
@@ -410,11 +408,11 @@ class ParquetFile(RowWriter):
             writer.close()
 
 
-def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The same rows with these columns, those that they lack being null.
 
     >>> import pyarrow as pa
-    >>> fitted(pa.table({"a": [1]}), pa.schema({"b": pa.string(), "a": pa.float64()})).to_pylist()
+    >>> conform(pa.table({"a": [1]}), pa.schema({"b": pa.string(), "a": pa.float64()})).to_pylist()
     [{'b': None, 'a': 1.0}]
     """
     import pyarrow as pa

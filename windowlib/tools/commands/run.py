@@ -13,7 +13,7 @@ from windowlib.errors import SchemaError, WindowlibError, WindowlibWarning
 from windowlib.runtime.marks import Mark
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.replay import Replay, replay, sorted_runs
-from windowlib.tools.commands.check import schema_said
+from windowlib.tools.commands.check import schema_option
 from windowlib.tools.commands.input_files import (
     Input,
     close_all,
@@ -28,10 +28,17 @@ from windowlib.tools.commands.output_files import (
     RowWriter,
     atomic_file,
     check_output,
-    named,
+    named_row,
     output_of,
 )
-from windowlib.tools.commands.usage import UsageError, check_column, failures, one_line, told
+from windowlib.tools.commands.usage import (
+    UsageError,
+    check_column,
+    count_option,
+    error_text,
+    one_line,
+    spark_failures,
+)
 from windowlib.window.arrow import in_order
 
 EPILOG = """\
@@ -44,9 +51,9 @@ the names of windowlib and its operators: run your own.
 
 def add(commands: Any) -> None:
     """Declare the command and its options."""
-    told = commands.add_parser("run", help="an operator on files or a socket", epilog=EPILOG)
-    told.add_argument("operator", metavar="OPERATOR", help="an expression, or job.py:name")
-    told.add_argument(
+    parser = commands.add_parser("run", help="an operator on files or a socket", epilog=EPILOG)
+    parser.add_argument("operator", metavar="OPERATOR", help="an expression, or job.py:name")
+    parser.add_argument(
         "--input",
         "-i",
         metavar="FILE",
@@ -54,30 +61,22 @@ def add(commands: Any) -> None:
         required=True,
         help="rows: a file, - or tcp://host:port; port=FILE for an operator with several inputs",
     )
-    told.add_argument(
+    parser.add_argument(
         "--schema", metavar="COLUMNS", help='of a socket, as "symbol string, price double"'
     )
-    told.add_argument("--output", "-o", metavar="FILE", help="a .csv, .jsonl or .parquet file")
-    told.add_argument("--port", metavar="NAME", help="only this output, of several")
-    told.add_argument("--times", metavar="COL", help="when each row arrives: moves the clock")
-    told.add_argument("--order-by", metavar="COL[,COL]", help="what rows are ordered by first")
-    told.add_argument("--show", metavar="N", type=_rows, default=20, help="rows of the table (20)")
-    told.add_argument("--workers", metavar="N", type=_workers, help="a farm of so many processes")
-    told.add_argument("--spark", action="store_true", help="on Spark, started in this process")
-    told.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
-    told.set_defaults(command=run)
-
-
-def _rows(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
-    return int(text)
-
-
-def _workers(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of workers")
-    return int(text)
+    parser.add_argument("--output", "-o", metavar="FILE", help="a .csv, .jsonl or .parquet file")
+    parser.add_argument("--port", metavar="NAME", help="only this output, of several")
+    parser.add_argument("--times", metavar="COL", help="when each row arrives: moves the clock")
+    parser.add_argument("--order-by", metavar="COL[,COL]", help="what rows are ordered by first")
+    parser.add_argument(
+        "--show", metavar="N", type=count_option("rows"), default=20, help="rows of the table (20)"
+    )
+    parser.add_argument(
+        "--workers", metavar="N", type=count_option("workers"), help="a farm of so many processes"
+    )
+    parser.add_argument("--spark", action="store_true", help="on Spark, started in this process")
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
+    parser.set_defaults(command=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -87,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     operator = operator_of(arguments.operator)
     if arguments.port is not None:
         operator.model.output(arguments.port, operator.name)
-    schema = None if arguments.schema is None else schema_said(arguments.schema)
+    schema = None if arguments.schema is None else schema_option(arguments.schema)
     inputs = inputs_of(operator, arguments.input, schema)
     try:
         check_output(arguments.output, [each.name for each in inputs])
@@ -103,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _started(operator: Operator, inputs: list[Input], arguments: argparse.Namespace) -> int:
     _check(operator, inputs, arguments)
     if arguments.spark:
-        with failures():
+        with spark_failures():
             from windowlib.tools.commands.run_spark import run_on_spark
 
         return run_on_spark(operator, inputs, arguments)
@@ -179,14 +178,14 @@ def _replay(
         if only.live:
             timed = times is None and _timed(operator)
             start = only.rows.start if timed else None
-            rows = _counted(enumerate(only.rows.rows(timed=timed), 1), [meter])
+            rows = _counted(enumerate(only.rows.rows(timed=timed), 1), meter)
             return replay(operator, rows, times=times, start=start)
         rows = _ordered(only.rows, order or _own_order(operator))
-        return replay(operator, _counted(row_batches(rows), [meter]), times=times)
+        return replay(operator, _counted(row_batches(rows), meter), times=times)
     merge = _merge(operator, order, times)
     taken = [0] * len(inputs)
     streams = [
-        _counted(row_batches(_ordered(each.rows, (merge,))), [meter], taken, port)
+        _counted(row_batches(_ordered(each.rows, (merge,))), meter, taken, port)
         for port, each in enumerate(inputs)
     ]
     return replay(operator, *streams, merge=merge, times=times)
@@ -226,16 +225,16 @@ def _ordered(rows: Any, order: tuple[str, ...] | None) -> Any:
 
 def _counted(
     batches: Iterable[tuple[int, Any]],
-    meter: list[Meter],
+    meter: Meter,
     taken: list[int] | None = None,
     port: int = 0,
 ) -> Iterator[Any]:
-    """What goes in, while the meter is told how much that is."""
-    counts, (shown,) = [0] if taken is None else taken, meter
+    """What goes in, counted on the meter."""
+    counts = [0] if taken is None else taken
     for count, batch in batches:
         yield batch
         counts[port] = count
-        shown.update(sum(counts), shown.made)
+        meter.update(sum(counts), meter.made)
 
 
 def _pump(
@@ -247,9 +246,9 @@ def _pump(
             if isinstance(item, Mark) or port not in (None, name):
                 continue
             meter.made += 1
-            row = named(item)
+            row = named_row(item)
             out.add({"_port": name, **row} if several else row)
     except (WindowlibError, UsageError, OSError):
         raise
     except Exception as error:
-        raise UsageError(told(error)) from None
+        raise UsageError(error_text(error)) from None

@@ -28,7 +28,7 @@ from windowlib.spark.versions import offset_of
 from windowlib.tools.commands.input_files import UNPUNCTUATED, Input, order_columns
 from windowlib.tools.commands.meter import Meter
 from windowlib.tools.commands.output_files import output_of
-from windowlib.tools.commands.usage import UsageError, failures, quiet
+from windowlib.tools.commands.usage import UsageError, quiet, spark_failures
 
 LOOK, LIVE_LOOK = 0.2, 0.05
 """Seconds between two looks at what Spark does, with files and with a socket."""
@@ -47,7 +47,7 @@ def run_on_spark(operator: Operator, inputs: list[Input], arguments: argparse.Na
     place = tempfile.TemporaryDirectory(prefix="windowlib-", ignore_cleanup_errors=True)
     with quiet() as err, place as folder:
         meter = Meter(err, quiet=arguments.quiet)
-        with failures():
+        with spark_failures():
             spark = session()
             spark.sparkContext.setLogLevel("OFF")
         run = run_live if live else _run_static
@@ -65,7 +65,7 @@ def _run_static(
     meter: Meter,
 ) -> None:
     order = order_columns(arguments.order_by)
-    with failures():
+    with spark_failures():
         placed = attach(
             operator,
             port=arguments.port,
@@ -121,7 +121,7 @@ def _collected(spark: Any, frame: Any, meter: Meter) -> Any:
 
 
 def _stages(tracker: Any) -> str:
-    """What Spark is at."""
+    """What Spark is doing."""
     infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     tasks = sum(info.numTasks for info in infos if info is not None)
     ready = sum(info.numCompletedTasks for info in infos if info is not None)
@@ -154,7 +154,7 @@ def run_live(
 ) -> None:
     """Run it until the other side ends, or Ctrl-C."""
     (source,) = inputs
-    with failures():
+    with spark_failures():
         query = LiveQuery(spark, operator, source.rows.schema, arguments.port, folder)
     out = output_of(operator, inputs, arguments, live=True)
 
@@ -164,7 +164,7 @@ def run_live(
             out.add(row)
 
     try:
-        with failures():
+        with spark_failures():
             try:
                 for rows in source.rows.batches():
                     query.take(rows)
@@ -260,5 +260,5 @@ class LiveQuery:
                 yield from batch.to_pylist()
 
     def stop(self) -> None:
-        """Let go of it, whatever it is at."""
+        """Stop the query, whatever it is doing."""
         self.query.stop()

@@ -17,8 +17,8 @@ LIMIT = 20
 
 def add(commands: Any) -> None:
     """Declare the command and its options."""
-    told = commands.add_parser("state", help="the state in the checkpoint of a Spark query")
-    actions = told.add_subparsers(metavar="ACTION", required=True)
+    parser = commands.add_parser("state", help="the state in the checkpoint of a Spark query")
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
     for name, act, text in (
         ("inspect", inspect, "the subwindows, a JSON line each"),
         ("verify", verify, "read all of it, and say whether it is whole"),
@@ -51,11 +51,11 @@ def add(commands: Any) -> None:
 def inspect(arguments: argparse.Namespace) -> int:
     """Print the subwindows."""
     for row in _rows(arguments, arguments.limit):
-        told = {name: value for name, value in row.asDict().items() if value is not None}
+        fields = {name: value for name, value in row.asDict().items() if value is not None}
         for name in ("key", "oldest", "newest", "content"):
-            if name in told:
-                told[name] = json.loads(told[name])
-        print(json.dumps(told, ensure_ascii=False, default=str))
+            if name in fields:
+                fields[name] = json.loads(fields[name])
+        print(json.dumps(fields, ensure_ascii=False, default=str))
     return 0
 
 

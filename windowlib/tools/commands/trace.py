@@ -13,8 +13,8 @@ from windowlib.errors import ClockError
 from windowlib.spec.specification import KEY, Spec
 from windowlib.spec.spl import parse
 from windowlib.tools.commands.input_files import read_rows
-from windowlib.tools.commands.operator_text import evaluated
-from windowlib.tools.commands.usage import UsageError, check_column
+from windowlib.tools.commands.operator_text import expression_value
+from windowlib.tools.commands.usage import UsageError, check_column, count_option
 from windowlib.tools.tracing import Mark, trace
 
 SPEC_HELP = 'such as "sliding, count(4), count(2)", or "Sliding(Count(4), every=Count(2))"'
@@ -27,20 +27,14 @@ unless --time names the column that says when.
 
 def add(commands: Any) -> None:
     """Declare the command and its options."""
-    tracing = commands.add_parser("trace", help="the timeline of a window", epilog=ROWS_HELP)
-    tracing.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
-    tracing.add_argument("file", metavar="FILE", nargs="?", help="rows; made up if left out")
-    tracing.add_argument("--by", metavar="COL", help="the partition key")
-    tracing.add_argument("--time", metavar="COL", help="when each tuple arrives, in seconds")
-    tracing.add_argument("--rows", metavar="N", type=_positive, help="this many tuples")
-    tracing.add_argument("--svg", metavar="OUT", help="also draw the timeline into this file")
-    tracing.set_defaults(command=run)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tuples")
-    return int(text)
+    parser = commands.add_parser("trace", help="the timeline of a window", epilog=ROWS_HELP)
+    parser.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="rows; made up if left out")
+    parser.add_argument("--by", metavar="COL", help="the partition key")
+    parser.add_argument("--time", metavar="COL", help="when each tuple arrives, in seconds")
+    parser.add_argument("--rows", metavar="N", type=count_option("tuples"), help="this many tuples")
+    parser.add_argument("--svg", metavar="OUT", help="also draw the timeline into this file")
+    parser.set_defaults(command=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -62,7 +56,7 @@ def _spec(text: str, by: str | None) -> Spec:
     """The window, in the words of SPL or of Python."""
     if not text.lstrip().startswith(("Sliding(", "Tumbling(")):
         return parse(text, by=by)
-    found = evaluated(text)
+    found = expression_value(text)
     if not isinstance(found, Spec):
         raise UsageError(f"{text}: of type {type(found).__name__}, not a window.")
     return found if by is None else replace(found, by=by)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TextIO
 
 from windowlib.errors import WindowlibError, suggestion
@@ -35,18 +36,29 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def told(error: Exception) -> str:
-    """An exception that is not ours on one line: its kind, what it says, and where it was.
+def error_text(error: Exception) -> str:
+    """An exception of other code on one line: its kind, its message, and where it was raised.
 
     >>> error = ValueError("no price")
     >>> error.add_note("in Spread, row {'x': 1}")
-    >>> told(error)
+    >>> error_text(error)
     "ValueError: no price (in Spread, row {'x': 1})"
     """
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     notes = "; ".join(" ".join(note.split()) for note in getattr(error, "__notes__", ()))
     where = f" ({notes})" if notes else ""
-    return f"{type(error).__name__}{': ' if said else ''}{said}{where}"
+    return f"{type(error).__name__}{': ' if message else ''}{message}{where}"
+
+
+def count_option(noun: str) -> Callable[[str], int]:
+    """The `type` of an option that is a number of something, 1 or more."""
+
+    def count(text: str) -> int:
+        if not text.isdecimal() or int(text) < 1:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {noun}")
+        return int(text)
+
+    return count
 
 
 def check_column(option: str, name: str | None, columns: Iterable[str], source: str) -> None:
@@ -78,21 +90,21 @@ def quiet() -> Iterator[TextIO]:
 
 
 @contextlib.contextmanager
-def failures() -> Iterator[None]:
+def spark_failures() -> Iterator[None]:
     """Turn what Spark raises into one line."""
     try:
         yield
     except (WindowlibError, UsageError, OSError):
         raise
     except Exception as error:
-        raise UsageError(f"Spark: {said(str(error))}") from None
+        raise UsageError(f"Spark: {spark_message(str(error))}") from None
 
 
-def said(text: str) -> str:
+def spark_message(text: str) -> str:
     r"""The line that matters of what Spark says: the last exception, or the first line.
 
-    >>> said("Job aborted\nTraceback:\n  File x\nwindowlib.errors.SchemaError: no such column.\n")
-    'SchemaError: no such column.'
+    >>> spark_message("Job aborted\nTraceback:\n  File x\nwindowlib.errors.SchemaError: no x.\n")
+    'SchemaError: no x.'
     """
     found = RAISED.findall(text)
     line = ": ".join(found[-1]) if found else text.strip().partition("\n")[0]

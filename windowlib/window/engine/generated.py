@@ -176,7 +176,7 @@ class _Writer:
             "w": state.window,
             "state": state,
             "subs": state.subwindows,
-            "new": state.new,
+            "new": state.opener(),
             "failed": state.failed,
             "pairs": lambda tuples, keys: pair(state, tuples, keys),
             "reject": lambda call: reject_key(state, call),
@@ -308,10 +308,10 @@ class _Writer:
             "    if a is UNKNOWN: forget(e)",
             "    else:",
             "        while a < e:",
-            "            d = arrivals[0].data",
-            "            if len(d) == 1: forget(e); break",
-            "            d.popleft()",
-            "            arrivals.popleft()",
+            "            s = arrivals.popleft()",
+            "            d = s.data",
+            "            v = d.popleft()",
+            "            if not d: d.append(v); arrivals.appendleft(s); forget(e); break",
             "            stamps.popleft()",
             "            a = stamps[0]",
             "        else: w._oldest = a",
@@ -417,6 +417,8 @@ class _Writer:
             yield "    if s.newest is UNSET: s.newest = a"
         if self.spec.evict.lapse is not None:
             yield "    if s.ref is UNSET: s.ref = w._now"
+        if self._full_at_once():
+            yield "    s.full = True"
 
     def _negative(self, policy: Delta) -> bool:
         limit: Any = policy.threshold
@@ -557,9 +559,13 @@ class _Writer:
             yield "s.newest = a"
         yield from self._touched()
 
+    def _full_at_once(self) -> bool:
+        """Whether a partition is full from its first tuple on, and nobody is told."""
+        return self.period is not None and "on_initial_full" not in self.on
+
     def _full(self) -> Lines:
-        if "on_initial_full" not in self.on and self.period is None:
-            return  # count fullness is the size, delta eviction sets the flag itself
+        if "on_initial_full" not in self.on:
+            return  # by count it is the size, by time the first tuple; delta eviction sets the flag
         if self.most is not None:
             alive = "s.alive and " if self.pe else ""
             yield f"if not s.full and {alive}len(d) == {self.most}:"

@@ -17,7 +17,7 @@ from windowlib.spec.policies import Count
 from windowlib.spec.specification import Sliding
 from windowlib.tools.commands.meter import colours
 from windowlib.tools.commands.output_files import table_lines
-from windowlib.tools.commands.usage import failures, quiet
+from windowlib.tools.commands.usage import quiet, spark_failures
 from windowlib.tools.tracing import trace
 
 QUESTION = "VWAP per symbol over the last 100 trades, after every 10 trades."
@@ -66,9 +66,9 @@ Try:
 
 def add(commands: Any) -> None:
     """Declare the command and its options."""
-    told = commands.add_parser("demo", help="one operator, from the question to the answer")
-    told.add_argument("--spark", action="store_true", help="on Spark, too; it needs Java")
-    told.set_defaults(command=run)
+    parser = commands.add_parser("demo", help="one operator, from the question to the answer")
+    parser.add_argument("--spark", action="store_true", help="on Spark, too; it needs Java")
+    parser.set_defaults(command=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.spark:
         print(f"{ONE_LINE}\n\n{TRY}")
     same, total = agreement(list(found.values()))
-    print(f"{listed(list(found))} agree: {same:,}/{total:,} rows")
+    print(f"{joined_names(list(found))} agree: {same:,}/{total:,} rows")
     return 0 if same == total else 1
 
 
@@ -102,10 +102,10 @@ def _head(title: str, text: str = "") -> None:
     print(f"{bold}{title}:{plain} {text}".rstrip())
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names as one says them.
+def joined_names(names: Sequence[str]) -> str:
+    """Names as a phrase.
 
-    >>> listed(["a", "b", "c"])
+    >>> joined_names(["a", "b", "c"])
     'a, b and c'
     """
     return f"{', '.join(names[:-1])} and {names[-1]}"
@@ -149,7 +149,7 @@ def on_spark(vwap: Any) -> list[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with quiet(), failures(), tempfile.TemporaryDirectory(prefix="windowlib-") as folder:
+    with quiet(), spark_failures(), tempfile.TemporaryDirectory(prefix="windowlib-") as folder:
         table = pa.Table.from_pylist(trades(TRADES))
         step = -(-TRADES // FILES)
         for number in range(FILES):

@@ -1,4 +1,4 @@
-"""An operator driven step by step, with all that comes out and when: what the kit is built on."""
+"""A replay step by step, with all that comes out and when: what the kit is built on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from windowlib.durations import Instant
 from windowlib.runtime.marks import punct
 from windowlib.runtime.operator import Operator
-from windowlib.runtime.replay import Replay, _is_row
+from windowlib.runtime.replay import Replay, is_row_item
 from windowlib.runtime.running import Running
 from windowlib.spec.policies import Attribute
 from windowlib.window.state_bytes import written_and_read
@@ -24,7 +24,7 @@ class OutputEvent(NamedTuple):
     item: Any
 
 
-class Drive(Replay):
+class SteppedReplay(Replay):
     """A replay whose input is given a little at a time.
 
     Args:
@@ -92,7 +92,7 @@ class Drive(Replay):
     ) -> list[OutputEvent]:
         seen = len(self.events)
         if self.running is None:
-            known = self._times is None or self._start is not None or any(map(_is_row, items))
+            known = self._times is None or self._start is not None or any(map(is_row_item, items))
             if not known and not now:  # it takes a row to say when to start
                 self._held += items
                 return []
@@ -105,7 +105,7 @@ class Drive(Replay):
     def _one(self, items: list[Any]) -> None:
         for item in items:
             assert self.running is not None
-            if _is_row(item):
+            if is_row_item(item):
                 self._take_one(self.running, item)
             else:
                 self.running = self._take(self.running, [item])

@@ -1,19 +1,25 @@
-"""What a join refuses when it is built, and why."""
+"""What all joins have in common: two inputs, keys, rows put together, and what they refuse."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from windowlib.errors import ModelError, suggestion
 from windowlib.operators.arguments import several, window_of
+from windowlib.operators.arrow_output import pass_through_schema
+from windowlib.operators.join.joined_rows import JoinedRows, pair_schema
+from windowlib.operators.kinds import unchanged
+from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Attribute, Count, Delta, is_attribute
 from windowlib.spec.specification import Sliding, Spec, Tumbling
 
 How = Literal["inner", "left", "right", "outer", "semi", "anti"]
 Unmatched = Literal["row", "port"]
 Columns = Attribute | Sequence[Attribute]
+PairFunction = Callable[[Any, Any], Any]
+"""A function of a left and a right row: `where` and `select`."""
 SUFFIXES = ("", "_right")
 SUPPORTED = "Supported: Sliding(...) without `every=`."
 
@@ -29,6 +35,74 @@ class Equality(NamedTuple):
         """The columns that have one name on both sides."""
         both = zip(*self.columns, strict=True)
         return tuple(a for a, b in both if isinstance(a, str) and a == b)
+
+
+class JoinOperator(Operator):
+    """The base of joins: which columns must be equal, and how two rows become one."""
+
+    ports: ClassVar[tuple[str, str]] = ("left", "right")
+    _pairs: JoinedRows | None
+
+    def _set_join(
+        self,
+        how: How,
+        keys: tuple[Columns | None, Columns | None, Columns | None],
+        suffixes: Sequence[str],
+        unmatched: Unmatched,
+        select: PairFunction | None,
+        where: PairFunction | None = None,
+    ) -> None:
+        """Take the arguments of all joins; `keys` are `on`, `left_on` and `right_on`."""
+        kind = type(self).__name__
+        check_unmatched(kind, unmatched, how)
+        check_functions(kind, where, select, how)
+        check_suffixes(kind, suffixes, how, select)
+        self.how, self._keys, self._select = how, equality(kind, *keys), select
+        self._suffixes = (suffixes[0], suffixes[1])
+        self._once = how in ("semi", "anti")  # left rows, once each, as they are
+        self._apart = unmatched == "port"
+        self._asked: tuple[Any, ...] = ()
+        self._answer: Any = None
+
+    def passes(self, column: str, port: int) -> bool:
+        """The columns of `on` that have one name; rows that are not put together, as they are."""
+        if not unchanged(self) or (port == 0 and self._select is not None):
+            return False
+        return port > 0 or self._once or column in self._keys.shared
+
+    def on_open(self) -> None:
+        """Get ready to put rows together."""
+        self._expected: Sequence[Sequence[str]] = ((), ())
+        self._pairs = None
+        self._make = self._select
+        if self._select is None and not self._once:
+            self._make = self._pairs = self._joined_rows()
+
+    def _joined_rows(self) -> JoinedRows:
+        return JoinedRows(type(self).__name__, self._keys.shared, self._suffixes)
+
+    def expect_columns(self, columns: Sequence[Sequence[str]]) -> None:
+        """Names of output columns do not depend on which side comes first."""
+        self._expected = columns
+        if self._pairs is not None:
+            self._pairs.expect(columns)
+
+    def schema(self, *columns: Any) -> Any:
+        """What `output` says; else the columns of both sides, or of the left one."""
+        declared = super().schema(*columns)
+        if declared is not None or self._select is not None:
+            return declared
+        if self._once:
+            return pass_through_schema(columns[0])
+        # Rows of a running join may have had more columns.
+        pairs = getattr(self, "_pairs", None) or self._joined_rows()
+        asked = (*columns, pairs.columns)
+        if asked != self._asked:  # which is the same for every batch
+            self._asked, self._answer = asked, pair_schema(pairs, columns)
+        return self._answer
+
+
+# -- keys -----------------------------------------------------------------------------------------
 
 
 def equality(
@@ -75,6 +149,9 @@ def _columns(kind: str, name: str, columns: Any) -> tuple[Attribute, ...]:
     return parts
 
 
+# -- windows --------------------------------------------------------------------------------------
+
+
 def side_of(kind: str, port: str, window: Spec | str, partition_by: Any) -> Sliding:
     """The window of one side, partitioned as asked."""
     spec = window_of(kind, port, window, partition_by, "partition_by")
@@ -116,6 +193,9 @@ def check_sides(kind: str, left: Sliding, right: Sliding) -> None:
             f"ever match. Give one of them a size."
         )
         raise ModelError(msg)
+
+
+# -- other arguments ------------------------------------------------------------------------------
 
 
 def check_choice(kind: str, name: str, value: object, choices: Any) -> None:
