@@ -102,6 +102,10 @@ class ClockWarning(WindowlibWarning):
     """A clock that never stops, where nothing says that it was meant."""
 
 
+class LateWarning(WindowlibWarning):
+    """Late rows that are dropped, where nothing says how long to wait for them."""
+
+
 def no_such_column(owner: str, name: object, columns: Iterable[str]) -> str:
     r"""What to say of a column that is not there; `owner` is its reader, and may name it.
 

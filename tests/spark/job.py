@@ -105,7 +105,7 @@ def others() -> dict[str, Operator]:
     return {
         "sorts": Sort("v", window=Tumbling(Count(5), by="k", order_by="ts")),
         "firsts": Dedup("v", within=Count(20), by="k"),
-        "hours": Aggregate(Tumbling(Event("ts", 25), by="k"), n=agg.count(), most=agg.max("v")),
+        "hours": Aggregate(Tumbling(Event("ts", 25), by="k", late="drop"), n=agg.count(), most=agg.max("v")),
         "alone": Join(
             left=recent, right=recent, on="k", partition_by="k", how="left", unmatched="port",
             where=lambda left, right: abs(left["v"] - right["v"]) < 100,

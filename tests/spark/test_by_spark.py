@@ -143,7 +143,8 @@ def test_late_rows_are_dropped_and_counted_by_key_and_window(spark, tmp_path):
     for number, minutes in enumerate(stamps):
         batch = [{"ts": start + timedelta(minutes=m), "x": 1.0} for m in minutes]
         write(tmp_path / "in", number, batch, schema)
-    op = Aggregate(Tumbling(Event("ts", "1h")), n=agg.count(), start=agg.window_start())
+    hours = Tumbling(Event("ts", "1h"), late="drop")
+    op = Aggregate(hours, n=agg.count(), start=agg.window_start())
     frame = attach(op, by_spark=True)(stream(spark, tmp_path / "in"))
     made: list[Any] = []
     writer = frame.writeStream.foreachBatch(lambda batch, _: made.extend(batch.collect()))
@@ -234,6 +235,6 @@ def test_refusals_name_the_fix(spark):
 
 def test_streams_before_1970_are_refused(spark, tmp_path):
     write(tmp_path / "in", 0, rows(1, 3, datetime(1969, 1, 1, tzinfo=UTC)), SCHEMA)
-    frame = attach(hourly(), by_spark=True)(stream(spark, tmp_path / "in"))
+    frame = attach(hourly(late="drop"), by_spark=True)(stream(spark, tmp_path / "in"))
     with pytest.raises(PySparkException, match="is before 1970, where Spark's watermark starts"):
         Query(tmp_path / "checkpoint").run(frame)

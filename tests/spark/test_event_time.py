@@ -10,9 +10,20 @@ import pytest
 from pyspark.sql import functions as fn
 
 from tests.spark.stream_runs import Query, by_name, stream, unended, union, write
-from windowlib import Event, KSlack, Landmark, Session, Sliding, Tumbling, replay
+from windowlib import (
+    Event,
+    Graph,
+    KSlack,
+    Landmark,
+    LateWarning,
+    Session,
+    Sliding,
+    Tumbling,
+    replay,
+)
 from windowlib.errors import HostError
-from windowlib.operators import Aggregate, agg
+from windowlib.farms import PaneFarm
+from windowlib.operators import Aggregate, Filter, agg
 from windowlib.spark import attach
 
 START = datetime(2024, 3, 31, 0, 30, tzinfo=UTC)
@@ -194,3 +205,23 @@ def test_the_end_of_a_window_that_is_just_reached_closes_it(spark, tmp_path):
         query.run(op(stream(spark, folder / "in")))
         assert [row["start"] for row in query.rows if row["_port"] == "out"] == stamps[:2], name
         assert [row["ts"] for row in query.rows if row["_port"] == "late"] == stamps[3:], name
+
+
+def test_a_stream_that_nothing_waits_for_warns_before_it_starts(spark, tmp_path):
+    write(tmp_path / "in", 0, rows(1, 5), SCHEMA)
+    source = stream(spark, tmp_path / "in")
+    for op in operators(by="k").values():
+        with pytest.warns(LateWarning, match=r'as watermark="5s", or late="drop"'):
+            op(source)
+    numbers = Aggregate(Tumbling(Event("n", 10), by="k"), OUT)
+    with pytest.warns(LateWarning, match=r"as watermark=5, or"):
+        attach(PaneFarm(numbers, workers=2))(source)
+    with pytest.warns(LateWarning):
+        Graph(inputs="a", f=(Filter(lambda row: row["n"]), "a"), g=(numbers, "f"))(source)
+    # Here a warning would be an error.
+    for said in ({"watermark": 0}, {"late": "drop"}):
+        for op in operators(by="k", **said).values():
+            op(source)
+    hourly = operators(by="k")["tumbling"]
+    hourly(source.withWatermark("ts", "5 minutes"))
+    hourly(spark.createDataFrame([], source.schema))

@@ -64,7 +64,7 @@ def test_any_name_of_a_column_works(spark, tmp_path, moving):
 
 def test_a_watermark_leaves_columns_alone(spark, tmp_path):
     write(tmp_path / "rows", 0, ROWS, SCHEMA)
-    op = Aggregate(Tumbling(Event("ts", 5), by="_Watermark"), total=agg.sum("_bucket"))
+    op = Aggregate(Tumbling(Event("ts", 5), by="_Watermark", late="drop"), total=agg.sum("_bucket"))
     query = Query(tmp_path / "checkpoint")
     query.run(op(stream(spark, tmp_path / "rows")))
     want: dict[tuple[int, int], int] = {}

@@ -62,7 +62,9 @@ OPERATORS = {
     "slide": Aggregate(Sliding(Count(5), every=Count(2), **ORDER), most=agg.max("n")),
     "sort": Sort("n", window=Tumbling(Count(4), **ORDER)),
     "dedup": Dedup("n", within=Count(3), by="k"),
-    "event": Aggregate(Tumbling(Event("ts", 30), by="k"), n=agg.count(), total=agg.sum("n")),
+    "event": Aggregate(
+        Tumbling(Event("ts", 30), by="k", late="drop"), n=agg.count(), total=agg.sum("n")
+    ),
     "rise": Rise(Tumbling(Count(2), **ORDER)),
     "join": Join(left=WIDE, right=WIDE, on="k", how="left", partition_by="k", unmatched="port"),
 }

@@ -14,9 +14,9 @@ from windowlib.durations import MICROSECOND, Instant, Number, length
 from windowlib.errors import (
     AccessError,
     DeltaOrderError,
+    LateWarning,
     PartitionError,
     PolicyError,
-    WindowlibWarning,
 )
 from windowlib.event_time.axis import DAY, EPOCH, Axis, alike
 from windowlib.event_time.slack import State
@@ -307,7 +307,7 @@ class EventTimeWindow(Window[T, K]):
                 f"{self.spec!r}: the row {brief(row)} came late and was dropped, because nothing "
                 f'says how long to wait. Say {self._longer}, or late="drop" if that is right.'
             )
-            warnings.warn(msg, WindowlibWarning, stacklevel=4)
+            warnings.warn(msg, LateWarning, stacklevel=4)
         self.late_rows += 1
         if self.spec.late == "port":
             try:

@@ -108,6 +108,7 @@ class AttachedFarm(Attached):
         if farm_plan.ordered:
             order_by = self.options.order_by
             validation.warn_order(self.operator, order_by, frames, plan.takes_by_time)
+        validation.warn_late(self.operator, frames)
         prepare_session(farm_plan.plan)
         return farm_plan.frame()
 

@@ -118,6 +118,7 @@ class Attached:
         validation.warn_clock(self.operator, self.options.clock_said, plan.streaming)
         validation.warn_order(self.operator, self.options.order_by, frames, plan.takes_by_time)
         validation.warn_cuts(self.operator, self.options.order_by, frames, plan.takes_by_time)
+        validation.warn_late(self.operator, frames)
         prepare_session(plan)
         return frame_of(plan)
 

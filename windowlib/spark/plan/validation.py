@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import NumericType, StructType
 
 from windowlib.errors import (
     ClockWarning,
     CutWarning,
     HostError,
+    LateWarning,
     ModelError,
     OperatorError,
     OrderWarning,
@@ -23,7 +24,7 @@ from windowlib.runtime.operator import Operator
 from windowlib.runtime.splitting import under_watermark
 from windowlib.spark.plan import types
 from windowlib.spark.plan.input_merge import order_columns
-from windowlib.spark.plan.watermark import event_column, event_window
+from windowlib.spark.plan.watermark import event_column, event_window, marked_columns
 from windowlib.spec.policies import PartitionAge
 from windowlib.spec.specification import Spec
 
@@ -277,6 +278,29 @@ def warn_cuts(operator: Operator, given: Any, frames: Sequence[Any], led: bool) 
         f"to take them by their time, or order_by=None to accept it."
     )
     warnings.warn(msg, CutWarning, stacklevel=4)
+
+
+def warn_late(operator: Operator, frames: Sequence[Any]) -> None:
+    """Warn of late rows that a stream drops, if nothing says how long to wait for them.
+
+    In replay the first late row warns. A worker of Spark's would warn where nobody reads it.
+
+    Args:
+        operator: the operator.
+        frames: a DataFrame for each input.
+    """
+    if not frames[0].isStreaming or any(map(marked_columns, frames)):
+        return
+    numbers = {f.name for f in frames[0].schema if isinstance(f.dataType, NumericType)}
+    for spec in specs(operator):
+        if spec.event_time and spec.watermark is None and spec.late is None:
+            wait = "watermark=5" if event_column(spec) in numbers else 'watermark="5s"'
+            msg = (
+                f"{spec!r} has no watermark: rows that are behind those of earlier micro-batches "
+                f'are dropped. Say how long to wait, as {wait}, or late="drop" to accept it.'
+            )
+            warnings.warn(msg, LateWarning, stacklevel=4)
+            return
 
 
 PASSING = ("Project", "Filter", "SubqueryAlias", "View")

@@ -168,9 +168,14 @@ def _span(amount: timedelta) -> str:
     return amount_text(amount).strip('"')
 
 
+def marked_columns(frame: Any) -> list[str]:
+    """The columns of a DataFrame that have a watermark."""
+    return [field.name for field in frame.schema if DELAY in field.metadata]
+
+
 def _check_column(operator: Operator, column: str | None, frame: Any, of: str) -> None:
     """Refuse a DataFrame whose watermark is of another column."""
-    marked = [field.name for field in frame.schema if DELAY in field.metadata]
+    marked = marked_columns(frame)
     if marked and column not in marked:
         msg = (
             f"{operator.name}(df): df.withWatermark({marked[0]!r}, ...) is of another column than "
