@@ -101,11 +101,11 @@ def farms() -> dict[str, Farm]:
 
 def others() -> dict[str, Operator]:
     """Operators of other kinds, which run only if they are named."""
-    recent = Sliding(Count(3))
+    recent, hours = Sliding(Count(3)), Tumbling(Event("ts", 25), by="k", late="drop")
     return {
         "sorts": Sort("v", window=Tumbling(Count(5), by="k", order_by="ts")),
         "firsts": Dedup("v", within=Count(20), by="k"),
-        "hours": Aggregate(Tumbling(Event("ts", 25), by="k", late="drop"), n=agg.count(), most=agg.max("v")),
+        "hours": Aggregate(hours, n=agg.count(), most=agg.max("v")),
         "alone": Join(
             left=recent, right=recent, on="k", partition_by="k", how="left", unmatched="port",
             where=lambda left, right: abs(left["v"] - right["v"]) < 100,
