@@ -592,7 +592,7 @@ class Side:
             held.clear()
 
     def hide(self, resident: Resident) -> None:
-        """It stays, and no later row looks for it."""
+        """Keep the row, but hide it from later rows."""
         self.index.remove(resident)
         resident.key = None
 
@@ -602,7 +602,7 @@ class Side:
             yield from self.window[key]
 
     def residents(self) -> Iterator[Resident]:
-        """The same as residents."""
+        """The rows of the window as residents."""
         met: dict[int, Iterator[Resident]] = {}
         for row in self.rows():
             place = id(row)
@@ -676,7 +676,7 @@ class QueueSide(Side):
             self.index.add(resident)
 
     def residents(self) -> Iterator[Resident]:
-        """All of them, oldest first."""
+        """All resident rows, oldest first."""
         return iter(self.queue)
 
     def _clear(self) -> None:

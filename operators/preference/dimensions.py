@@ -94,7 +94,7 @@ class Dimension:
         return error
 
     def clash(self, value: Any, other: Any) -> SchemaError:
-        """What to raise for two values that do not compare."""
+        """The error for two values that do not compare."""
         msg = (
             f"{self.owner}: the values {value!r} and {other!r} do not compare, so none is better. "
             f"Use one type for the whole stream, or a callable that gives numbers."

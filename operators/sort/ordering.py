@@ -209,7 +209,7 @@ class SortColumn:
             self.mixed, self.alike = True, frozenset()
 
     def clash(self, value: Any, other: Any) -> SchemaError:
-        """What to raise for two values that do not compare."""
+        """The error for two values that do not compare."""
         msg = (
             f"{self.owner}: the values {value!r} and {other!r} do not compare. Use one type for "
             f"the whole stream, or sort by a callable."

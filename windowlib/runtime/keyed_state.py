@@ -55,7 +55,7 @@ class Record:
 
     __slots__ = ()
     shown = "state"
-    """What messages call it."""
+    """The name in messages."""
     fields: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -100,7 +100,7 @@ class Declaration:
 
     @property
     def shown(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return f"{self.owner}.{self.name}"
 
     def new(self) -> Any:
@@ -220,7 +220,7 @@ class KeyedRecords(dict[Any, Any]):
         self.pop(one_key(key), None)
 
     def save(self) -> list[list[Any]]:
-        """All of it, as plain data."""
+        """The state as plain data."""
         saved, where = self.declaration.saved, f"{self.declaration.shown}[key]"
         return [[plain(key, where), saved(record)] for key, record in self.items()]
 

@@ -556,7 +556,7 @@ class Operator(WindowEvents[Any, Any]):
         return extension("spark_attach")(self)(*frames)
 
     def as_node(self, node: str) -> Operator:
-        """What runs as a node of a graph: itself, unless it cannot."""
+        """The operator to run as a node of a graph: this one, unless a subclass differs."""
         return self
 
     def needs(self, port: int) -> tuple[str, ...] | None:
@@ -645,7 +645,7 @@ class Operator(WindowEvents[Any, Any]):
         return None
 
     def snapshot(self) -> Any:
-        """What it keeps beside its windows and declared state, as plain data."""
+        """State beside the windows and the declared state, as plain data."""
         return None
 
     def save_part(self, part: Any) -> Any:

@@ -265,15 +265,15 @@ class Timers:
         return heap[0].due if heap else None
 
     def first(self) -> Timer | None:
-        """The one that is due first."""
+        """The timer that is due first."""
         return None if self.due() is None else self._heap[0]
 
     def of(self, key: Any) -> Timer | None:
-        """The one of a key."""
+        """The timer of a key."""
         return self._of.get(one_key(key))
 
     def save(self) -> list[list[Any]]:
-        """All of them as plain data, in order."""
+        """All timers as plain data, in order."""
         where = f"{self.owner}.set_timer(key, ...)"
         return [[plain(timer.key, where), timer.at] for timer in sorted(self._of.values())]
 

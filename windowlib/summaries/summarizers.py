@@ -383,7 +383,7 @@ SummarizerArgument = (
 )
 
 
-def made(factory: Callable[[], Summarizer[Any]]) -> Summarizer[Any]:
+def new_summarizer(factory: Callable[[], Summarizer[Any]]) -> Summarizer[Any]:
     """A new summarizer from a factory."""
     summarizer = factory()
     if not isinstance(summarizer, Summarizer):

@@ -120,7 +120,7 @@ class Kernel:
         raise NotImplementedError
 
     def load(self, saved: Sequence[Any], n: Array) -> Planes:
-        """What `save` got; `Decline` if these columns could not have given it."""
+        """The planes of states that `save` wrote; `Decline` if they do not fit these columns."""
         raise NotImplementedError
 
 

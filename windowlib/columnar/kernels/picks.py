@@ -233,7 +233,7 @@ class ArgKernel(PickKernel):
         return self._first(keys, best, lo, hi, numbers), best
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
-        """What it is judged by, and the value."""
+        """The sort key and the value."""
         by, values = self.by.back(planes[1]).to_pylist(), self.picked(planes[0]).to_pylist()
         pairs = zip(by, values, strict=True)
         return [[None, None] if by is None else [by, value] for by, value in pairs]

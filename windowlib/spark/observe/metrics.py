@@ -160,7 +160,7 @@ class Sums:
         return True
 
     def totals(self) -> Totals:
-        """All of it until now."""
+        """The totals so far."""
         by_name: dict[str, Totals] = {}
         if len(self._current) > 1:
             for name in self._current:
@@ -176,7 +176,7 @@ class Sums:
 
 
 def _sparks_own(progress: Any) -> dict[str, int]:
-    """What Spark itself counts of windows that it has."""
+    """Spark's own counts for windows that are left to Spark."""
     dropped = [
         _part(each, "numRowsDroppedByWatermark") for each in _part(progress, "stateOperators")
     ]
