@@ -13,8 +13,9 @@ from windowlib.attributes import one_key
 from windowlib.durations import MICROSECOND, Number, as_instant, micros
 from windowlib.errors import ClockError, OperatorError, StateVersionError
 from windowlib.event_time.axis import instant
-from windowlib.runtime.keyed_state import plain, saved_key
+from windowlib.runtime.keyed_state import plain
 from windowlib.window.event_time import EventTimeWindow
+from windowlib.window.snapshot import saved_key
 
 if TYPE_CHECKING:
     from windowlib.runtime.operator import Operator

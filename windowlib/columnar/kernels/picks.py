@@ -217,7 +217,7 @@ class ArgKernel(PickKernel):
         some = np.flatnonzero((hi > lo) & (best > LOWEST))
         if not len(some):
             return found
-        at = _first_equal(keys, best[some], lo[some], hi[some])
+        at = _first_equal(keys, best[some], lo[some])
         found[some] = numbers[at]
         return found
 
@@ -247,7 +247,7 @@ class ArgKernel(PickKernel):
         )
 
 
-def _first_equal(keys: Array, wanted: Array, lo: Array, hi: Array) -> Array:
+def _first_equal(keys: Array, wanted: Array, lo: Array) -> Array:
     """The first place of each extent that holds its wanted key, which is there."""
     order = np.argsort(keys, kind="stable")  # equal keys in order of place
     ordered = keys[order]
