@@ -83,7 +83,7 @@ class Join(JoinOperator):
     | "semi" | left rows, once, at their first match: on arrival, or when a right row comes |
     | "anti" | left rows that leave without a match, or are still there at the end |
 
-    A semi or anti join gives left rows as they are, in the order in which that is known. Any other
+    A semi or anti join gives left rows as they are, each as soon as its match is decided. Any other
     gives dicts with the columns of both; columns of a side that has sent no row yet are missing.
 
     Args:

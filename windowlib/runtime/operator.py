@@ -673,7 +673,7 @@ class Operator(WindowEvents[Any, Any]):
         raise NotImplementedError
 
     def passes(self, column: str, port: int) -> bool:
-        """Whether rows of an output have a column as all the rows had it that they are made of.
+        """Whether an output row has the value of a column that all of its input rows had.
 
         So a graph knows what its next operator can be split by.
         """

@@ -58,7 +58,7 @@ class Case(NamedTuple):
     times: Attribute | None
 
     def replay(self, **more: Any) -> SteppedReplay:
-        """A run of it that has not begun."""
+        """A new run of the operator."""
         return SteppedReplay(self.operator, times=self.times, **more)
 
 

@@ -729,10 +729,9 @@ class EventTimeWindow(Window[T, K]):
     def regrouped(
         self, states: Sequence[Mapping[str, Any]], mine: Callable[[Any], bool], first: bool
     ) -> dict[str, Any]:  # fmt: skip
-        """What snapshots of its event time have together of some keys.
+        """The event time of several snapshots, merged and restricted to some keys.
 
-        Where all keys have one watermark, it is as far as the furthest: those who wait behind it
-        have been told of it.
+        Where all keys have one watermark, it is the greatest of the snapshots.
 
         Args:
             states: "event_time" of snapshots for different keys.

@@ -180,7 +180,7 @@ def repeated(number: int, length: int) -> Places:
     >>> repeated(7, 3).tolist()
     [7, 7, 7]
     """
-    bits = number.to_bytes(np.intp().itemsize, byteorder)  # which nobody can write
+    bits = number.to_bytes(np.intp().itemsize, byteorder)  # which is read-only
     return np.ndarray((length,), np.intp, bits, strides=(0,))
 
 

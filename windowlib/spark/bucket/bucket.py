@@ -67,7 +67,7 @@ class BucketSpec:
     holds: bool = False
     """Whether Spark's watermark is the clock, and rows wait until it has passed them."""
     description: Mapping[str, Any] = field(default_factory=dict)
-    """What the query is, in words and plain data, for those who read its state."""
+    """A description of the query for readers of its state, as plain data."""
     numbers: BucketNumbers | None = None
     """How its buckets are numbered; None for one that is only read."""
 
@@ -302,7 +302,7 @@ class Bucket:
         self.running.insert_ordered(rows, port, self.spec.times)
 
     def finished(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The input has ended; what that makes."""
+        """The rows that come out at the end of the input."""
         if self.end is not None:
             self.running.advance_micros(self.end)
         self.running.finish()

@@ -552,7 +552,7 @@ def _passive(spec: Any) -> str:
     if names_in(spec.by) is None:
         return "the key of its window is a function"
     if spec.by is None and spec.timed:
-        return "a window without a key has results when it is empty, too, which are nobody's"
+        return "a window without a key has results when it is empty, too, which belong to no worker"
     return ""
 
 
