@@ -29,7 +29,7 @@ def as_dict(row: Any, owner: str) -> dict[str, Any]:
 
 
 def one_row(result: Any, owner: str, given: Any) -> Any:
-    """What a function made of a row, which must be something."""
+    """The row that a function returned; None is refused."""
     if result is None:
         msg = (
             f"{owner}: it returned None for {brief(given)}, and rows are not lost silently. "
@@ -60,7 +60,7 @@ def names_of(names: str | Iterable[str], owner: str) -> tuple[str, ...]:
 
 
 def several(columns: Any) -> tuple[Any, ...]:
-    """What a user gave as one column or as a list of them, as a tuple.
+    """An argument that is one column or a list of columns, as a tuple.
 
     >>> several("user"), several(["user", "day"])
     (('user',), ('user', 'day'))

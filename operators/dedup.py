@@ -163,7 +163,7 @@ class Dedup(PassThrough):
         """A duplicate that is dropped."""
 
     def on_partitions_evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
-        """What the partitions hold back comes out before they go."""
+        """Rows that are held back are sent before their partitions are evicted."""
         if self.keep == "last":
             for key in dict.fromkeys(keys):  # a partition may be marked twice
                 for row in window[key]:

@@ -8,13 +8,16 @@ A column of PySpark's, as `F.col("price")`, becomes an expression where it meets
 
 from __future__ import annotations
 
+import ctypes
+import math
 import operator
 from collections.abc import Callable, Iterator
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from typing import Any, NoReturn
 
 from windowlib.attributes import Getter
 from windowlib.errors import ModelError, SchemaError
-from windowlib.operators.casts import cast_type, cast_value
+from windowlib.runtime.schema_text import schema_of
 
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -35,10 +38,11 @@ SIGNS: dict[str, Callable[[Any, Any], Any]] = {
 }
 DECIDES: dict[str, bool] = {"&": False, "|": True}
 """The truth of one operand that decides the result, whatever the other."""
-
-
 INLINE = frozenset(["+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">="])
 """Signs whose Python operator raises for a null, so that the generated text can leave it to us."""
+CASTABLE = (str, int, float, Decimal)
+TRUTHS = {"true": True, "false": False}
+CASTS = "tinyint, smallint, int, bigint, float, double, decimal(10, 2), string or boolean"
 
 
 class Expr:
@@ -275,7 +279,7 @@ class Cast(Expr):
     """An operand as another type."""
 
     def __init__(self, operand: Expr, kind: str) -> None:
-        self.operand, self.kind, self.type = operand, kind, cast_type(kind, f"{operand!r}.cast")
+        self.operand, self.kind, self.type = operand, kind, _cast_type(kind, f"{operand!r}.cast")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Cast, (self.operand, self.kind)
@@ -287,7 +291,7 @@ class Cast(Expr):
     def evaluate(self, value_of: Callable[[Expr], Any]) -> Any:
         """Null if the operand is."""
         value = self.operand.evaluate(value_of)
-        return None if value is None else cast_value(value, self.type, repr(self))
+        return None if value is None else _cast_value(value, self.type, repr(self))
 
     def columnar(self, column_of: Callable[[Expr], Any]) -> Any:
         """The column as another type."""
@@ -297,6 +301,92 @@ class Cast(Expr):
 
     def __repr__(self) -> str:
         return f"{self.operand!r}.cast({quoted(self.kind)})"
+
+
+def _cast_type(kind: str, owner: str) -> Any:
+    """The Arrow type for a type in Spark's words, if values can become it."""
+    import pyarrow as pa
+
+    try:
+        found = schema_of(f"x {kind}", owner).field(0).type
+    except SchemaError:
+        found = None
+    types = pa.types
+    known = found is not None and any(
+        test(found)
+        for test in (
+            types.is_integer,
+            types.is_floating,
+            types.is_decimal,
+            types.is_string,
+            types.is_boolean,
+        )
+    )
+    if not known:
+        raise ModelError(f"{owner}({kind!r}): not a type to cast to. Use {CASTS}.")
+    return found
+
+
+def _cast_value(value: Any, kind: Any, owner: str) -> Any:
+    """A value as one of an Arrow type.
+
+    >>> import pyarrow as pa
+    >>> [_cast_value(x, pa.int32(), "x") for x in (7.9, -7.9, "12", True, Decimal("1e2"))]
+    [7, -7, 12, 1, 100]
+    """
+    import pyarrow as pa
+
+    try:
+        if not isinstance(value, CASTABLE):
+            raise TypeError("only numbers, text and booleans are cast")
+        if pa.types.is_integer(kind):
+            return _integer(value, kind.bit_width)
+        if pa.types.is_floating(kind):
+            return _floating(value, kind.bit_width)
+        if pa.types.is_decimal(kind):
+            return _decimal(value, kind.precision, kind.scale)
+        return _truth(value) if pa.types.is_boolean(kind) else _text(value)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        msg = (
+            f"{owner}: {value!r} is no {kind} ({error}). Filter such rows before, or cast to a "
+            f"type that holds them."
+        )
+        raise SchemaError(msg) from error
+
+
+def _integer(value: Any, bits: int) -> int:
+    found = int(value.strip()) if isinstance(value, str) else math.trunc(value)
+    if not -(1 << bits - 1) <= found < 1 << bits - 1:
+        raise ValueError(f"it does not fit into {bits} bits")
+    return found
+
+
+def _floating(value: Any, bits: int) -> float:
+    found = float(value)
+    return found if bits == 64 else ctypes.c_float(found).value
+
+
+def _decimal(value: Any, precision: int, scale: int) -> Decimal:
+    exact = repr(value) if isinstance(value, float) else value
+    with localcontext(prec=precision):
+        try:
+            return Decimal(exact).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+        except InvalidOperation:
+            raise ValueError(f"it has no {precision} digits, {scale} of them places") from None
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, str):
+        if value.strip().lower() not in TRUTHS:
+            raise ValueError("text is true or false")
+        return TRUTHS[value.strip().lower()]
+    return bool(value != 0)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 class Col(Expr):

@@ -150,7 +150,7 @@ class Functor(Stateless):
         yield from (each for get in self.columns.values() for each in _read_by(get))
 
     def needs(self, port: int) -> tuple[str, ...] | None:
-        """What is kept and copied, where that is said."""
+        """The columns that are kept or copied, if they are named."""
         if self.keep is None or not unchanged(self):
             return None
         return read_names([self.keep, *(get.attribute for get in self.columns.values())])

@@ -57,7 +57,7 @@ class PassThrough(Operator):
         return pass_through_schema(*columns)
 
     def passes(self, column: str, port: int) -> bool:
-        """Whatever it is."""
+        """Every column, unless a subclass handles rows in its own way."""
         return unchanged(self)
 
 

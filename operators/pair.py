@@ -197,7 +197,7 @@ class Barrier(Operator):
         return tuple(map(str, self._on[port])) if named else ()
 
     def natural_order(self, port: int) -> Any:
-        """Nothing says it, and it matters: rows of one key are paired as they come."""
+        """Unknown but relevant: rows of one key are paired in the order of arrival."""
         return ...
 
     def passes(self, column: str, port: int) -> bool:

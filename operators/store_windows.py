@@ -46,7 +46,7 @@ class PartitionStore:
         raise NotImplementedError
 
     def parts(self) -> Iterable[Part]:
-        """All of it, in the order of arrival."""
+        """All rows, in the order of arrival."""
         raise NotImplementedError
 
     def rows(self) -> list[Any]:
@@ -311,7 +311,7 @@ class KeyStore(PartitionStore):
                 self.watch((mark, number, key))
 
     def parts(self) -> list[Part]:
-        """All of it, in the order of arrival."""
+        """All rows, in the order of arrival."""
         return [(mark, number, key) for key, (number, mark, _) in self.entries.items()]
 
     def oldest(self) -> Part:

@@ -87,8 +87,7 @@ class RowNumber:
 class OrderedAggregate(Aggregate):
     """An aggregation whose partial results are merged in any order; made by `ordered_aggregate`.
 
-    The rows of which it makes parts have the columns `NUMBER` and `ORDER`, and those of one slice
-    come in order.
+    Its input rows have the columns `NUMBER` and `ORDER`, and the rows of one slice come in order.
     """
 
     def _planned(self) -> Plan:

@@ -293,7 +293,7 @@ class DisorderOperator(PassThrough):
         raise_first(failures)
 
     def on_punctuation(self, port: int) -> None:
-        """It has no place among rows that wait, and ends here."""
+        """A punctuation has no place among rows that wait, and is dropped."""
 
     def _send(self, row: Any, failures: list[Exception]) -> None:
         """Send a row; after a failure the others are still sent."""
@@ -319,8 +319,8 @@ class DisorderOperator(PassThrough):
         return self.axis.attribute if isinstance(self.axis.attribute, str) else ...
 
     def notes(self) -> Iterable[tuple[str, str]]:
-        """What is waited for, and what becomes of late rows."""
-        yield "slack", self.slack.shown()
+        """The slack, and what happens to late rows."""
+        yield "slack", self.slack.describe()
         fates = {"drop": "dropped, and counted", "port": "to the output late", "error": "refused"}
         yield "late rows", fates[self.late]
 

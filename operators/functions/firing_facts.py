@@ -63,7 +63,7 @@ def count_by_group() -> Agg:
 
 
 def _bound_type(kinds: Any, options: Any) -> None:
-    """As the timestamps are, which only the window knows."""
+    """The type of the timestamps, which only the window knows."""
     return
 
 

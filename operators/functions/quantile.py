@@ -80,7 +80,7 @@ class QuantileFold(ValuesFold):
         return low, place - low
 
     def between(self, below: Any, above: Any, part: Fraction) -> Any:
-        """What lies that part of the way from one value to the next."""
+        """Linear interpolation between two values."""
         if not part or below == above:  # an infinity has no distance from itself
             return below / 1 if type(below) is int else below
         if above != above:

@@ -30,6 +30,15 @@ def above(name: str, a: Any, b: Any) -> bool:
         raise SchemaError(msg) from None
 
 
+def comparable(a: Any, b: Any) -> bool:
+    """Whether two values have an order."""
+    try:
+        _ = a < b
+    except TypeError:
+        return False
+    return True
+
+
 def one_nan(x: Any) -> Any:
     """All NaN as one object, so that a dict takes them for one."""
     return x if x == x and type(x) is not tuple else one_key(x)

@@ -77,8 +77,8 @@ class Alignment:
         """`needed` for each timestamp and key."""
         raise NotImplementedError
 
-    def shown(self) -> str:
-        """The rule, in words."""
+    def describe(self) -> str:
+        """The rule in words, for `explain`."""
         raise NotImplementedError
 
 
@@ -127,8 +127,8 @@ class Backward(Alignment):
             return last
         return np.maximum(last, index.upto(keys, ts - self.tolerance, equal=False))
 
-    def shown(self) -> str:
-        """The rule, in words."""
+    def describe(self) -> str:
+        """The rule in words, for `explain`."""
         return "the last right row " + ("before" if self.strict else "at or before")
 
 
@@ -206,8 +206,8 @@ class Forward(LookingAhead):
         """The first that may be needed."""
         return index.upto(keys, ts, equal=self.strict)
 
-    def shown(self) -> str:
-        """The rule, in words."""
+    def describe(self) -> str:
+        """The rule in words, for `explain`."""
         return "the first right row " + ("after" if self.strict else "at or after")
 
 
@@ -279,8 +279,8 @@ class Nearest(LookingAhead):
         """The first that may be needed."""
         return Backward(self.strict, self.tolerance).needed_many(ts, keys, index)
 
-    def shown(self) -> str:
-        """The rule, in words."""
+    def describe(self) -> str:
+        """The rule in words, for `explain`."""
         return "the nearest right row" + (" at another time" if self.strict else "")
 
 
@@ -319,6 +319,6 @@ class Interval(Alignment):
         """The first that may be needed."""
         return index.upto(keys, ts - self.before, equal=False)
 
-    def shown(self) -> str:
-        """The rule, in words."""
+    def describe(self) -> str:
+        """The rule in words, for `explain`."""
         return "all right rows within the interval"

@@ -140,7 +140,7 @@ def _chain(resident: Resident | None) -> Iterator[Resident]:
 
 
 def unusable(owner: str, key: Any) -> str:
-    """What to say of a key that cannot be looked up."""
+    """The message for a key that cannot be looked up."""
     parts = key if isinstance(key, tuple) else (key,)
     part = next((part for part in parts if type(part).__hash__ is None), key)
     return (

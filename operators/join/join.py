@@ -83,7 +83,7 @@ class Join(JoinOperator):
     | "semi" | left rows, once, at their first match: on arrival, or when a right row comes |
     | "anti" | left rows that leave without a match, or are still there at the end |
 
-    A semi or anti join gives left rows as they are, in the order in which that is known. Any other
+    A semi or anti join gives left rows as they are, each as soon as its match is decided. Any other
     gives dicts with the columns of both; columns of a side that has sent no row yet are missing.
 
     Args:
@@ -592,7 +592,7 @@ class Side:
             held.clear()
 
     def hide(self, resident: Resident) -> None:
-        """It stays, and no later row looks for it."""
+        """Keep the row, but hide it from later rows."""
         self.index.remove(resident)
         resident.key = None
 
@@ -602,7 +602,7 @@ class Side:
             yield from self.window[key]
 
     def residents(self) -> Iterator[Resident]:
-        """The same as residents."""
+        """The rows of the window as residents."""
         met: dict[int, Iterator[Resident]] = {}
         for row in self.rows():
             place = id(row)
@@ -676,7 +676,7 @@ class QueueSide(Side):
             self.index.add(resident)
 
     def residents(self) -> Iterator[Resident]:
-        """All of them, oldest first."""
+        """All resident rows, oldest first."""
         return iter(self.queue)
 
     def _clear(self) -> None:

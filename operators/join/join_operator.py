@@ -88,7 +88,7 @@ class JoinOperator(Operator):
             self._pairs.expect(columns)
 
     def schema(self, *columns: Any) -> Any:
-        """What `output` says; else the columns of both sides, or of the left one."""
+        """The schema in `output`; else the columns of both sides, or of the left side."""
         declared = super().schema(*columns)
         if declared is not None or self._select is not None:
             return declared
@@ -199,7 +199,7 @@ def check_sides(kind: str, left: Sliding, right: Sliding) -> None:
 
 
 def check_choice(kind: str, name: str, value: object, choices: Any) -> None:
-    """Refuse a word that is none of the choices."""
+    """Refuse a word that is not one of the choices."""
     known = get_args(choices)
     if value not in known:
         shown = ", ".join(map(repr, known))

@@ -267,7 +267,7 @@ class TimeJoin(JoinOperator):
         self._open.setdefault(row.key, []).append((row.ts, row.number, row))
 
     def _leave(self, row: PendingRow) -> None:
-        """It waits no longer; those of a key leave in their order."""
+        """End the wait of a row; rows of one key leave in order."""
         waiting = self._open[row.key]
         del waiting[upto(waiting, row.ts, equal=False)]
         if not waiting:
@@ -450,7 +450,7 @@ class TimeJoin(JoinOperator):
         return {name: found[name] for name in self._pairs.order(known)}
 
     def _send_rows(self, released: Released, coming: Any, late: Any) -> None:
-        """The same row by row, with what goes to other outputs where it belongs."""
+        """Send row by row, with the rows of other outputs in their places."""
         outputs = list(self._sent(released)) if len(released) else []
         if len(late):
             place = self._late_output(coming.port)
@@ -548,11 +548,11 @@ class TimeJoin(JoinOperator):
     # -- in words ---------------------------------------------------------------------------------
 
     def notes(self) -> Iterator[tuple[str, str]]:
-        """What matches, what is waited for, and what becomes of late rows."""
-        yield "match", self.alignment.shown()
+        """The match, the slack, and what happens to late rows."""
+        yield "match", self.alignment.describe()
         yield "batches", f"row by row: {self._why_rows}" if self._why_rows else "columns, searched"
         for port, slack in zip(self.ports, self.slacks, strict=True):
-            yield f"{port} slack", slack.shown()
+            yield f"{port} slack", slack.describe()
         fates = {"drop": "dropped, and counted", "port": "to late_left and late_right"}
         yield "late rows", fates.get(self.late, "refused")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from windowlib.attributes import Getter, brief, column_names
 from windowlib.errors import ModelError, SchemaError, suggestion
+from windowlib.operators.functions.value_order import comparable
 from windowlib.operators.sort.ordering import SortKey, descending, sort_keys
 from windowlib.spec.policies import attribute_text
 from windowlib.window.consumer import Decline
@@ -94,7 +95,7 @@ class Dimension:
         return error
 
     def clash(self, value: Any, other: Any) -> SchemaError:
-        """What to raise for two values that do not compare."""
+        """The error for two values that do not compare."""
         msg = (
             f"{self.owner}: the values {value!r} and {other!r} do not compare, so none is better. "
             f"Use one type for the whole stream, or a callable that gives numbers."
@@ -155,15 +156,6 @@ def exact(values: Sequence[Any]) -> bool:
     if not kinds <= {float, int, bool}:
         return False
     return all(type(value) is float or -EXACT <= value <= EXACT for value in values)
-
-
-def comparable(value: Any, other: Any) -> bool:
-    """Whether two values have an order."""
-    try:
-        _ = value < other
-    except TypeError:
-        return False
-    return True
 
 
 def usual(column: Column) -> bool:

@@ -150,11 +150,11 @@ class Preference(ComparisonOperator):
         return self.partials.merge(*one_behind_the_other(parts))
 
     def save_part(self, part: Partial) -> Any:
-        """The rows and what there is to say of them."""
+        """The part as plain data."""
         return part.saved()
 
     def load_part(self, saved: Any) -> Partial:
-        """What `save_part` got."""
+        """The part that `save_part` saved."""
         return Partial(*saved)
 
     def emit_part(self, key: Any, part: Partial) -> None:

@@ -42,7 +42,7 @@ class _Rows:
 
     @classmethod
     def together(cls, parts: Sequence[_Rows], lengths: Sequence[int], chosen: Places) -> _Rows:
-        """Some of the rows of several, by their places one behind the other."""
+        """Rows of several partials, by their places in the concatenation."""
         import numpy as np
 
         batches = [batch for part in parts for batch in part.batches]
@@ -104,7 +104,7 @@ class Partial:
         return self.arrivals.tolist(), None if self.factors is None else self.factors.tolist()
 
     def saved(self) -> tuple[Any, Any, Any]:
-        """What it is made of, as plain data: its rows, arrivals and factors."""
+        """The partial as plain data: its rows, arrivals and factors."""
         return self.rows, self.arrivals, self.factors  # points can be found again
 
     def __reduce__(self) -> Any:

@@ -111,7 +111,7 @@ class SkylineUpdates(ComparisonOperator):
     # -- at work ----------------------------------------------------------------------------------
 
     def _current(self, window: Window[Any, Any], key: Any) -> CurrentSkyline:
-        """The skyline of a partition as it has been told; after `restore`, found again."""
+        """The skyline of a partition as it was last sent; after `restore`, computed again."""
         found = self._partitions.get(one_key(key))
         if found is None:
             fifo = window.spec.evict.delta is None

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, Self
 
 from windowlib.attributes import NAN
 from windowlib.errors import ModelError, SchemaError
+from windowlib.operators.functions.value_order import comparable
 from windowlib.operators.sketches.sketch import Sketch, require_whole
 
 # No level is smaller: tiny ones would save little space and be emptied all the time.
@@ -143,9 +144,9 @@ class QuantileSketch(Sketch):
     def _begin(self, x: Any) -> None:
         """Take the first value, or refuse one that has no order with the others."""
         if self._low is not None:
-            other = self._high if _comparable(x, self._low) else self._low
+            other = self._high if comparable(x, self._low) else self._low
             self._refuse(x, f"it cannot be compared with {other!r}")
-        if not _comparable(x, x):
+        if not comparable(x, x):
             self._refuse(x, f"a {type(x).__name__} has no order")
         self._low = self._high = x
 
@@ -160,7 +161,7 @@ class QuantileSketch(Sketch):
             )
         except TypeError:
             lows, highs = (low, self._low), (high, self._high)
-            x, other = highs if _comparable(*lows) else lows
+            x, other = highs if comparable(*lows) else lows
             self._refuse(x, f"it cannot be compared with {other!r}")
 
     def _refuse(self, x: Any, why: str) -> NoReturn:
@@ -245,14 +246,6 @@ class QuantileSketch(Sketch):
 
     def __repr__(self) -> str:
         return f"<{self._call()}: {self.count()} values, from {self._low!r} to {self._high!r}>"
-
-
-def _comparable(a: Any, b: Any) -> bool:
-    try:
-        _ = a < b
-    except TypeError:
-        return False
-    return True
 
 
 def _share(q: float) -> Fraction:

@@ -17,6 +17,7 @@ from windowlib.attributes import Getter
 from windowlib.errors import ModelError, SchemaError, suggestion
 from windowlib.operators.expressions import row_attribute
 from windowlib.operators.functions.call import Column
+from windowlib.operators.functions.value_order import comparable
 from windowlib.spec.policies import Attribute, attribute_text, is_attribute
 from windowlib.window.subwindow import UNSET
 
@@ -209,7 +210,7 @@ class SortColumn:
             self.mixed, self.alike = True, frozenset()
 
     def clash(self, value: Any, other: Any) -> SchemaError:
-        """What to raise for two values that do not compare."""
+        """The error for two values that do not compare."""
         msg = (
             f"{self.owner}: the values {value!r} and {other!r} do not compare. Use one type for "
             f"the whole stream, or sort by a callable."
@@ -217,13 +218,9 @@ class SortColumn:
         return SchemaError(msg)
 
 
-def _compare(value: Any, other: Any) -> bool:
-    """Whether two values can be compared; nulls have their place whatever the others are."""
-    try:
-        _ = value is None or other is None or value < other
-    except TypeError:
-        return False
-    return True
+def _ordered(value: Any, other: Any) -> bool:
+    """Whether two values have an order; a null has one with every value."""
+    return value is None or other is None or comparable(value, other)
 
 
 class Order:
@@ -286,7 +283,7 @@ class Order:
         for column in self.columns:
             value = column.get(row)
             for known in map(column.get, before):
-                if not _compare(value, known):
+                if not _ordered(value, known):
                     return column.clash(value, known)
         return error
 

@@ -194,7 +194,7 @@ class Sort(Partitioned, PassThrough):
         self.emit_punct()
 
     def on_partitions_evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
-        """What the partitions hold comes out before they go."""
+        """The rows of partitions are sent before the partitions are evicted."""
         each_partition(window, keys, lambda key: self._let_out(window, key))
 
     def _let_out(self, window: Window[Any, Any], key: Any) -> None:
@@ -320,7 +320,7 @@ class SortStore(PartitionStore):
                 self.watch(part_of(entry))
 
     def parts(self) -> list[Part]:
-        """All of it, in the order of arrival."""
+        """All rows, in the order of arrival."""
         return list(map(part_of, self._arrivals()))
 
     def rows(self) -> list[Any]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from windowlib import Event, SchemaError, Session, replay
 from windowlib.durations import length
-from windowlib.event_time.axis import Axis, Grid, alike, later, later_many
+from windowlib.event_time.axis import Axis, Grid, later, later_many, timestamp_like
 from windowlib.operators import Aggregate, Panes, agg
 
 
@@ -142,7 +142,9 @@ def test_timestamps_before_1970_round_down():
     before = at(datetime(1969, 12, 31, 23, 59, 59, 999_999))
     assert -1 == before
     assert -1 == Grid(timedelta(hours=1)).index(before)
-    assert datetime(1969, 12, 31, 23) == alike(Grid(timedelta(hours=1)).point(-1), datetime.min)
+    assert datetime(1969, 12, 31, 23) == timestamp_like(
+        Grid(timedelta(hours=1)).point(-1), datetime.min
+    )
 
 
 def test_an_hour_that_daylight_saving_repeats_is_two_hours():
@@ -150,23 +152,27 @@ def test_an_hour_that_daylight_saving_repeats_is_two_hours():
     again = datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=BERLIN)
     hours = Grid(timedelta(hours=1))
     assert 1 == hours.index(at(again)) - hours.index(at(first))
-    begun = alike(hours.point(hours.index(at(again))), first)
+    begun = timestamp_like(hours.point(hours.index(at(again))), first)
     assert (2, 0, 1) == (begun.hour, begun.minute, begun.fold)
 
 
 def test_zones_are_one_axis():
     noon = datetime(2024, 6, 1, 12, tzinfo=UTC)
     assert at(noon) == at(noon.astimezone(BERLIN)) == at(datetime(2024, 6, 1, 12))
-    assert noon == alike(at(noon), datetime(2000, 1, 1, tzinfo=timezone(timedelta(hours=5))))
+    assert noon == timestamp_like(
+        at(noon), datetime(2000, 1, 1, tzinfo=timezone(timedelta(hours=5)))
+    )
 
 
 def test_a_place_takes_the_form_of_a_timestamp():
-    assert date(2024, 2, 29) == alike(at(date(2024, 2, 29)), date(2000, 1, 1))
-    assert datetime(2024, 2, 29, 1) == alike(at(datetime(2024, 2, 29, 1)), date(2000, 1, 1))
-    assert timedelta(seconds=5) == alike(5_000_000, timedelta(0))
-    assert Decimal("0.6") == alike(Grid(0.2).point(3), Decimal(1))
-    assert isinstance(alike(3, 1.5), float)
-    assert 3 == alike(3, 1)
+    assert date(2024, 2, 29) == timestamp_like(at(date(2024, 2, 29)), date(2000, 1, 1))
+    assert datetime(2024, 2, 29, 1) == timestamp_like(
+        at(datetime(2024, 2, 29, 1)), date(2000, 1, 1)
+    )
+    assert timedelta(seconds=5) == timestamp_like(5_000_000, timedelta(0))
+    assert Decimal("0.6") == timestamp_like(Grid(0.2).point(3), Decimal(1))
+    assert isinstance(timestamp_like(3, 1.5), float)
+    assert 3 == timestamp_like(3, 1)
 
 
 def test_floats_and_decimals_do_not_mix():

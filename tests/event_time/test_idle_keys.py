@@ -115,5 +115,5 @@ def test_without_idle_a_key_is_remembered():
 def test_it_says_so():
     spec = Tumbling(Event(0, 10), by="k", watermark=Watermark(3, scope="key", idle=20))
     assert spec.watermark is not None
-    assert "but for keys 20 behind, for each key" in spec.watermark.shown()
+    assert "but for keys 20 behind, for each key" in spec.watermark.describe()
     assert parse(str(spec)).watermark == spec.watermark

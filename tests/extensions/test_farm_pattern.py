@@ -37,7 +37,7 @@ class ArrivalDispatch(Dispatch):
 class ArrivalFarm(Farm):
     """Windows on workers, those of one arrival together."""
 
-    wanted = "window agnostic"
+    pattern = "window agnostic"
 
     def dispatch(self, run):
         return ArrivalDispatch(run)

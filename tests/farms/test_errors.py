@@ -255,7 +255,7 @@ CASES = [
     ("PaneFarm(ten, parts=0)", "PaneFarm(parts=0): not a number of parts. Use 1 or more."),
     (
         "PaneFarm(ten, parts=PaneRoundRobin)",
-        "PaneFarm(parts=<class 'windowlib.control.pane_policies.PaneRoundRobin'>): PaneRoundRobin "
+        "PaneFarm(parts=<class 'windowlib.control.scheduling.PaneRoundRobin'>): PaneRoundRobin "
         "has no threshold to cut slices at. Use a number, Adaptive or AdaptivePid.",
     ),
     (

@@ -250,9 +250,9 @@ def test_a_bucket_that_moves_whole_keeps_its_keys():
     move = BucketMove(4, 2, 4, 3)
     from windowlib.spark.plan.shuffle import partition_of, spread
 
-    numbers = [move.moved(bucket) for bucket in spread(4, 2)]
+    numbers = [move.new_number(bucket) for bucket in spread(4, 2)]
     assert [partition_of(number, 3) for number in numbers] == [0, 1, 2, 0]
-    assert move.moved(-1) == -1
+    assert move.new_number(-1) == -1
 
 
 class Clock:

@@ -293,7 +293,7 @@ def test_batches_that_nobody_saw_are_counted_and_those_without_figures_are_none_
     assert 0 == sums.totals().missed
     assert sums.add(event(12, a={"rows_in": 1}))
     assert 2 == sums.totals().missed
-    assert "2 batches are missing: nobody looked in time" in sums.totals().lines()
+    assert "2 batches are missing: they were not read in time" in sums.totals().lines()
 
 
 def test_several_operators_in_a_query_are_told_apart():

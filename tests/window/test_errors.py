@@ -50,7 +50,7 @@ from windowlib import (
     summarizers,
 )
 from windowlib.columnar import primitives
-from windowlib.event_time.axis import alike
+from windowlib.event_time.axis import timestamp_like
 from windowlib.window import state_bytes
 from windowlib.window.arrow import batch_of
 from windowlib.window.clock import HandClock  # noqa: F401 - named in the tables
@@ -1862,7 +1862,7 @@ def test_every_raise_has_a_case():
         seen |= lines_of(raised(lambda code=code: eval(code, dict(SCOPE))))
     seen |= lines_of(raised(lambda: parse(None)))  # type: ignore[arg-type]
     seen |= lines_of(raised(lambda: tumbling(evict=Count(3)).insert_many("ab", "a")))
-    seen |= lines_of(raised(lambda: alike(10**18, date(2013, 1, 1))))
+    seen |= lines_of(raised(lambda: timestamp_like(10**18, date(2013, 1, 1))))
     missing = [
         f"{path.relative_to(PACKAGE)}:{first}"
         for path, first, last in raises()

@@ -641,9 +641,9 @@ class WindowHandOver(HandOver):
         return True
 
     def _told(self, firings: Firings, failures: list[Exception]) -> FiringFailed | None:
-        """Tell of firings that time caused; which one failed, if anybody says so.
+        """Tell the consumer of firings that time caused; the firing that failed, if it is known.
 
-        Who does not say which is told of none of them again: time goes on all the same.
+        If it is not known, none of the firings is repeated, and time goes on.
         """
         try:
             return self._failure(firings, self.window.state.consumer)

@@ -79,7 +79,7 @@ def _check_content(window: Window[Any, Any]) -> None:
 
 
 def handlers_of(window: Window[Any, Any]) -> Callable[[Firings], None] | None:
-    """What tells the window's own handlers of firings, if it has any."""
+    """The consumer that calls the window's own handlers, if it has any."""
     name = "on_trigger" if isinstance(window, SlidingWindow) else "before_flush"
     handler = window.state.handlers.get(name)
     if window.state.consumer.fired is not None or handler is None:

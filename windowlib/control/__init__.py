@@ -5,21 +5,19 @@ splits panes among workers, a `WindowPolicy` hands the tasks of windows to them.
 happened, and when, so farms, Spark and simulations use the same ones.
 """
 
-from windowlib.control.pane_policies import (
+from windowlib.control.pid import Gains, Pid, Relay, tune
+from windowlib.control.scheduling import (
     Adaptive,
     AdaptivePid,
     PanePolicy,
     PaneRoundRobin,
     TupleRoundRobin,
-)
-from windowlib.control.pid import Gains, Pid, Relay, tune
-from windowlib.control.utilisation import Utilisation, WorkerStats
-from windowlib.control.window_policies import (
     WindowFeedback,
     WindowPolicy,
     WindowRoundRobin,
     WindowTask,
 )
+from windowlib.control.utilisation import Utilisation, WorkerStats
 
 __all__ = [
     "Adaptive",

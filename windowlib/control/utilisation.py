@@ -36,10 +36,10 @@ class Utilisation(NamedTuple):
 
     @classmethod
     def of(cls, stats: Sequence[WorkerStats], interval: float) -> Utilisation | None:
-        """The utilisation in an interval of so many seconds; None if there is nothing to go by.
+        """The utilisation in an interval, in seconds; None if no worker has done anything.
 
-        What a worker could have processed is what it did, and in the time it was idle as many more
-        as the mean cost of a tuple allows.
+        A worker could have processed the tuples that it did, and as many more in its idle time as
+        the mean cost of a tuple allows.
         """
         finite("Utilisation.of(interval)", interval, least=0, strict=True)
         if not stats:

@@ -332,15 +332,16 @@ class Axis:
 
     def value(self, at: Number, row: Any) -> Any:
         """A place on the axis in the form that the timestamp of a row has."""
-        return alike(at, self.get(row)) if self.timed else at
+        return timestamp_like(at, self.get(row)) if self.timed else at
 
 
-def alike(at: Number, value: Any) -> Any:
+def timestamp_like(at: Number, value: Any) -> Any:
     """A place on the axis in the form of a timestamp: its zone, a date, a duration or a number.
 
     A date becomes a datetime where a day does not begin.
 
-    >>> alike(86_400_000_000, date(2013, 1, 1)), alike(1_000_000, date(2013, 1, 1))
+    >>> day = date(2013, 1, 1)
+    >>> timestamp_like(86_400_000_000, day), timestamp_like(1_000_000, day)
     (datetime.date(1970, 1, 2), datetime.datetime(1970, 1, 1, 0, 0, 1))
     """
     if isinstance(value, timedelta):

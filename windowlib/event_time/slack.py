@@ -102,7 +102,7 @@ class State:
         return found
 
     def snapshot(self) -> list[Any]:
-        """All of it, as plain data."""
+        """The state as plain data."""
         return [self.top, self.punctuation]
 
     def restore(self, state: Sequence[Any]) -> None:
@@ -144,8 +144,8 @@ class Slack:
         """The state of a new stream."""
         raise NotImplementedError
 
-    def shown(self) -> str:
-        """What it does, in words."""
+    def describe(self) -> str:
+        """The strategy in words, for `explain`."""
         raise NotImplementedError
 
 
@@ -181,8 +181,8 @@ class FixedSlack(Slack):
         """The state of a new stream."""
         return FixedState(length(self.amount))
 
-    def shown(self) -> str:
-        """What it does, in words."""
+    def describe(self) -> str:
+        """The strategy in words, for `explain`."""
         return f"{amount_text(self.amount)} behind the greatest timestamp"
 
 
@@ -267,8 +267,8 @@ class KSlack(Slack):
         """The state of a new stream."""
         return LargestState(self.delay)
 
-    def shown(self) -> str:
-        """What it does, in words."""
+    def describe(self) -> str:
+        """The strategy in words, for `explain`."""
         return f"the largest delay that there has been ({self.delay})"
 
 
@@ -323,7 +323,7 @@ class LargestState(State):
         return found
 
     def snapshot(self) -> list[Any]:
-        """All of it, as plain data."""
+        """The state as plain data."""
         return [*super().snapshot(), self.k, self._low]
 
     def restore(self, state: Sequence[Any]) -> None:
@@ -380,8 +380,8 @@ class QuantileSlack(Slack):
         """The state of a new stream."""
         return QuantileState(self.drop, self.recent)
 
-    def shown(self) -> str:
-        """What it does, in words."""
+    def describe(self) -> str:
+        """The strategy in words, for `explain`."""
         return f"so that {self.drop:.3g} of the last {self.recent} rows would be late"
 
 
@@ -456,7 +456,7 @@ class QuantileState(State):
         return sorted(seen - self._seen for seen in found if self._seen < seen <= end)
 
     def snapshot(self) -> list[Any]:
-        """All of it, as plain data."""
+        """The state as plain data."""
         return [*super().snapshot(), list(self._lateness), self._seen, self._k]
 
     def restore(self, state: Sequence[Any]) -> None:
@@ -507,8 +507,8 @@ class PidSlack(Slack):
         """The state of a new stream."""
         return PidState(self)
 
-    def shown(self) -> str:
-        """What it does, in words."""
+    def describe(self) -> str:
+        """The strategy in words, for `explain`."""
         return f"a part of the largest delay, controlled so that {self.drop:.3g} of rows are late"
 
 
@@ -573,7 +573,7 @@ class PidState(LargestState):
         return self._reached(records, records.tops[records.at] - slack)
 
     def snapshot(self) -> list[Any]:
-        """All of it, as plain data."""
+        """The state as plain data."""
         return [*super().snapshot(), self.part, self._seen, self._late, list(self._errors)]
 
     def restore(self, state: Sequence[Any]) -> None:

@@ -116,9 +116,9 @@ class Watermark:
     def __repr__(self) -> str:
         return self._call(repr(self.sources), amount_text)
 
-    def shown(self) -> str:
-        """What it does, in words."""
-        text = self.slack.shown()
+    def describe(self) -> str:
+        """The watermark in words, for `explain`."""
+        text = self.slack.describe()
         if self.sources is not None:
             text += f", the least over {attribute_text(self.sources)!r}"
         if self.idle is not None:
@@ -130,7 +130,7 @@ class Watermark:
 
 
 def watermark_of(value: object, owner: str) -> Watermark:
-    """What a user wrote for a watermark: one, a slack, or how long to wait.
+    """The watermark of an argument: a `Watermark`, a slack, or how long to wait.
 
     >>> watermark_of("5s", 'Tumbling(watermark="5s")')
     Watermark("5s")
@@ -194,7 +194,7 @@ class Source:
         return self.state.observe(ts)
 
     def snapshot(self) -> list[Any]:
-        """All of it, as plain data."""
+        """The state as plain data."""
         return [self.state.snapshot(), self.far]
 
     def restore(self, state: Sequence[Any]) -> None:
@@ -258,7 +258,7 @@ class Progress:
         return max(tops, default=None)
 
     def snapshot(self) -> list[Any]:
-        """All of it, as plain data."""
+        """The state as plain data."""
         return [self.current, [[key, each.snapshot()] for key, each in self.sources.items()]]
 
     def restore(self, state: Sequence[Any]) -> None:
@@ -271,6 +271,6 @@ class Progress:
 
 
 def source_getter(watermark: Watermark) -> Getter | None:
-    """What reads the source of a row; None if there is one alone."""
+    """A reader of the source of a row; None if there is only one source."""
     named = watermark.sources
     return None if named is None else Getter(named, f"Watermark(sources={named!r})")

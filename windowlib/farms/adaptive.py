@@ -223,7 +223,7 @@ class AdaptiveFarm:
         ):
             return f"{operator.name} is no single window, so it cannot move while it runs"
         (window,) = self.current.windows
-        if farm.wanted in ("pane", "window partition") and window.state.consumer.fired is not None:
+        if farm.pattern in ("pane", "window partition") and window.state.consumer.fired is not None:
             return "it computes whole batches at once, and shares the work of its windows by itself"
         if not movable(state):
             return "its window keeps results and no tuples, and takes rows as fast as a farm"

@@ -248,7 +248,7 @@ def _tuple_by_tuple(model: WindowModel) -> bool:
 def unsafe(
     model: WindowModel, function: WindowFunction, pattern: FarmPattern
 ) -> tuple[str, str] | None:
-    """Why a farm would not do for windows and a function, and what would; None if it is right."""
+    """Why a farm is wrong for windows and a function, and which to use; None if it is right."""
     kind, forward = function.kind, model.context == "forward"
     if pattern in ("pane", "window partition") and kind != "associative":
         parts = "panes" if pattern == "pane" else "parts of a window"

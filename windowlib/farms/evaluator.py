@@ -83,7 +83,7 @@ class ColumnResults(NamedTuple):
 
 
 class SentItems:
-    """What an operator sends while it works, in order."""
+    """The rows and punctuations that an operator sends, in order."""
 
     def __init__(self, running: Running) -> None:
         self._items: list[Item] = []
@@ -98,7 +98,7 @@ class SentItems:
         )
 
     def take(self) -> list[Item]:
-        """What has been sent since it was last asked."""
+        """The items since the last call."""
         found, self._items[:] = list(self._items), []
         return found
 
@@ -179,7 +179,7 @@ class WindowEvaluator:
         return self._whole[schema]
 
     def _at_once_by(self, batch: pa.RecordBatch) -> WholeWindows | None:
-        """What computes all windows of a batch at once, if that can be."""
+        """The engine that computes all windows of a batch at once, if there is one."""
         columnar = self.window.state.consumer.fired is not None and batch.num_rows
         return self._engine(batch.schema) if columnar else None
 

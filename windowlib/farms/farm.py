@@ -64,7 +64,7 @@ class Farm(Operator):
             process; or "always".
     """
 
-    wanted: FarmPattern
+    pattern: FarmPattern
     model: Any
     operator: Operator
     inner: Farm | None
@@ -123,12 +123,12 @@ class Farm(Operator):
             self.policy = self.inner.policy
 
     def _chosen(self) -> Choice:
-        found = choose(self.operator, self.workers, pattern=self.wanted)
+        found = choose(self.operator, self.workers, pattern=self.pattern)
         return found if self.inner is None else found.around(self.inner.choice)
 
     def _check_nesting(self, inner: Farm) -> None:
-        """Refuse a farm of farms that is none of the papers'."""
-        if self.wanted in ("key", "window agnostic") and inner.wanted in INNER:
+        """Refuse a nested farm that the papers do not have."""
+        if self.pattern in ("key", "window agnostic") and inner.pattern in INNER:
             return
         msg = (
             f"{type(self).__name__}({type(inner).__name__}({inner.name})): no such nesting. Put a "
@@ -139,7 +139,7 @@ class Farm(Operator):
     @property
     def workers_keep_keys(self) -> bool:
         """Whether workers have operators of their own, and not windows that are given to them."""
-        return self.wanted == "key" and self.inner is None
+        return self.pattern == "key" and self.inner is None
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class Farm(Operator):
         raise FarmError(msg)
 
     def describe(self) -> dict[str, str]:
-        """What the operator says, and what else a state depends on."""
+        """The operator's description, and the options of the farm that its state depends on."""
         if self.inner is not None:  # which has the windows
             return self.inner.describe()
         return {**self.operator.describe(), "farm": type(self).__name__}
@@ -234,7 +234,7 @@ class WindowFarm(Farm):
         self, operator: Operator, *, active: bool = False, partials: bool = False, **more: Any
     ) -> None:
         self.active, self.partials = active, partials
-        self.wanted = "window active" if active else "window agnostic"
+        self.pattern = "window active" if active else "window agnostic"
         super().__init__(operator, **more)
         if partials and not self.choice.partials:
             msg = (
@@ -266,7 +266,7 @@ class PaneFarm(Farm):
         more: as for `Farm`.
     """
 
-    wanted = "pane"
+    pattern = "pane"
 
     def __init__(
         self,
@@ -324,7 +324,7 @@ class WindowPartition(Farm):
         more: as for `Farm`.
     """
 
-    wanted = "window partition"
+    pattern = "window partition"
 
     def __init__(self, operator: Operator, *, parts: int | None = None, **more: Any) -> None:
         super().__init__(operator, **more)
@@ -346,7 +346,7 @@ class KeyFarm(Farm):
         more: as for `Farm`.
     """
 
-    wanted = "key"
+    pattern = "key"
 
     def __init__(
         self, operator: Operator, *, order: Literal["rows", "keys"] = "rows", **more: Any
@@ -444,7 +444,7 @@ def _parts(kind: str, parts: int) -> int:
 
 
 def _policy(parts: Callable[[int], Adaptive], workers: int) -> Callable[[int], Adaptive]:
-    """What makes the policies of a farm, one for each run: they learn."""
+    """A factory of policies with a threshold: each run has its own, because policies learn."""
     if not isinstance(found := parts(workers), Adaptive):
         msg = (
             f"PaneFarm(parts={parts!r}): {type(found).__name__} has no threshold to cut slices "

@@ -40,7 +40,7 @@ ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS":
 
 
 def environment() -> dict[str, str]:
-    """What a worker finds: modules where this process does, and one processor."""
+    """The environment of a worker: the module path of this process, and one processor."""
     path = os.pathsep.join(each for each in sys.path if each)
     return {**os.environ, **ALONE, "PYTHONPATH": path}
 

@@ -228,7 +228,7 @@ class RunningKeyFarm(RunningFarm):
                 args = (self.chunks.chunk_ranges([(lo, hi)]), port, own, self.farm.order)
                 tasks.append(Task("rows", args, owner=worker, first=lo))
         self._give(tasks)
-        if stamps is not None:  # the clock of those who got no row moves, too
+        if stamps is not None:  # the clock of workers without a row moves, too
             self._advance(int(stamps[-1]))
         self.throttle()
         self._release()

@@ -409,7 +409,7 @@ class RunPaneDispatch(SharedSlices):
         self._merging: set[Any] = set()
 
     def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
-        """Those that are known, and new ones between them."""
+        """The known slices, with new ones between them."""
         assert firing.at is not None
         found = list(self._covered(firing.key, firing.at))
         self._join_settled(firing, found)
@@ -660,7 +660,7 @@ class CountSlicer:
             at, number = stop, number + 1
 
     def ended(self, slice_: Any, run: RunningWindowFarm) -> bool:
-        """One that has not come to its end goes on."""
+        """False: more tuples may come."""
         return False
 
 

@@ -83,7 +83,7 @@ def _stopped(tasks: TaskQueue) -> bool:
 
 
 class TaskQueue:
-    """What a worker is to do: read when it has time for it, or ahead.
+    """The tasks of a worker: read when the worker is free, or ahead of time.
 
     A worker has few tasks at once. While these and their answers are small, they fit into the
     connection, and neither side waits for the other. With others, tasks are read all the time, so

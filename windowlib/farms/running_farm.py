@@ -350,7 +350,7 @@ class RunningFarm(Running):
         number: int,
         items: list[Item] | BatchRows | ColumnResults | WorkerException | FailedResult,
     ) -> None:
-        """What the result with a number sends; it comes out when it is next."""
+        """Send a result once all results with smaller numbers have been sent."""
         if isinstance(items, WorkerException):
             items = FailedResult(items.exception())
         elif isinstance(items, ColumnResults):

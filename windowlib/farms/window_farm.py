@@ -595,7 +595,7 @@ class ActiveDispatch(Dispatch):
         return firing.key, int(self.model.complete(end))
 
     def fired(self, firing: StoredFiring, number: int) -> None:
-        """Its owner gets the tuples that it lacks, and computes it."""
+        """The worker that owns the window gets the missing tuples, and computes the window."""
         which = self._name(firing)
         self._fired[firing.key] = firing.number + 1
         if firing.lo < firing.hi:
@@ -645,7 +645,7 @@ class ActiveDispatch(Dispatch):
                 yield w, lo, max(lo, begin), end
 
     def _open_tumbling(self, extent: StoredExtent) -> Iterator[tuple[int, int, int, int]]:
-        """What came after the last flush is in the next one."""
+        """Tuples since the last flush belong to the next window."""
         number, end = self._fired.get(extent.key, 0), extent.first + extent.size
         begin = self._ends.get(extent.key, 0)
         if begin < end:

@@ -31,7 +31,7 @@ class WindowFunction:
 
     Args:
         kind: "associative", "incremental" or "neither".
-        shown: the part of it that makes it no better than that, for messages.
+        shown: the part of the function that decides its kind, for messages.
         commutative: whether parts may be merged in any order.
     """
 

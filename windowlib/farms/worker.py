@@ -69,7 +69,7 @@ class StoredPartial:
         weakref.finalize(self, _removed, self.path).atexit = False
 
     def bytes(self) -> bytes:
-        """What is in it."""
+        """The content of the file."""
         return Path(self.path).read_bytes()
 
 
@@ -86,7 +86,7 @@ WindowEnd = tuple[Any, Sequence[Any], int]
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What a worker gets when it starts."""
+    """The settings that a worker starts with."""
 
     operator: Operator
     folder: str
@@ -164,9 +164,9 @@ class WindowWorker:
         first = next((each for each in made if not isinstance(each, WorkerException)), None)
         if first is None or not self._stores or len(pickle.dumps(first, protocol=5)) <= LARGE:
             return made
-        return [each if isinstance(each, WorkerException) else self._put(each) for each in made]
+        return [each if isinstance(each, WorkerException) else self._store(each) for each in made]
 
-    def _put(self, partial: Any) -> Any:
+    def _store(self, partial: Any) -> Any:
         """A file with a partial; or the partial, if it is no plain data or there is no room."""
         path = os.path.join(self.reader.folder, f"part-{os.getpid()}-{id(self)}-{self._parts}")
         self._parts += 1
@@ -178,7 +178,7 @@ class WindowWorker:
             return partial
         return StoredPartial(path)
 
-    def _got(self, partials: Sequence[Any]) -> list[Any]:
+    def _load(self, partials: Sequence[Any]) -> list[Any]:
         """Partials, wherever they are."""
         return [
             self.evaluator.part_from(each.bytes()) if isinstance(each, StoredPartial) else each
@@ -209,16 +209,16 @@ class WindowWorker:
         self, key: Any, partials: Sequence[Any], now: int, as_columns: bool
     ) -> WindowResult:
         finish = self.evaluator.finish_columns if as_columns else self.evaluator.finish
-        return finish(key, self._got(partials), now)
+        return finish(key, self._load(partials), now)
 
     def merged(self, partials: Sequence[Any]) -> Any:
         """The partials merged."""
-        (found,) = self._handed_over([self.evaluator.merged(self._got(partials))])
+        (found,) = self._handed_over([self.evaluator.merged(self._load(partials))])
         return found
 
     def again(self, rows: TaskRows, extent: BatchExtent, whole: Any) -> tuple[list[Item], Any]:
         """What a part of a window sends, given the result of the whole, and what it becomes."""
-        (whole,) = self._got([whole])
+        (whole,) = self._load([whole])
         return self.evaluator.round(self._read(rows), extent, whole)
 
     def empty(self, now: int) -> list[list[Item]]:

@@ -304,12 +304,12 @@ class Graph(Operator):
         return stated_order(self.order_of(0)) if len(self.inputs) == 1 else None
 
     def order_of(self, port: int) -> Order:
-        """What the windows ask for that get the rows of an input as they come."""
+        """The order that is required by the windows which read an input directly."""
         found: Order = order_at(self, port)
         return found
 
     def natural_order(self, port: int) -> Order:
-        """The same, also if it is event time alone that asks for it."""
+        """The same order, or event time where nothing else requires one."""
         found: Order = order_at(self, port, natural=True)
         return found
 
@@ -443,7 +443,7 @@ def graph_splits(graph: Graph, port: int) -> Names | None:
     keeping = [name for name in graph.names if any(_meeting(graph.operators[name]))]
     if not _reaches(graph, _entry(port), set(keeping)):
         return None
-    shared = [_same_names(_told(graph, name)) for name in keeping]
+    shared = [_same_names(_with_punctuated_columns(graph, name)) for name in keeping]
     return tuple(
         column
         for column in shared[0]
@@ -460,8 +460,8 @@ def _meeting(operator: Operator) -> list[bool]:
     return [operator.splits_by(port) is not None for port in range(len(operator.model.inputs))]
 
 
-def _told(graph: Graph, node: str) -> Operator:
-    """A node that knows in which columns rows between two punctuations are alike."""
+def _with_punctuated_columns(graph: Graph, node: str) -> Operator:
+    """A node with the columns in which its rows between two punctuations are equal."""
     operator, feeds = graph.operators[node], graph.feeds[node]
     alike = _punctuated_by(graph, feeds[0][0]) if len(feeds) == len(feeds[0]) == 1 else ()
     if alike:
@@ -471,7 +471,7 @@ def _told(graph: Graph, node: str) -> Operator:
 
 
 def _punctuated_by(graph: Graph, stream: Stream) -> Names:
-    """The columns in which all rows of a stream between two punctuations are alike."""
+    """The columns in which all rows of a stream between two punctuations are equal."""
     if stream.node is None:
         return ()
     operator = graph.operators[stream.node]

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from windowlib.attributes import one_key
 from windowlib.errors import FieldError, OperatorError, StateVersionError, suggestion
+from windowlib.window.snapshot import saved_key
 
 if TYPE_CHECKING:
     from windowlib.runtime.operator import Operator
@@ -55,7 +56,7 @@ class Record:
 
     __slots__ = ()
     shown = "state"
-    """What messages call it."""
+    """The name in messages."""
     fields: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -100,7 +101,7 @@ class Declaration:
 
     @property
     def shown(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return f"{self.owner}.{self.name}"
 
     def new(self) -> Any:
@@ -220,7 +221,7 @@ class KeyedRecords(dict[Any, Any]):
         self.pop(one_key(key), None)
 
     def save(self) -> list[list[Any]]:
-        """All of it, as plain data."""
+        """The state as plain data."""
         saved, where = self.declaration.saved, f"{self.declaration.shown}[key]"
         return [[plain(key, where), saved(record)] for key, record in self.items()]
 
@@ -229,17 +230,6 @@ class KeyedRecords(dict[Any, Any]):
         found = {saved_key(key): self.declaration.loaded(fields) for key, fields in entries}
         self.clear()
         self.update(found)
-
-
-def saved_key(key: Any) -> Any:
-    """A key as it was; a list was a tuple, before JSON wrote it."""
-    if isinstance(key, list):
-        msg = (
-            f"restore(state): the key {key!r} is a list, as JSON makes of a tuple, and lists are "
-            f"no keys. Write snapshots of operators with several key columns with dump_state."
-        )
-        raise StateVersionError(msg)
-    return one_key(key)
 
 
 def declarations(kind: type, of: type[S]) -> Mapping[str, S]:

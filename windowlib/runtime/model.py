@@ -192,7 +192,7 @@ class OperatorModel:
         object.__setattr__(self, "parameters", tuple(described.items()))
 
     def with_late(self, owner: str) -> OperatorModel:
-        """The same with one more output, for the late rows of event-time windows."""
+        """This model with one more output, for the late rows of event-time windows."""
         if any(port.name == "late" for port in self.outputs):
             msg = f'{owner}: late="port" needs an output named late, and it has one. Rename that.'
             raise ModelError(msg)

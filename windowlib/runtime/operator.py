@@ -556,7 +556,7 @@ class Operator(WindowEvents[Any, Any]):
         return extension("spark_attach")(self)(*frames)
 
     def as_node(self, node: str) -> Operator:
-        """What runs as a node of a graph: itself, unless it cannot."""
+        """The operator to run as a node of a graph: this one, unless a subclass differs."""
         return self
 
     def needs(self, port: int) -> tuple[str, ...] | None:
@@ -645,7 +645,7 @@ class Operator(WindowEvents[Any, Any]):
         return None
 
     def snapshot(self) -> Any:
-        """What it keeps beside its windows and declared state, as plain data."""
+        """State beside the windows and the declared state, as plain data."""
         return None
 
     def save_part(self, part: Any) -> Any:
@@ -673,7 +673,7 @@ class Operator(WindowEvents[Any, Any]):
         raise NotImplementedError
 
     def passes(self, column: str, port: int) -> bool:
-        """Whether rows of an output have a column as all the rows had it that they are made of.
+        """Whether an output row has the value of a column that all of its input rows had.
 
         So a graph knows what its next operator can be split by.
         """

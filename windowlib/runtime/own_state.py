@@ -13,8 +13,9 @@ from windowlib.attributes import one_key
 from windowlib.durations import MICROSECOND, Number, as_instant, micros
 from windowlib.errors import ClockError, OperatorError, StateVersionError
 from windowlib.event_time.axis import instant
-from windowlib.runtime.keyed_state import plain, saved_key
+from windowlib.runtime.keyed_state import plain
 from windowlib.window.event_time import EventTimeWindow
+from windowlib.window.snapshot import saved_key
 
 if TYPE_CHECKING:
     from windowlib.runtime.operator import Operator
@@ -265,15 +266,15 @@ class Timers:
         return heap[0].due if heap else None
 
     def first(self) -> Timer | None:
-        """The one that is due first."""
+        """The timer that is due first."""
         return None if self.due() is None else self._heap[0]
 
     def of(self, key: Any) -> Timer | None:
-        """The one of a key."""
+        """The timer of a key."""
         return self._of.get(one_key(key))
 
     def save(self) -> list[list[Any]]:
-        """All of them as plain data, in order."""
+        """All timers as plain data, in order."""
         where = f"{self.owner}.set_timer(key, ...)"
         return [[plain(timer.key, where), timer.at] for timer in sorted(self._of.values())]
 

@@ -83,7 +83,7 @@ class BucketMove:
         """The numbers of the new buckets."""
         return spread(self.new_buckets, self.new_partitions)
 
-    def moved(self, bucket: int) -> int:
+    def new_number(self, bucket: int) -> int:
         """The new number of a bucket that moves whole."""
         if bucket == REGISTER:
             return bucket
@@ -130,16 +130,7 @@ def rescale_state(
     for name, number in (("buckets", buckets), ("partitions", partitions)):
         if number is not None and (type(number) is not int or number < 1):
             raise ModelError(f"rescale_state({name}={number!r}): not a number. Use 1 or more.")
-    if spark is None:
-        from windowlib.spark.session import session
-
-        spark = session()
-    if is_connect(spark):
-        msg = "rescale_state(...): not with Spark Connect. Use a session of the cluster itself."
-        raise HostError(msg)
-    ship(spark)
-    given = (operator,) if isinstance(operator, Operator) else tuple(operator or ())
-    Rescaling(spark, str(checkpoint), str(new), given, "rescale_state").run(buckets, partitions)
+    _rescaling("rescale_state", checkpoint, new, spark, operator).run(buckets, partitions)
 
 
 def migrate_state(
@@ -162,20 +153,31 @@ def migrate_state(
     Returns:
         Whether there was anything to do; if not, nothing is written.
     """
+    rescaling = _rescaling("migrate_state", checkpoint, new, spark, operator)
+    if rescaling.current():
+        return False
+    rescaling.run(None, None, rewrite=True)
+    return True
+
+
+def _rescaling(
+    caller: str,
+    checkpoint: str | PathLike[str],
+    new: str | PathLike[str],
+    spark: SparkSession | None,
+    operator: Operator | Sequence[Operator] | None,
+) -> Rescaling:
+    """What writes one checkpoint to another, on executors that have this package."""
     if spark is None:
         from windowlib.spark.session import session
 
         spark = session()
     if is_connect(spark):
-        msg = "migrate_state(...): not with Spark Connect. Use a session of the cluster itself."
+        msg = f"{caller}(...): not with Spark Connect. Use a session of the cluster itself."
         raise HostError(msg)
     ship(spark)
-    given = (operator,) if isinstance(operator, Operator) else tuple(operator or ())
-    moving = Rescaling(spark, str(checkpoint), str(new), given, "migrate_state")
-    if moving.current():
-        return False
-    moving.run(None, None, rewrite=True)
-    return True
+    operators = (operator,) if isinstance(operator, Operator) else tuple(operator or ())
+    return Rescaling(spark, str(checkpoint), str(new), operators, caller)
 
 
 class Rescaling:
@@ -384,7 +386,7 @@ class Splitter:
         self, bucket: int, head: StateHead, pages: Mapping[int, bytes]
     ) -> Iterator[dict[str, Any]]:
         """A bucket as it is, under its new number."""
-        place = {BUCKET: self.move.moved(bucket)}
+        place = {BUCKET: self.move.new_number(bucket)}
         yield {**place, "kind": HEAD_PART, "number": 0, "data": dump_state(as_tuple(head))}
         for number, data in pages.items():
             yield {**place, "kind": PAGE_PART, "number": number, "data": data}
@@ -406,7 +408,7 @@ class Splitter:
         return new, found
 
     def _split(self, head: StateHead, pages: Mapping[int, bytes]) -> Iterator[dict[str, Any]]:
-        """What a bucket has for each of the new ones."""
+        """The share of a bucket's state for each of the new buckets."""
         assert self.operator is not None
         bucket = self._restored(head, pages)
         states = regrouped(

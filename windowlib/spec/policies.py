@@ -93,7 +93,7 @@ class _Policy:
 
     @property
     def times(self) -> tuple[Time, ...]:
-        """The parts of it that are moved by the clock."""
+        """The parts of the policy that the clock moves."""
         return ()
 
     @property
@@ -290,7 +290,7 @@ class Either(_Policy):
 
     @property
     def times(self) -> tuple[Time, ...]:
-        """The part of it that is moved by the clock."""
+        """The part of the policy that the clock moves."""
         return (self.time,)
 
     def __repr__(self) -> str:

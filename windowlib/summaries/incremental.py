@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 SMALL = 16
-"""So many tuples are folded anew at each read, which costs least."""
+"""Up to so many tuples are folded from scratch at each read, which is fastest."""
 
 
 class Program:
@@ -57,7 +57,7 @@ class Program:
         self.run_again, _ = folder(again, sample)
         self.read_again = row_reader(again)
         self.anew = tuple_reader(plan, sample) if self.only_stacks else None
-        """What folds all tuples anew; None: that takes too long, however few they are."""
+        """Folds all tuples from scratch; None if that is slow even for few."""
 
     def completed(self, values: list[Any], fifos: list[Fifo], tuples: Any) -> list[Any]:
         """All values in the order of the plan, given those of the stacks."""

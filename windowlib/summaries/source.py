@@ -225,7 +225,7 @@ def merged_texts(plan: Plan) -> list[str] | None:
 
 
 def calls(plan: Plan) -> dict[str, Any]:
-    """What the text calls for what it cannot do itself."""
+    """The objects that the generated text uses, by name."""
     values = {f"value{i}": fold.value for i, fold in enumerate(plan.folds)}
     return {"plan": plan, **values}
 

@@ -246,7 +246,7 @@ class Plan:
         return self._program
 
     def few(self, sample: Any) -> Callable[[Sequence[Any]], Any] | None:
-        """What gives the value of few tuples like `sample` by folding them anew, if that pays."""
+        """A function that folds few tuples like `sample` from scratch, if that is faster."""
         return self.program(sample).anew
 
     def incremental(self) -> Incremental:
@@ -383,7 +383,7 @@ SummarizerArgument = (
 )
 
 
-def made(factory: Callable[[], Summarizer[Any]]) -> Summarizer[Any]:
+def new_summarizer(factory: Callable[[], Summarizer[Any]]) -> Summarizer[Any]:
     """A new summarizer from a factory."""
     summarizer = factory()
     if not isinstance(summarizer, Summarizer):

@@ -35,7 +35,7 @@ from windowlib.window.state_bytes import written_and_read
 
 
 class RefusedRow(Exception):  # noqa: N818 - raised by the readers of rows below
-    """What a reader raises that does not take a row."""
+    """Raised by a reader that refuses a row."""
 
 
 def each(examples: Any, count: int, check: Callable[[Any], None]) -> None:
@@ -290,7 +290,7 @@ class SummarizerContract:
     examples: ClassVar[int] = 20
 
     def test_open_starts_afresh(self) -> None:
-        """One that is opened again is like a new one."""
+        """A summarizer that is opened again is like a new one."""
 
         def check(tuples: list[Any]) -> None:
             used, fresh = self._filled(tuples), self._filled(tuples)

@@ -58,12 +58,12 @@ class Case(NamedTuple):
     times: Attribute | None
 
     def replay(self, **more: Any) -> SteppedReplay:
-        """A run of it that has not begun."""
+        """A new run of the operator."""
         return SteppedReplay(self.operator, times=self.times, **more)
 
 
 def outputs(events: Iterable[OutputEvent]) -> Sent:
-    """What came out, without when: that differs where batches are taken whole."""
+    """The output without its times, which differ where a whole batch is taken at once."""
     return [(port, item) for _, port, item in events]
 
 
@@ -121,7 +121,7 @@ def with_restarts(case: Case, places: Iterable[int]) -> Sent:
 
 
 def row_executions(case: Case, *, restarts: bool) -> Iterator[Execution]:
-    """Those that take rows as they are."""
+    """The executions that take single rows."""
     yield Execution("rows taken together", lambda: at_once(case))
     yield Execution("the reference engine", lambda: reference(case))
     if not restarts:
@@ -236,7 +236,7 @@ def random_sizes(seed: int) -> Iterator[int]:
 
 
 def batch_executions(arrow_case: ArrowCase, *, restarts: bool) -> Iterator[Execution]:
-    """Those that take Arrow batches."""
+    """The executions that take Arrow batches."""
     yield Execution("whole batches", lambda: in_batches(arrow_case, always(10**9)))
     for size in SIZES:
         yield Execution(f"batches of {size}", partial(in_batches, arrow_case, always(size)))
@@ -319,7 +319,7 @@ def farm_kinds() -> dict[str, Callable[..., Any]]:
 
 
 def farm_executions(case: Case, *, restarts: bool) -> Iterator[Execution]:
-    """Those that spread the work over workers."""
+    """The executions in farms."""
     for name, make in farm_kinds().items():
         yield Execution(name, partial(on_farm, case, make))
         if restarts:

@@ -134,7 +134,7 @@ class Script:
         return self
 
     def port(self, name: int | str = 0, *, puncts: bool = False) -> list[Any]:
-        """All that has come out of one output."""
+        """Everything that one output has sent."""
         number = self.operator.model.output(name, self.operator.name)
         wanted = self.operator.model.outputs[number].name
         events = [item for _, port, item in self._replay.events if port == wanted]
@@ -142,7 +142,7 @@ class Script:
 
     @property
     def last(self) -> tuple[OutputEvent, ...]:
-        """What came out in the last step that put something in."""
+        """The output of the last step that inserted something."""
         steps = [step for step in self.steps if not step.text.startswith("expect")]
         return steps[-1].out if steps else ()
 

@@ -50,7 +50,7 @@ def _seconds(seconds: float) -> timedelta:
 
 
 def _chosen(argument: str, given: Sequence[Any], known: Sequence[Any]) -> list[Any]:
-    """What was asked for; refuse what there is not."""
+    """The requested choices; unknown ones are refused."""
     names = [given] if isinstance(given, str) else list(given)
     for name in names:
         if name not in known:

@@ -216,7 +216,7 @@ class _Recorder(WindowEvents[_Arrival, Any]):
 
 
 class _EvictionRecorder(_Recorder):
-    """The same for windows that single tuples leave."""
+    """A recorder for windows that evict single tuples."""
 
     def after_evict(self, window: Any, tuple_: _Arrival, key: Any) -> None:
         self._add("evict", key, [tuple_])

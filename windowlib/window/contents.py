@@ -14,7 +14,7 @@ from typing import Any
 
 from windowlib.durations import Number
 from windowlib.summaries.source import Row, folder, merger, row_reader
-from windowlib.summaries.summarizers import Plan, Ready, Summarizer, made
+from windowlib.summaries.summarizers import Plan, Ready, Summarizer, new_summarizer
 
 
 class Content:
@@ -144,7 +144,7 @@ class RowStore(Store):
         assert self._factory is not None
         if isinstance(self._factory, Plan) and self._factory.slots and rows:
             return self._folded(self._factory, rows)
-        summary = made(self._factory)
+        summary = new_summarizer(self._factory)
         summary.open(key)
         for row in rows:
             summary.insert(row)

@@ -18,7 +18,7 @@ from windowlib.errors import (
     PartitionError,
     PolicyError,
 )
-from windowlib.event_time.axis import DAY, EPOCH, Axis, alike
+from windowlib.event_time.axis import DAY, EPOCH, Axis, timestamp_like
 from windowlib.event_time.slack import State
 from windowlib.event_time.watermark import Watermark, source_getter
 from windowlib.extensions import extension
@@ -446,7 +446,7 @@ class EventTimeWindow(Window[T, K]):
 
     def _form(self, at: Number | None) -> Any:
         """A place on the axis in the form of timestamps."""
-        return None if at is None else alike(at, self._sample)
+        return None if at is None else timestamp_like(at, self._sample)
 
     def bounds(self, key: Any = DEFAULT_KEY) -> tuple[Any, Any]:
         """Start and end of the window that fires, in the form of its timestamps; for handlers."""
@@ -607,7 +607,7 @@ class EventTimeWindow(Window[T, K]):
             "update": "correct what was sent",
         }
         late = fates[self.spec.late or "drop"]
-        return [("watermark", self._layout.watermark.shown()), ("late rows", late)]
+        return [("watermark", self._layout.watermark.describe()), ("late rows", late)]
 
     def size(self, key: Any = DEFAULT_KEY) -> int:
         """How many tuples the window that fires has, or else all open windows."""
@@ -729,10 +729,9 @@ class EventTimeWindow(Window[T, K]):
     def regrouped(
         self, states: Sequence[Mapping[str, Any]], mine: Callable[[Any], bool], first: bool
     ) -> dict[str, Any]:  # fmt: skip
-        """What snapshots of its event time have together of some keys.
+        """The event time of several snapshots, merged and restricted to some keys.
 
-        Where all keys have one watermark, it is as far as the furthest: those who wait behind it
-        have been told of it.
+        Where all keys have one watermark, it is the greatest of the snapshots.
 
         Args:
             states: "event_time" of snapshots for different keys.

@@ -21,7 +21,7 @@ from windowlib.spec.spl import combine
 from windowlib.summaries.folds import SHORT
 from windowlib.summaries.incremental import SMALL
 from windowlib.summaries.slices import Slices, refuse_summary
-from windowlib.summaries.summarizers import Plan, SummarizerArgument, made
+from windowlib.summaries.summarizers import Plan, SummarizerArgument, new_summarizer
 from windowlib.summaries.time_slices import TimeSlices
 from windowlib.window.consumer import Consumer
 from windowlib.window.container import Engine, Window
@@ -386,7 +386,7 @@ class SlidingWindow(Window[T, K]):
             return super().summary(key)
         if isinstance(self._factory, Plan) and self._engine == "generated":
             return self._up_to_date(self._factory, s)
-        summary = made(self._factory)
+        summary = new_summarizer(self._factory)
         summary.open(key)
         for tuple_ in s.data if s is not None else ():
             summary.insert(tuple_)

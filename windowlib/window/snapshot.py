@@ -171,7 +171,7 @@ def check_parts(state: WindowState, saved: Mapping[str, Any]) -> None:
     _need(_whole("left", saved["left"]) >= 0, "a count below 0")
     keys = set()
     for part in (*saved["parts"], *saved["asleep"]):
-        keys.add(_key(part["key"]))
+        keys.add(saved_key(part["key"], "windows"))
         _check_part(state, part, now)
     _need(len(keys) == len(saved["parts"]) + len(saved["asleep"]), "a key occurs twice")
     _need(all(not part["data"] for part in saved["asleep"]), "a partition asleep has tuples")
@@ -279,12 +279,12 @@ def dumped(state: WindowState, s: Subwindow, stamps: Sequence[int] = ()) -> dict
     return part
 
 
-def _key(saved: Any) -> Any:
-    """A key as it was; a list was a tuple, before JSON wrote it."""
+def saved_key(saved: Any, owners: str = "operators") -> Any:
+    """A key of a snapshot of windows or operators; refuses a list, which JSON makes of a tuple."""
     if isinstance(saved, list):
         msg = (
             f"restore(state): the key {saved!r} is a list, as JSON makes of a tuple, and lists are "
-            f"no keys. Write snapshots of windows with several key columns with dump_state."
+            f"no keys. Write snapshots of {owners} with several key columns with dump_state."
         )
         raise StateVersionError(msg)
     return one_key(saved)
@@ -292,7 +292,7 @@ def _key(saved: Any) -> Any:
 
 def restored(state: WindowState, part: Mapping[str, Any]) -> Subwindow:
     """The subwindow that `dumped` made plain data of; it is not in storage yet."""
-    s = state.make(_key(part["key"]))
+    s = state.make(saved_key(part["key"], "windows"))
     s.taken = part["taken"]
     for name in ("count", "stamp", "full", "rough", "returning", "n"):
         if name in s.fields:

@@ -12,7 +12,7 @@ from windowlib.spec.specification import By, Spec, Tumbling
 from windowlib.spec.spl import combine
 from windowlib.summaries.folds import SHORT
 from windowlib.summaries.source import slot_reader
-from windowlib.summaries.summarizers import Plan, Ready, SummarizerArgument, made
+from windowlib.summaries.summarizers import Plan, Ready, SummarizerArgument, new_summarizer
 from windowlib.window.consumer import Consumer
 from windowlib.window.container import Engine, Mark, Window
 from windowlib.window.events import WindowEvents
@@ -272,7 +272,7 @@ class TumblingWindow(Window[T, K]):
 
     def _open(self, s: Subwindow) -> None:
         assert self._factory is not None
-        summary = made(self._factory)
+        summary = new_summarizer(self._factory)
         summary.open(s.key)
         s.summary = summary
 

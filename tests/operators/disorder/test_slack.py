@@ -190,7 +190,7 @@ def test_a_controller_held_at_a_bound_comes_off_it_at_once():
 def test_a_strategy_is_a_value(slack):
     assert slack == eval(repr(slack)) == pickle.loads(pickle.dumps(slack))
     assert hash(slack) == hash(eval(repr(slack)))
-    assert slack.shown()
+    assert slack.describe()
 
 
 def test_a_duration_is_as_good_as_a_timedelta():

@@ -120,7 +120,7 @@ class Kernel:
         raise NotImplementedError
 
     def load(self, saved: Sequence[Any], n: Array) -> Planes:
-        """What `save` got; `Decline` if these columns could not have given it."""
+        """The planes of states that `save` wrote; `Decline` if they do not fit these columns."""
         raise NotImplementedError
 
 
@@ -180,7 +180,7 @@ def repeated(number: int, length: int) -> Places:
     >>> repeated(7, 3).tolist()
     [7, 7, 7]
     """
-    bits = number.to_bytes(np.intp().itemsize, byteorder)  # which nobody can write
+    bits = number.to_bytes(np.intp().itemsize, byteorder)  # which is read-only
     return np.ndarray((length,), np.intp, bits, strides=(0,))
 
 

@@ -145,9 +145,9 @@ class VarianceKernel(MomentsKernel):
         count, _, squares = planes
         ddof = self.fold.ddof  # type: ignore[attr-defined]
         enough = count > ddof
-        return masked(self.shown(squares / np.where(enough, count - ddof, 1)), enough)
+        return masked(self.from_variance(squares / np.where(enough, count - ddof, 1)), enough)
 
-    def shown(self, variance: Array) -> Array:
+    def from_variance(self, variance: Array) -> Array:
         """The variance itself."""
         return variance
 
@@ -155,7 +155,7 @@ class VarianceKernel(MomentsKernel):
 class StdKernel(VarianceKernel):
     """Its square root."""
 
-    def shown(self, variance: Array) -> Array:
+    def from_variance(self, variance: Array) -> Array:
         """The root."""
         with np.errstate(invalid="ignore"):
             return np.sqrt(np.maximum(variance, 0.0))

@@ -217,7 +217,7 @@ class ArgKernel(PickKernel):
         some = np.flatnonzero((hi > lo) & (best > LOWEST))
         if not len(some):
             return found
-        at = _first_equal(keys, best[some], lo[some], hi[some])
+        at = _first_equal(keys, best[some], lo[some])
         found[some] = numbers[at]
         return found
 
@@ -233,7 +233,7 @@ class ArgKernel(PickKernel):
         return self._first(keys, best, lo, hi, numbers), best
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
-        """What it is judged by, and the value."""
+        """The sort key and the value."""
         by, values = self.by.back(planes[1]).to_pylist(), self.picked(planes[0]).to_pylist()
         pairs = zip(by, values, strict=True)
         return [[None, None] if by is None else [by, value] for by, value in pairs]
@@ -247,7 +247,7 @@ class ArgKernel(PickKernel):
         )
 
 
-def _first_equal(keys: Array, wanted: Array, lo: Array, hi: Array) -> Array:
+def _first_equal(keys: Array, wanted: Array, lo: Array) -> Array:
     """The first place of each extent that holds its wanted key, which is there."""
     order = np.argsort(keys, kind="stable")  # equal keys in order of place
     ordered = keys[order]

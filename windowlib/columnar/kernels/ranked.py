@@ -69,7 +69,7 @@ class RankedFunction(HolisticFunction):
         return content.take(places), lengths
 
     def states(self, content: PresentValues, lo: Places, hi: Places) -> list[State]:
-        """What the fold makes of the pairs that count."""
+        """The state of the fold over the pairs that count."""
         places, lengths = self.chosen(content, lo, hi)
         columns = [column.arrow().to_pylist() for column in content.take(places).columns]
         pairs = zip(*(split(column, lengths) for column in columns), strict=True)
@@ -87,7 +87,7 @@ class RankedFunction(HolisticFunction):
         return PresentValues(columns), np.array(list(map(len, found)), np.intp)
 
     def pairs(self, saved: Any) -> Sequence[tuple[Any, Any]]:
-        """What values are judged by, and values, in what the fold saved."""
+        """The pairs of a sort key and a value in a saved state."""
         raise NotImplementedError
 
 
@@ -114,7 +114,7 @@ class TopFunction(RankedFunction):
         return (tuple(zip(by, values, strict=True)),)
 
     def pairs(self, saved: Any) -> Sequence[tuple[Any, Any]]:
-        """They are what was saved."""
+        """The state itself."""
         return saved[0] or ()
 
 
@@ -291,7 +291,7 @@ def _two_zeros(data: Array) -> bool:
 
 
 def between(below: Array, above: Array, parts: Array) -> Array:
-    """What lies that part of the way from one number to the next, as floats.
+    """Linear interpolation between two numbers, as floats.
 
     >>> between(np.array([1, 5]), np.array([2, 9]), np.array([0.5, 0.0])).tolist()
     [1.5, 5.0]

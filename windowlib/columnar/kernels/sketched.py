@@ -41,7 +41,7 @@ def is_plain(column: Column) -> bool:
 
 
 class SketchFunction(Function):
-    """Base: which sketch takes what; a subclass says how values are read, put in and told."""
+    """Base: a sketch of each extent; a subclass says how values are read, added and reported."""
 
     overlaps = False  # every extent has a sketch of its own
 
@@ -65,11 +65,11 @@ class SketchFunction(Function):
             return array.to_numpy(zero_copy_only=False).tolist()
         return array.to_pylist()
 
-    def put(self, sketch: Any, values: Any) -> None:
+    def add(self, sketch: Any, values: Any) -> None:
         """Add what was read, in place."""
         sketch.add_many(values)
 
-    def told(self, sketches: Sequence[Any]) -> Result:
+    def results(self, sketches: Sequence[Any]) -> Result:
         """The results of sketches."""
         return [self.definition.result(sketch) for sketch in sketches]
 
@@ -78,7 +78,7 @@ class SketchFunction(Function):
     def over(self, values: Values, lo: Places, hi: Places) -> Result:
         """A sketch of each extent."""
         before = [None] * len(lo)
-        return self.told(self._sketched(before, values[0], lo, hi))
+        return self.results(self._sketched(before, values[0], lo, hi))
 
     def fold(self, values: Values, extents: Extents) -> tuple[Result, Any]:
         """The results of the extents that fire, and the sketches of those that stay open."""
@@ -88,8 +88,8 @@ class SketchFunction(Function):
         found = self._sketched(before, values[0], extents.starts, extents.ends)
         later = [found[number] for number in extents.stays.tolist()]
         found += [self._of(number) for number in extents.bare.tolist()]
-        told = self.told([found[number] for number in extents.fires.tolist()])
-        return told, (extents.ids, later)
+        results = self.results([found[number] for number in extents.fires.tolist()])
+        return results, (extents.ids, later)
 
     def _sketched(self, before: list[Any], column: Column, lo: Places, hi: Places) -> list[Any]:
         """The sketch of each extent, after what is there before it, which stays as it is."""
@@ -107,7 +107,7 @@ class SketchFunction(Function):
         found = []
         for sketch, first, last in zip(before, lo.tolist(), hi.tolist(), strict=True):
             new = self.definition.make() if sketch is None else sketch.copy()
-            self.put(new, values[first:last])
+            self.add(new, values[first:last])
             found.append(new)
         return found
 
@@ -127,7 +127,7 @@ class SketchFunction(Function):
 
     def carried(self, ids: Places, sizes: Places) -> Result:
         """The results for what some partitions carry."""
-        return self.told([self._of(number) for number in ids.tolist()])
+        return self.results([self._of(number) for number in ids.tolist()])
 
     def _of(self, number: int) -> Any:
         found = self.sketches.get(number)
@@ -200,10 +200,10 @@ class QuantileSketchFunction(SketchFunction):
         values = super().read(column)
         return TextValues(values, column.arrow()) if is_text(column.type) else values
 
-    def put(self, sketch: Any, values: Any) -> None:
+    def add(self, sketch: Any, values: Any) -> None:
         """Arrays find NaN, the smallest and the largest faster."""
         if isinstance(values, TextValues):
-            self._put_text(sketch, values)
+            self._add_text(sketch, values)
             return
         if isinstance(values, list) or not len(values):
             sketch.add_many(values)
@@ -214,7 +214,7 @@ class QuantileSketchFunction(SketchFunction):
         else:  # NaN counts as the smallest here
             sketch.add_many(values.tolist())
 
-    def _put_text(self, sketch: Any, values: TextValues) -> None:
+    def _add_text(self, sketch: Any, values: TextValues) -> None:
         if len(values) < FEW:
             sketch.add_many(values.strings)
             return
@@ -234,13 +234,13 @@ class CountSketchFunction(SketchFunction):
                 return self._floats(column.data) if column.floating else self._whole(column.data)
         return self._each(column.arrow())
 
-    def put(self, sketch: Any, values: Any) -> None:
+    def add(self, sketch: Any, values: Any) -> None:
         """Add digests."""
         sketch.add_digests(values)
 
-    def told(self, sketches: Sequence[Any]) -> Result:
+    def results(self, sketches: Sequence[Any]) -> Result:
         """Whole numbers."""
-        return pa.array(super().told(sketches), pa.int64())
+        return pa.array(super().results(sketches), pa.int64())
 
     def _each(self, array: Any) -> Array:
         """The digest of each distinct value, as the event engine has it."""

@@ -67,7 +67,7 @@ class BucketSpec:
     holds: bool = False
     """Whether Spark's watermark is the clock, and rows wait until it has passed them."""
     description: Mapping[str, Any] = field(default_factory=dict)
-    """What the query is, in words and plain data, for those who read its state."""
+    """A description of the query for readers of its state, as plain data."""
     numbers: BucketNumbers | None = None
     """How its buckets are numbered; None for one that is only read."""
 
@@ -81,7 +81,7 @@ class BucketSpec:
 
     @cached_property
     def about(self) -> str:
-        """What is written beside the state: the fingerprint, and what the query is."""
+        """The metadata of the state: the fingerprint, and the description of the query."""
         return json.dumps({"fingerprint": self.identity, **self.description})
 
     def now(self, processing_time: int) -> int | None:
@@ -284,7 +284,7 @@ class Bucket:
         self.running.advance_micros(max(now, self.running.micros))
 
     def _tables(self, chunks: Sequence[PackedRows]) -> list[pa.Table | None]:
-        """What came for each input, in the order of tasks and within them."""
+        """The rows of each input, in the order of tasks and of rows within a task."""
         found: list[pa.Table | None] = []
         for side in range(len(self.spec.inputs)):
             mine = sorted(c for c in chunks if c.side == side)
@@ -302,7 +302,7 @@ class Bucket:
         self.running.insert_ordered(rows, port, self.spec.times)
 
     def finished(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The input has ended; what that makes."""
+        """The rows that come out at the end of the input."""
         if self.end is not None:
             self.running.advance_micros(self.end)
         self.running.finish()
@@ -323,7 +323,7 @@ class Bucket:
         after: dict[str, int],
         rows: Sequence[tuple[int, pa.RecordBatch]],
     ) -> dict[str, int]:
-        """What has happened in between, and the change in what there is."""
+        """The counts of a micro-batch, and the changes of the gauges."""
         found = dict.fromkeys((*COUNTS, *GAUGES), 0)
         found |= {name: max(after[name] - before[name], 0) for name in after}
         found["partitions"] = after["partitions"] - before["partitions"]

@@ -100,7 +100,7 @@ class HeldRows:
         return min(found) + 1 if found else None
 
     def snapshot(self) -> dict[str, Any]:
-        """All of it, as plain data."""
+        """The state as plain data."""
         rows = [
             stream_bytes(joined([table for table, _ in pieces])) if pieces else b""
             for pieces in self.pieces

@@ -6,8 +6,9 @@ on the same machine through a local socket. What is kept is only ever used if it
 state store says is current; otherwise the state comes from the store.
 
 The address in the state store is a name and no secret: the system tells either side which user the
-other one is, and strangers are turned away. Plain data crosses (`window/state_bytes.py`), and every
-wait has a limit. A worker that is gone, stopped or not ours costs a reload from the store.
+other one is, and processes of other users are refused. Plain data crosses
+(`window/state_bytes.py`), and every wait has a limit. A worker that is gone, stopped or not ours
+costs a reload from the store.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class StateCache:
                 self._buckets.popitem(last=False)
 
     def _since(self) -> float:
-        """When the bucket was last used that was not used for longest."""
+        """When the least recently used bucket was used."""
         return next(iter(self._buckets.values()))[0]
 
     def step(self, nonce: str, batch: MicroBatch) -> MicroBatchResult | None:
@@ -114,7 +115,7 @@ class StateCache:
                 return
 
     def _work(self, caller: socket.socket, nonce: str, batch: MicroBatch) -> None:
-        """Take a micro-batch, and say all the while that it is under way."""
+        """Take a micro-batch, and report every second that it is under way."""
         done, found = threading.Event(), list[MicroBatchResult | None]()
 
         def work() -> None:
@@ -146,12 +147,12 @@ class StateCache:
                     return None
                 _send(home, dump_state((nonce, _as_tuple(batch))))
                 return _answered(home)
-        except (OSError, EOFError, ValueError, TypeError):  # it has ended, failed, or is none of us
+        except (OSError, EOFError, ValueError, TypeError):  # ended, failed, or not ours
             return None
 
 
 def _answered(home: socket.socket) -> MicroBatchResult | None:
-    """What another worker made of a micro-batch; None: it has not got the bucket."""
+    """The result of another worker for a micro-batch; None if it does not have the bucket."""
     end = time.monotonic() + LONGEST
     while (said := home.recv(1)) == WORKING:
         if time.monotonic() > end:

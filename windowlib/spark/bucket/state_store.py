@@ -62,7 +62,7 @@ TINY = 1 << 14
 
 @dataclass(frozen=True)
 class StateHead:
-    """What identifies the state of a bucket, and where it is."""
+    """The identity of a bucket's state, and the worker that has it in memory."""
 
     format: int
     version: int

@@ -162,7 +162,7 @@ class FarmPlan:
         raise NotImplementedError
 
     def stages(self) -> list[str]:
-        """What it does, in a few lines."""
+        """The stages in words, for `explain`."""
         raise NotImplementedError
 
 
@@ -174,7 +174,7 @@ class OperatorPlan(FarmPlan):
         return frame_of(self.plan)
 
     def stages(self) -> list[str]:
-        """What it does."""
+        """The stages in words."""
         return ["buckets run the operator"]
 
 
@@ -190,7 +190,7 @@ class KeyFarmPlan(FarmPlan):
         return frame_of(self.plan)
 
     def stages(self) -> list[str]:
-        """What it does."""
+        """The stages in words."""
         return [f"{len(self.plan.buckets)} buckets, each with the operator for some of the keys"]
 
 
@@ -210,7 +210,7 @@ class WindowFarmPlan(FarmPlan):
         return sent.mapInArrow(work, self.plan.output.struct)
 
     def stages(self) -> list[str]:
-        """What it does."""
+        """The stages in words."""
         many = self.farm.batch or "as many"
         rows = f"{many} neighbouring windows in a row" if many != 1 else "a window in a row"
         share = "" if self.farm.batch else " as there are for each task"
@@ -232,7 +232,7 @@ class ActivePlan(FarmPlan):
         return frame_of(for_each_worker(self.plan, work, farm, WORKER, workers, self.tasks))
 
     def stages(self) -> list[str]:
-        """What it does."""
+        """The stages in words."""
         return [
             f"each row is copied to {self.workers} workers, each of which keeps the window in "
             f"buckets and computes one in {self.workers} of what fires",
@@ -284,7 +284,7 @@ class SharesPlan(FarmPlan):
         return rows.mapInArrow(CollectRows(results), self.plan.output.struct)
 
     def stages(self) -> list[str]:
-        """What it does."""
+        """The stages in words."""
         why = f" ({self.why})" if self.why else ""
         what = "the slices of what fires, each of them once" if self.shared else ""
         sent = what or f"what fires in {self.parts} pieces"
@@ -330,12 +330,14 @@ class PaneFarmPlan(FarmPlan):
         """
         if not ordered_function(self.operator):
             return ()
-        return order_columns(self.plan.orders[0]) or order_columns(self._said(self.plan.times))
+        return order_columns(self.plan.orders[0]) or order_columns(self._default_order)
 
-    def _said(self, times: str | None) -> str | None:
-        """The column that orders rows where nothing else is said to."""
+    @property
+    def _default_order(self) -> str | None:
+        """The column of arrival times, unless the order is said to be irrelevant."""
         said = self.plan.options.order_by
-        return None if (self.spec.order_by if said is ... else said) is None else times
+        irrelevant = (self.spec.order_by if said is ... else said) is None
+        return None if irrelevant else self.plan.times
 
     def frame(self) -> DataFrame:
         """Two stages; only the first sees rows."""
@@ -399,7 +401,7 @@ class PaneFarmPlan(FarmPlan):
         return native_slices(self.operator, self.plan.frames[0], names, slices, times)
 
     def stages(self) -> list[str]:
-        """What it does."""
+        """The stages in words."""
         key = ", ".join(map(str, names_in(self.spec.by) or ())) or "none"
         what = "micro-batch" if self.plan.streaming else "slice"
         if self.native is not None:
@@ -429,7 +431,7 @@ class FoldedPanePlan(FarmPlan):
         return frame_of(self.plan)
 
     def stages(self) -> list[str]:
-        """What it does."""
+        """The stages in words."""
         return [
             "each task folds its rows into one partial for each key and slice of event time",
             "buckets merge the partials, and windows fire when Spark's watermark has passed them",
@@ -551,7 +553,7 @@ def _passive(spec: Any) -> str:
     if names_in(spec.by) is None:
         return "the key of its window is a function"
     if spec.by is None and spec.timed:
-        return "a window without a key has results when it is empty, too, which are nobody's"
+        return "a window without a key has results when it is empty, too, which belong to no worker"
     return ""
 
 

@@ -202,7 +202,7 @@ class PartialMerger(Emitter):
         spec, partial, at_end = window_of(operator)
         super().__init__(replace(spec, order_by=None), partial, at_end)
         self.operator, self.name, self.numbered = operator, operator.name, numbered
-        # What is computed once must not be changed by those who merge it.
+        # A partial that several windows share must not be changed by a merge.
         self._shares = function_of(operator).commutative
 
     def on_open(self) -> None:

@@ -509,7 +509,7 @@ class MergePartials:
     def _merged(
         self, work: WindowEvaluator, batch: pa.RecordBatch, groups: GroupedShares
     ) -> Iterator[tuple[int, list[Item]]]:
-        # What is computed once must not be changed by those who merge it.
+        # A partial that several windows share must not be changed by a merge.
         shares = function_of(self.operator).commutative
         for id, what in _values([batch], ID, WHAT):
             said, own = load_state(what)

@@ -210,7 +210,7 @@ class StateTables:
 
 
 def _compared(fingerprint: dict[str, str], operator: Operator) -> tuple[dict[str, Any], ...]:
-    """What a fingerprint says of an operator, and what the operator says."""
+    """The fields of a fingerprint beside those of the operator."""
     now = {name: said for name, said in operator.describe().items() if name not in SPARKS}
     return {name: fingerprint.get(name) for name in now}, now
 

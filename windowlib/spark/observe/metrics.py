@@ -61,7 +61,7 @@ class Totals:
         """
         found = _lines(self)
         if self.missed:
-            found.append(f"{self.missed:,} batches are missing: nobody looked in time")
+            found.append(f"{self.missed:,} batches are missing: they were not read in time")
         for name, totals in self.operators.items():
             found += [name, *(f"  {line}" for line in _lines(totals))]
         return found
@@ -121,8 +121,8 @@ def size_text(size: int) -> str:
 class Sums:
     """Adds up the progress of one query, each micro-batch once.
 
-    Counts add up over all runs. What there is comes as changes, and a query that is built anew
-    starts them from nothing under a new name: so the names of the last batch alone tell it.
+    Counts add up over all runs. Gauges come as changes, and a query that is built again starts them
+    from zero under a new name: so only the names of the last batch have their present values.
     """
 
     def __init__(self) -> None:
@@ -160,7 +160,7 @@ class Sums:
         return True
 
     def totals(self) -> Totals:
-        """All of it until now."""
+        """The totals so far."""
         by_name: dict[str, Totals] = {}
         if len(self._current) > 1:
             for name in self._current:
@@ -176,7 +176,7 @@ class Sums:
 
 
 def _sparks_own(progress: Any) -> dict[str, int]:
-    """What Spark itself counts of windows that it has."""
+    """Spark's own counts for windows that are left to Spark."""
     dropped = [
         _part(each, "numRowsDroppedByWatermark") for each in _part(progress, "stateOperators")
     ]
@@ -325,7 +325,7 @@ class ProgressView:
 
 def notebook() -> Callable[[Totals], None] | None:
     """What shows totals in a notebook's cell, each time in place of the last; None elsewhere."""
-    shell = sys.modules.get("IPython")  # in a notebook, somebody has imported it
+    shell = sys.modules.get("IPython")  # a notebook has imported it
     kernel = None if shell is None else getattr(shell.get_ipython(), "kernel", None)
     if shell is None or kernel is None:
         return None

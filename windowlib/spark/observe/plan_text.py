@@ -60,7 +60,7 @@ def _topics(plan: QueryPlan) -> Iterator[tuple[str, str]]:
 
 
 def _by_spark(plan: QueryPlan) -> Iterator[tuple[str, str]]:
-    """What there is to say of windows that Spark has."""
+    """The lines about windows that are left to Spark."""
     if reason := kept_from_spark(plan):
         yield "by Spark", f"refused: {reason}"
         return

@@ -1,7 +1,7 @@
 """Spark's hash of a key, computed in Python: which bucket the state of a key belongs to.
 
-Spark hashes the keys of rows with `xxhash64`. State has keys and no rows, so those who move it
-compute the same hash of a key's values.
+Spark hashes the keys of rows with `xxhash64`. State has keys and no rows, so
+moving it takes the same hash of a key's values.
 """
 
 from __future__ import annotations

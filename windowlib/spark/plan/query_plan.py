@@ -161,7 +161,7 @@ class QueryPlan:
         return common_types([[frame.schema[n].dataType for n in key] for frame, key in pairs])
 
     def _hashing(self) -> dict[str, Any]:
-        """What says to which bucket the state of a key belongs."""
+        """The columns and types whose hash chooses the bucket of a key."""
         kinds = [DoubleType() if kind == "double" else kind for kind in self._hashed()]
         types = StructType([StructField(str(n), kind) for n, kind in enumerate(kinds)])
         return {"key": self.key or [], "hashed": types.jsonValue()}
@@ -327,7 +327,7 @@ def _fingerprint(
 
 
 def description(operator: Operator, orders: Sequence[Any]) -> dict[str, Any]:
-    """What a query is, for those who read its state: plain data alone."""
+    """A description of the query for readers of its state, as plain data."""
     kind = type(operator)
     return {
         "windowlib": windowlib.__version__,

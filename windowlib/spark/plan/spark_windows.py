@@ -335,7 +335,7 @@ def _total(limbs: Sequence[int], left: float, nulls: int) -> list[Any]:
 
 
 def columns_of(kernel: Kernel, name: Any, schema: Any) -> Columns:
-    """What Spark computes for a function; `Decline` says why it cannot."""
+    """The Spark columns for a function; `Decline` if Spark cannot compute it."""
     kind = type(kernel)
     if kind is CountKernel:
         return Columns(0, "")

@@ -71,7 +71,7 @@ def schema_option(text: str) -> Any:
 
 
 def _schemas(operator: Operator, columns: Sequence[Any]) -> list[str]:
-    """What comes out of each output, if the columns that go in are known."""
+    """The schema of each output, if the columns of the input are known."""
     if not columns or None in columns:
         return []
     outputs = zip(operator.model.outputs, operator.schemas(*columns), strict=True)

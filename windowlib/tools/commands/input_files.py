@@ -202,7 +202,7 @@ def _csv(name: str, data: bytes) -> Any:
 
 
 def _usual(table: Any) -> Any:
-    """The same with timestamps in microseconds, which Python's have, too."""
+    """The table with timestamps in microseconds, the precision of Python's."""
     import pyarrow as pa
 
     fields = [

@@ -409,7 +409,7 @@ class ParquetRowWriter(RowWriter):
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The same rows with these columns, those that they lack being null.
+    """The rows with exactly these columns; missing ones are null.
 
     >>> import pyarrow as pa
     >>> conform(pa.table({"a": [1]}), pa.schema({"b": pa.string(), "a": pa.float64()})).to_pylist()

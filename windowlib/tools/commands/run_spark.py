@@ -159,7 +159,7 @@ def run_live(
     out = output_of(operator, inputs, arguments, live=True)
 
     def write() -> None:
-        for row in query.made():
+        for row in query.new_rows():
             meter.made += 1
             out.add(row)
 
@@ -193,7 +193,7 @@ class LiveQuery:
     ) -> None:
         self.schema, self.folder = schema, folder / "rows"
         self.rows = self.files = 0
-        self._made: SimpleQueue[Any] = SimpleQueue()
+        self._tables: SimpleQueue[Any] = SimpleQueue()
         for name in ("rows", "ends"):
             (folder / name).mkdir()
         stream = spark.readStream.schema(spark_of(schema, "--schema"))
@@ -209,7 +209,7 @@ class LiveQuery:
         self.query = writer.trigger(processingTime=TRIGGER).start()
 
     def _keep(self, frame: Any, number: int) -> None:
-        self._made.put(frame.toArrow())
+        self._tables.put(frame.toArrow())
 
     def take(self, rows: Sequence[Any]) -> None:
         """Give it rows; whether it has failed is seen here."""
@@ -234,11 +234,11 @@ class LiveQuery:
 
     def settle(self) -> None:
         """Wait until all that it was given is in; not in Java, so that Ctrl-C gets through."""
-        while self._taken() < self.files:
+        while self._files_taken() < self.files:
             self._check()
             time.sleep(LIVE_LOOK)
 
-    def _taken(self) -> int:
+    def _files_taken(self) -> int:
         """How many files are in, of rows and of the end."""
         progress = self.query.lastProgress
         sources = progress["sources"] if progress else []
@@ -249,11 +249,11 @@ class LiveQuery:
         if (failure := self.query.exception()) is not None:
             raise failure
 
-    def made(self) -> Iterator[Any]:
+    def new_rows(self) -> Iterator[Any]:
         """The rows that have come out since the last time."""
         while True:
             try:
-                table = self._made.get_nowait()
+                table = self._tables.get_nowait()
             except Empty:
                 return
             for batch in table.to_batches():

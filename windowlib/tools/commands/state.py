@@ -60,7 +60,7 @@ def inspect(arguments: argparse.Namespace) -> int:
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Restore every bucket, and print what there is; damage is the answer, and exit code 1."""
+    """Restore every bucket and print a summary; damage is reported, with exit code 1."""
     found: dict[tuple[int, str], list[Any]] = {}
     for row in _rows(arguments, 0):
         found.setdefault((row.id, row.operator), []).append(row)
