@@ -643,8 +643,13 @@ class Running:
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due now, if anything is."""
         for window in self._awake:
-            with collect_failures(failures), window.locked():
-                window.state.advance(self._now)
+            try:
+                with window.locked():
+                    window.state.advance(self._now)
+            except Exception as error:  # the others are still done after one failure
+                failures.append(error)
+        if not self.operator._watches_clock:
+            return
         if self._timer():
             self._own.wake(self._now, failures)
         with collect_failures(failures):
