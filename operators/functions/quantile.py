@@ -31,6 +31,7 @@ class QuantileFold(ValuesFold):
 
     def __init__(self, q: float, method: str) -> None:
         self.share, self.method = Fraction(str(q)), method
+        self._last: tuple[int, int, Fraction] | None = None  # a size, and what `place` says of it
 
     def ready(self, values: list[Any] | None, x: Any) -> list[Any]:
         """The values, after a look at whether `x` can be sorted in: nothing has changed if not."""
@@ -65,7 +66,10 @@ class QuantileFold(ValuesFold):
         size = len(numbers) + nans
         if not size:
             return None
-        low, part = self.place(size)
+        last = self._last  # in one step: threads may share it
+        if last is None or last[0] != size:  # windows are mostly as long as the one before
+            self._last = last = (size, *self.place(size))
+        _, low, part = last
         below = numbers[low] if low < len(numbers) else NAN
         if self.method != "linear":
             return below

@@ -29,8 +29,10 @@ from windowlib import (
     advance,
     replay,
 )
+from windowlib.durations import as_instant
 from windowlib.errors import BrokenStateError, OperatorError
 from windowlib.operators import Aggregate, agg
+from windowlib.runtime.running import Running
 from windowlib.window.arrow import Times
 
 SPECS: list[Any] = [
@@ -289,3 +291,115 @@ def test_a_row_that_is_refused_is_said_as_before():
     assert caught.value.__notes__ == expected.value.__notes__
     insert({"x": [1]})
     assert running.windows[0].seen == 2
+
+
+# -- the clock, moved by hand ---------------------------------------------------------------------
+
+
+def general(running, now):
+    """`advance` by way of the method that looks at all windows and timers."""
+    Running.advance_micros(running, as_instant(now))
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+@given(steps=STEPS, form=st.sampled_from(list(FORMS)))
+def test_advance_by_hand_is_that_of_all_windows_and_timers(spec, steps, form):
+    rows = rows_of(steps, FORMS[form])
+    makers: list[Any] = [Contents, partial(Aggregate, n=agg.count(), sum=agg.sum("x"))]
+    makers += [Watched] if isinstance(spec, Sliding) else []
+    for make in makers:
+        found = []
+        for way in ("attribute", "taken early", "general"):
+            running, out = make(spec).open(start=rows[0]["ts"]), list[Any]()
+            running.connect(0, out.append)
+            early = running.advance
+            for row in rows:
+                if way == "general":
+                    general(running, row["ts"])
+                else:
+                    (running.advance if way == "attribute" else early)(row["ts"])
+                assert running.micros == running.windows[0].state.now
+                running.insert(row)
+            found.append((out, running.now, running.due(), running.snapshot()))
+        assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("spec", [SPECS[0], SPECS[1], SPECS[5], SPECS[6], SPECS[8]], ids=str)
+def test_advance_and_that_of_the_window_are_one_function(spec):
+    running, _, _ = opened(Contents(spec))
+    assert "advance" in vars(running)
+    running.advance(1)
+    assert running.now == running.windows[0].now == 1
+
+
+@pytest.mark.parametrize("spec", [SPECS[0], SPECS[5]], ids=str)
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), True, None, "soon", -1, 1.5])
+def test_times_are_refused_in_the_same_words(spec, bad):
+    running, _, _ = opened(Contents(spec))
+    fresh = Contents(spec).open()
+    for each in (running, fresh):
+        each.advance(2)
+    with pytest.raises(ClockError) as expected:
+        fresh.advance(bad)
+    with pytest.raises(ClockError) as caught:
+        running.advance(bad)
+    assert str(caught.value) == str(expected.value)
+    assert running.now == 2
+
+
+def test_an_advance_that_was_taken_before_knows_of_the_end_snapshots_and_batches():
+    op = Aggregate(Tumbling(Time("3s"), by="k"), total=agg.sum("x"))
+    running, insert, out = opened(op)
+    advance = running.advance
+    saved = running.snapshot()
+    advance(2)
+    running.restore(saved)
+    assert running.now == 0
+    advance(1)
+    assert (running.now, running.windows[0].now) == (1, 1)
+    running.insert_batch(pa.RecordBatch.from_pylist(ROWS * 100))
+    assert running.windows[0].state.ahead
+    advance(3)
+    assert sorted(row["total"] for row in out) == [3000, 3600]
+    insert(ROWS[1])
+    running.finish()
+    advance(9)
+    assert running.now == 9
+    assert len(out) == 2
+
+
+def test_operators_with_more_on_the_clock_go_the_general_way():
+    class Wakes(Contents):
+        def on_advance(self):
+            self.emit(woken=True)
+
+    class Timed(Contents):
+        def on_timer(self, key, at):
+            self.emit(at=at)
+
+    for op in (Wakes(SPECS[0]), Timed(SPECS[0])):
+        assert "advance" not in vars(opened(op)[0])
+
+
+@pytest.mark.parametrize("spec", [SPECS[0], SPECS[5], SPECS[6]], ids=str)
+def test_an_interrupt_in_advance_breaks_it_or_leaves_it_as_before_or_after(spec):
+    def prepared():
+        running, insert, _ = opened(Contents(spec))
+        insert(ROWS[1])
+        running.advance(1.5)
+        insert(ROWS[2])
+        insert(ROWS[3])
+        return running
+
+    before, after = prepared(), prepared()
+    after.advance(3.5)
+    sound = [each.snapshot()["windows"] for each in (before, after)]
+    for nth in range(1, instructions(partial(prepared().advance, 3.5))):
+        running = prepared()
+        if not interrupted(nth, partial(running.advance, 3.5)):
+            continue
+        try:
+            assert running.snapshot()["windows"] in sound
+        except BrokenStateError:
+            with pytest.raises(BrokenStateError):
+                running.advance(9)

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from windowlib.durations import Instant, as_instant, instant_text
@@ -26,7 +27,7 @@ from windowlib.window.subwindow import UNSET
 
 if TYPE_CHECKING:
     from windowlib.runtime.operator import Operator
-    from windowlib.window.container import Window
+    from windowlib.window.container import Bound, Window
 
 Row = Callable[[Any], None]
 Punct = Callable[[], None]
@@ -54,8 +55,8 @@ class Running:
     """Whether `insert_each` takes each row before it asks for the next, and fails at once."""
 
     _broken: str | None = None  # what an interrupt stopped half-way; the state is lost
-    _binds = False  # whether `insert` may be one function with that of a window
-    _retire: Callable[[], None] = staticmethod(nowhere)  # of such a function
+    _binds = False  # whether `insert` and `advance` may be one function with those of a window
+    _retire: Mapping[str, Callable[[], None]] = MappingProxyType({})  # of such functions, by name
 
     def __init__(self, operator: Operator, start: Instant = 0) -> None:
         self.definition = operator
@@ -117,7 +118,9 @@ class Running:
             self._failed(error, row, take is None)
             raise
         if self._binds and port == 0:
+            self._binds = False
             self._bind(row)
+            self._bind_clock()
 
     def _failed(self, error: BaseException, row: Any, by_operator: bool = False) -> None:
         """A row raised: say where, or that the state is lost."""
@@ -139,7 +142,7 @@ class Running:
 
     def _bind(self, row: Any) -> None:
         """Let `insert` be one function with that of the window, for rows like this one."""
-        self._binds, window = False, self._direct[0]
+        window = self._direct[0]
         if window is None:
             return
         failed = window.state.failed
@@ -152,17 +155,28 @@ class Running:
             self._failed(error, row)
             return error
 
-        made = window.state.taker(row, partial(Running.insert, self), row_failed, self._unbind)
+        other = partial(Running.insert, self)
+        self._place("insert", window.state.taker(row, other, row_failed, self._unbind))
+
+    def _bind_clock(self) -> None:
+        """Let `advance` be one function with that of the only window, if nothing else is timed."""
+        window = self._clocked
+        if window is not None and type(self).advance_micros is Running.advance_micros:
+            self._place("advance", window.state.mover(self, self.advance_micros, self._unbind))
+
+    def _place(self, name: str, made: Bound | None) -> None:
+        """Put a function in the place of a method."""
         if made is not None:
-            insert, self._retire = made  # before there is anything to retire
-            vars(self)["insert"] = insert
+            call, retire = made
+            self._retire = {**self._retire, name: retire}  # before there is anything to retire
+            vars(self)[name] = call
 
     def _unbind(self) -> None:
-        """Let the method take rows again, which knows all cases, also from those who have ours."""
-        if self._retire is not nowhere:
-            vars(self).pop("insert", None)  # an interrupt may have come before
-            self._retire()
-            self._retire = nowhere
+        """Let the methods be called again, which know all cases, also by those who have ours."""
+        for name, retire in self._retire.items():
+            vars(self).pop(name, None)  # an interrupt may have come before
+            retire()
+        self._retire = Running._retire
         self._binds = type(self).insert is Running.insert
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
@@ -585,7 +599,11 @@ class Running:
 
     def advance(self, now: Instant) -> None:
         """Move the clock; whatever is due in any window happens at its own time, in order."""
-        self.advance_micros(as_instant(now))
+        move = vars(self).get("advance")  # a caller may have this method from before there was one
+        if move is None:
+            self.advance_micros(as_instant(now))
+        else:
+            move(now)
 
     def advance_micros(self, now: int) -> None:
         """`advance`, in microseconds."""
@@ -625,8 +643,13 @@ class Running:
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due now, if anything is."""
         for window in self._awake:
-            with collect_failures(failures), window.locked():
-                window.state.advance(self._now)
+            try:
+                with window.locked():
+                    window.state.advance(self._now)
+            except Exception as error:  # the others are still done after one failure
+                failures.append(error)
+        if not self.operator._watches_clock:
+            return
         if self._timer():
             self._own.wake(self._now, failures)
         with collect_failures(failures):

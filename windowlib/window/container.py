@@ -62,6 +62,7 @@ from windowlib.window.engine.generated import (
     InsertEach,
     InsertTimed,
     generate_each,
+    generate_mover,
     generate_taker,
     generate_timed,
 )
@@ -94,6 +95,8 @@ U = TypeVar("U")
 Engine = Literal["generated", "reference"]
 Mark = Literal["window", "final", "other"]
 UNLOCKED = nullcontext()
+Bound = tuple[Callable[..., None], Callable[[], None]]
+"""A function in the place of a running operator's method, and what gives its calls back to it."""
 
 
 class Window(Generic[T, K]):
@@ -1050,7 +1053,7 @@ class WindowState:
         other: Callable[[Any, int], None],
         failed: Callable[[BaseException, Any, Any], BaseException],
         reset: Callable[[], None],
-    ) -> tuple[Callable[..., None], Callable[[], None]] | None:
+    ) -> Bound | None:
         """An operator's `insert(row, port=0)` for rows as `like`, if it can be one with ours.
 
         Args:
@@ -1066,6 +1069,24 @@ class WindowState:
             return None
         self._window._on_reset = reset
         return generate_taker(self, like, other, failed)
+
+    def mover(
+        self, host: Any, move: Callable[[int], None], reset: Callable[[], None]
+    ) -> Bound | None:
+        """The `advance(now)` of a running operator that has nothing else on the clock.
+
+        Args:
+            host: the running operator, whose time moves with ours.
+            move: advances it, in microseconds, where there is something to be done.
+            reset: told when another one is needed.
+
+        Returns:
+            The function, and one that leaves all calls to `move` from then on.
+        """
+        if not self._window._is_bound():
+            return None
+        self._window._on_reset = reset
+        return generate_mover(self, host, move)
 
     def reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
         """A function from a key to `use(key, size, summary)`; None if empty, or never full."""

@@ -16,7 +16,7 @@ import itertools
 import linecache
 import math
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +115,30 @@ def generate_taker(
     names.update(other=other, failed=failed, direct=0)
     taker: Insert = _compiled(writer, writer.taker_source())["insert"]
     return taker, lambda: names.update(direct=None)
+
+
+def generate_mover(
+    state: WindowState, host: Any, move: Callable[[int], None]
+) -> tuple[Insert, Callable[[], None]] | None:
+    """`advance(now)` of an operator that has only this window on the clock.
+
+    Args:
+        state: the window's.
+        host: the running operator, whose `_now` is the time, too.
+        move: advances it, in microseconds, where there is something to be done.
+
+    Returns:
+        The function, and one that leaves all calls to `move` from then on; None for windows that
+        leave all of them to it in any case.
+    """
+    writer = _Writer(state, None)
+    text = writer.advance_source(also=["host._now = at"])
+    if "host" not in text:
+        return None
+    names = writer.names
+    names.update(host=host, move=move)
+    mover: Insert = _compiled(writer, text)["advance"]
+    return mover, lambda: names.update(subs=None)  # which the guard never has
 
 
 def _compiled(writer: _Writer, text: str) -> dict[str, Any]:
@@ -251,12 +275,13 @@ class _Writer:
 
     # -- time -------------------------------------------------------------------------------------
 
-    def advance_source(self) -> str:
+    def advance_source(self, also: Sequence[str] = ()) -> str:
         """The text of `advance`: what is nearly always the case, and a call for all else."""
         self.names["instant"] = as_instant
-        at = [f"try: at = {MICROS.format('now')} if type(now) is float else instant(now)"]
+        whole = "now * 1000000 if type(now) is int else instant(now)"
+        at = [f"try: at = {MICROS.format('now')} if type(now) is float else {whole}"]
         at += ["except (OverflowError, ValueError): at = instant(now)"]
-        lines = [*at, *self._clock_lines()]
+        lines = [*at, *self._clock_lines(also)]
         return "\n".join(["def advance(now):", *indent(lines)]) + "\n"
 
     def timed_source(self, times: Getter) -> str:
@@ -275,8 +300,12 @@ class _Writer:
         text = ["def insert_timed(tuples, when, move):", "    for t in tuples:", *indent(body, 2)]
         return "\n".join(text) + "\n"
 
-    def _clock_lines(self) -> list[str]:
-        """Move the clock to `at`, if that is all; where tuples leave unseen, they leave here."""
+    def _clock_lines(self, also: Sequence[str] = ()) -> list[str]:
+        """Move the clock to `at`, if that is all; where tuples leave unseen, they leave here.
+
+        Args:
+            also: what else is done if that is all.
+        """
         self.names["move"] = self.w.move
         bound = " < w._tick" if self.w.tick is not None else ""
         alike = self.pe is None and not isinstance(self.w.slices, TimeSlices)
@@ -285,7 +314,7 @@ class _Writer:
             return ["move(at)"]
         if self.spec.evict.lapse is not None or (self.pe is not None and self.pe.by_age):
             return ["move(at)"]
-        moved = ["w._now = at"]
+        moved = ["w._now = at", *also]
         if self.period is not None:
             self._name_arrivals()
             self.names.update(forget=self.w.forget, stopped=self.w.stopped)
