@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windowlib.attributes import Several
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.primitives import Places, gather
+from windowlib.columnar.primitives import Places
 from windowlib.spec.policies import Attribute, attribute_text
 from windowlib.window.consumer import Decline
 
@@ -92,15 +92,8 @@ class LayoutColumns:
             return column
         found = self._sorted.get(id(column))
         if found is None:
-            found = self._sorted[id(column)] = _in_order(column, self._order)
+            found = self._sorted[id(column)] = column.gathered(self._order)
         return found
-
-
-def _in_order(column: Column, order: Places) -> Column:
-    """All values of a column in another order."""
-    if column.physical and column.valid is None:
-        return Column(column.type, gather(column.data, order))
-    return column.take(order)
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:

@@ -248,7 +248,7 @@ class RowStore:
 class RowColumns(Mapping[str, Column]):
     """The kept and the new rows of the touched partitions; columns are put in order when read."""
 
-    def __init__(self, names: list[str], columns: list[Column], place: Places | None) -> None:
+    def __init__(self, names: list[str], columns: Sequence[Column], place: Places | None) -> None:
         self.names, self._columns, self._place = names, columns, place
         self._ordered: dict[str, Column] = {}
         self.laid = 0  # how many are in the store only as new rows, if all places are there

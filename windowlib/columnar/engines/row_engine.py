@@ -94,11 +94,15 @@ class RowsEngine(Engine):
         self.store.grow(self.ledger.size)
         held = self.store.lengths[layout.touched]
         self._move(int(held.sum()), batch.num_rows)
+        return held, self.arriving(batch)
+
+    def arriving(self, batch: pa.RecordBatch) -> list[Column]:
+        """The columns of new rows."""
         columns = [
             _narrow(Column.of(batch.column(self.schema.get_field_index(name))))
             for name in self.names
         ]
-        return held, columns + self.more(batch.num_rows)
+        return columns + self.more(batch.num_rows)
 
     def _side_by_side(self, layout: Layout, columns: list[Column]) -> RowColumns:
         """The rows of one partition, in memory of their own, which may be handed on."""

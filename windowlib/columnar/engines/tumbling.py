@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.kept_rows import RowColumns
+from windowlib.columnar.arrays.slot_tables import FullWindows, SlotTables
 from windowlib.columnar.arrays.stamps import HUGE
 from windowlib.columnar.engines.engine import MOST, Engine
 from windowlib.columnar.engines.row_engine import RowsEngine
@@ -47,6 +49,8 @@ QUIET = 4
 came."""
 SHORT = 1 << 10
 """Rows of a partition that can be added up one after the other without a loss that matters."""
+SPARSE = 4
+"""Slots for each row that is kept or arrives, up to which all partitions have them."""
 
 
 class TumblingEngine(Engine):
@@ -322,17 +326,21 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
 
     way = "extents of kept rows"
     form = "kept"
-    any_order = False
 
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema)
         self.keep(list(schema.names))
+        self._slots: SlotTables | None = None  # where rows are, if not in the store
+        self._arriving: list[Column] = []
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All flushes of a batch; `commit` makes it so."""
         layout = self.layout(batch)
         extents, references = self._tiles(layout, LayoutColumns(Inputs(batch), layout.order))
         self.pending = (layout, extents, references)
+        if layout.order is not None and self._fits_slots(layout.size):
+            return self._insert_slots(batch, layout.order, extents)
+        self._leave_slots()
         apart = layout.order is not None
         self._rows = rows = self.apart(batch, layout) if apart else self.rows(batch, layout)
         held = self.store.lengths[layout.touched]
@@ -348,6 +356,13 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
     def commit(self) -> None:
         """The batch has been taken: keep the rows of open subwindows."""
         layout, extents, *_ = self.pending
+        if self._slots is not None:
+            assert layout.order is not None
+            ids, carried, rows = self._slotted(extents, extents.stays, layout.order)
+            slots = ranges(ids * self.size + carried, extents.sizes[extents.stays] - carried)
+            self._slots.put(slots, [column.gathered(rows) for column in self._arriving])
+            super().commit()
+            return
         kept = np.zeros(len(layout.touched), np.intp)
         kept[extents.number[extents.stays]] = self._pieces.sizes[extents.stays]
         self.hold(layout.touched, self._rows, self._pieces.places(extents.stays), kept)
@@ -355,6 +370,7 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
 
     def flush_all(self) -> Firings:
         """Flush every partition, in order of storage."""
+        self._leave_slots()
         ids = self.stored()
         columns, lengths = self.store.take(ids)
         rows = RowColumns(self.names, columns, None)
@@ -367,6 +383,68 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
         """All partitions have been flushed."""
         self.store.put(self.pending, self.store.none(), np.zeros(len(self.pending), np.intp))
         super().commit_flush()
+
+    # -- windows that close by count --------------------------------------------------------------
+
+    def _fits_slots(self, rows: int) -> bool:
+        """Whether a slot for each tuple of a full subwindow, for all partitions, is no waste."""
+        if not self.counts or len(self.marks):
+            return False
+        few = self.ledger.size * self.size <= SPARSE * (self.held() + rows)
+        return few and all(column.physical for column in self.store.none())
+
+    def _insert_slots(self, batch: pa.RecordBatch, order: Places, extents: Extents) -> Firings:
+        """All flushes of a batch whose subwindows close by count."""
+        self._arriving = columns = self.arriving(batch)
+        slots = self._enter_slots()
+        ids, carried, rows = self._slotted(extents, extents.fires, order)
+        windows = FullWindows(slots, columns, ids, carried, rows)
+        hi = np.arange(1, len(ids) + 1) * self.size
+        lo, sizes = hi - self.size, repeated(self.size, len(ids))
+        content = RowColumns(self.names, windows, None)
+        return Firings(self.keys, ids, sizes, [], extents.rows, lo=lo, hi=hi, content=content)
+
+    def _slotted(
+        self, extents: Extents, which: Places, order: Places
+    ) -> tuple[Places, Places, Places]:
+        """The partitions of some extents, how many rows they carry, and the new rows of all."""
+        starts = extents.starts[which]
+        new = extents.ends[which] - starts
+        return extents.ids[which], extents.sizes[which] - new, order[ranges(starts, new)]
+
+    def _enter_slots(self) -> SlotTables:
+        """Have all rows in slots."""
+        if self._slots is None:
+            self._slots = SlotTables(self.store.none(), self.ledger.size, self.size)
+            ids = np.flatnonzero(self.store.lengths)
+            columns, lengths = self.store.take(ids)
+            self._slots.put(ranges(ids * self.size, lengths), columns)
+            self.store.put(ids, self.store.none(), np.zeros(len(ids), np.intp))
+        self._slots.grow(self.ledger.size)
+        return self._slots
+
+    def _leave_slots(self) -> None:
+        """Have all rows in the store."""
+        if self._slots is not None:
+            ids = np.flatnonzero(self.ledger.n)
+            lengths = self.ledger.n[ids]
+            self.store.grow(self.ledger.size)
+            self.store.put(ids, self._slots.take(ids, lengths), lengths)
+            self._slots = None
+
+    def held(self) -> int:
+        """How many tuples are kept."""
+        return int(self.ledger.n.sum())
+
+    def kept(self, ids: Places) -> tuple[list[Column], Places]:
+        """The rows that some partitions hold, and how many each has."""
+        self._leave_slots()
+        return super().kept(ids)
+
+    def dump_content(self, ids: Places) -> dict[str, Any]:
+        """The rows that are kept, from the store."""
+        self._leave_slots()
+        return super().dump_content(ids)
 
     # -- hand-over --------------------------------------------------------------------------------
 
