@@ -14,7 +14,7 @@ from tests.helpers.examples import examples
 from windowlib import Count, Operator, OperatorModel, Tumbling, TupleCount
 from windowlib.columnar import handover
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.arrays.slot_tables import FullWindows, SlotTables
+from windowlib.columnar.arrays.kept_rows import FullWindows, SlotTables
 from windowlib.columnar.engines import tumbling
 from windowlib.operators import Sort, asc
 

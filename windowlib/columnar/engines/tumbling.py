@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.arrays.kept_rows import RowColumns
-from windowlib.columnar.arrays.slot_tables import FullWindows, SlotTables
+from windowlib.columnar.arrays.kept_rows import FullWindows, RowColumns, SlotTables
 from windowlib.columnar.arrays.stamps import HUGE
 from windowlib.columnar.engines.engine import MOST, Engine
 from windowlib.columnar.engines.row_engine import RowsEngine
