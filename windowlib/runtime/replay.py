@@ -111,7 +111,7 @@ class Lookahead(Iterator[Any]):
     """
 
     def __init__(self, steps: Iterator[None], waiting: deque[Any]) -> None:
-        self._steps = steps
+        self.steps = steps
         self.waiting = waiting
         """What has come and not been taken."""
         self.failure: Exception | None = None
@@ -130,7 +130,7 @@ class Lookahead(Iterator[Any]):
         waiting = self.waiting
         before = len(waiting)
         try:
-            for _ in self._steps:
+            for _ in self.steps:
                 if len(waiting) > before:
                     return True
         except Exception as error:  # the caller who iterates gets it, after what came before it
@@ -183,15 +183,26 @@ class Replay(Iterator[Any]):
         self._ahead = Lookahead(chain(steps, self._ended()), self._out)
 
     def __next__(self) -> Any:
-        out = self._out
-        while out or self._ahead.look():
+        out, ahead = self._out, self._ahead
+        while True:
+            if not out:
+                if ahead.failure is not None:
+                    break
+                try:
+                    for _ in ahead.steps:  # as `look` does, without a call for each row
+                        if out:
+                            break
+                except Exception as error:
+                    ahead.failure = error
+                if not out:
+                    break
             item = out.popleft()
             if type(item) is not Beside:
                 return item
-            port, row = item
-            if not isinstance(row, Mark):
+            if type(item[1]) is not Mark:  # most are: a punctuation comes after each row
+                port, row = item
                 self._kept[port].append(row)  # so that it is there to be asked for
-        self._ahead.end()
+        ahead.end()
         raise StopIteration
 
     @property
