@@ -6,6 +6,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 CONSTRAINTS ?= constraints.txt
 
+# Tests start hundreds of Python processes. Where this is set, as in many containers, each compiles
+# all modules anew, which takes it most of a second; an empty value is as good as none.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: env test test-more test-all test-versions lint format types demo bench docs pictures release constraints soak soak-short clean
 
 env: $(STAMP)
@@ -16,10 +20,11 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS:%=-c %) -e '.[dev]'
 	touch $@
 
-# Java maps an archive of Spark's classes faster than it loads them; tests start many Javas. They run
-# without the archive, too, for which Java must be there.
+# Java maps an archive of Spark's classes faster than it loads them; tests start many Javas, and many
+# workers, for which there is a home of Spark without Python. They run without both, too. For the
+# archive Java must be there.
 ARCHIVE := $(VENV)/spark.jsa
-$(ARCHIVE): $(STAMP)
+$(ARCHIVE): $(STAMP) tests/helpers/java.py
 	-$(BIN)/python -m tests.helpers.java
 
 # Every claim once: lint, types, and the tests with few examples for each search. Batches come first,

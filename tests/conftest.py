@@ -11,7 +11,8 @@ from hypothesis import settings
 from tests.helpers import java
 from tests.helpers.examples import QUICK
 
-os.environ.setdefault("SPARK_SUBMIT_OPTS", java.options())
+for _name, _value in java.environment().items():
+    os.environ.setdefault(_name, _value)
 
 # Tests make little garbage that has to be searched for; looking for it is a tenth of their time.
 gc.set_threshold(10_000, 20, 50)

@@ -2,12 +2,19 @@
 
 import pytest
 
+from tests.helpers.examples import is_thorough
 from windowlib.spark import session
 
 # What Spark and its libraries do themselves, which no user of ours can change.
 THEIRS = ("ResourceWarning", "DeprecationWarning", "FutureWarning")
 # What tests of joins know: they cut both inputs alike.
 KNOWN = ("windowlib.errors.CutWarning",)
+
+# Spark compiles a plan to Java, which for a few rows takes longer than to interpret it.
+INTERPRETED = {
+    "spark__sql__codegen__wholeStage": "false",
+    "spark__sql__codegen__factoryMode": "NO_CODEGEN",
+}
 
 
 def pytest_collection_modifyitems(items):
@@ -21,6 +28,8 @@ def pytest_collection_modifyitems(items):
 def spark(tmp_path_factory):
     found = session(
         master="local[2]",
+        # Those of HDFS are in tests of faults, each a program of its own.
+        local_checkpoints=True,
         spark__sql__shuffle__partitions=2,
         spark__driver__memory="1g",
         spark__driver__host="127.0.0.1",
@@ -31,6 +40,7 @@ def spark(tmp_path_factory):
         spark__python__authenticate__socketTimeout="300s",
         spark__network__timeout="600s",
         spark__sql__warehouse__dir=tmp_path_factory.mktemp("warehouse"),
+        **({} if is_thorough() else INTERPRETED),
     )
     found.sparkContext.setLogLevel("OFF")
     yield found

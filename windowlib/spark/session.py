@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import HostError
@@ -39,6 +47,9 @@ def session(
 ) -> SparkSession:  # fmt: skip
     """A Spark session with all that windows need; the running one, if there is one.
 
+    A running session gets what windows need, and `conf`; its time zone and its shuffle partitions
+    stay as they are.
+
     Args:
         master: where Spark runs; in this process unless given.
         local_checkpoints: whether all checkpoints are on local disks. Spark then writes them in a
@@ -48,29 +59,95 @@ def session(
     """
     from pyspark.sql import SparkSession
 
+    for name in conf:
+        if "__" not in name:
+            msg = (
+                f"session({name}=...): not a setting of Spark, whose names have dots. Write `__` "
+                f"for each, as spark__driver__memory."
+            )
+            raise HostError(msg)
     check_java()
     # The workers must be the Python that has this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    cores = os.cpu_count() or 1
     settings = {
         PROVIDER: ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        "spark.sql.shuffle.partitions": str(cores),
         BATCH_BYTES: UNLIMITED,
         EMPTY_CHECKPOINT: "false",
         LOCAL_SOCKETS: str(os.name == "posix").lower(),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
     }
+    if not _running():
+        settings |= {
+            "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.session.timeZone": "UTC",
+        }
     if local_checkpoints:
         settings[FILE_MANAGER] = file_manager()
     settings |= {name.replace("__", "."): str(value) for name, value in conf.items()}
     builder: Any = SparkSession.builder.master(master).appName("windowlib")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark: SparkSession = builder.getOrCreate()
+    with compiled_pyspark(master):
+        spark: SparkSession = builder.getOrCreate()
     return spark
+
+
+@contextmanager
+def compiled_pyspark(master: str) -> Iterator[None]:
+    """Meanwhile, a Java that starts lets its workers load PySpark as it is installed, compiled.
+
+    Spark puts an archive of PySpark's sources, `python/lib/pyspark.zip` in its home, first on the
+    path of its workers. Python cannot keep what it compiles of an archive, so each worker compiles
+    PySpark anew, and a stateful stream starts two. In the home that Java gets here there is no such
+    archive. That is right only where workers are on this machine, and are the Python of here.
+
+    Args:
+        master: where Spark runs.
+    """
+    installed = _installed_pyspark()
+    same_python = os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
+    if installed is None or not same_python or not master.startswith("local"):
+        yield
+        return
+    os.environ["SPARK_HOME"] = _home(installed)
+    try:
+        yield
+    finally:
+        del os.environ["SPARK_HOME"]
+
+
+def _installed_pyspark() -> Path | None:
+    """Where pip has installed PySpark, unless Spark is somewhere else."""
+    found = find_spec("pyspark")
+    if "SPARK_HOME" in os.environ or os.name != "posix" or found is None or found.origin is None:
+        return None
+    folder = Path(found.origin).parent
+    return folder if folder.parent == Path(sysconfig.get_path("purelib")) else None
+
+
+@cache
+def _home(installed: Path) -> str:
+    """A home of Spark without Python, for as long as this process lives."""
+    home = tempfile.mkdtemp(prefix="windowlib-spark-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    for part in installed.iterdir():
+        if part.is_dir() and part.name != "python":
+            Path(home, part.name).symlink_to(part)
+    return home
+
+
+def _running() -> bool:
+    """Whether there is a session, whose settings may be someone's choice."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        SparkSession.active()
+    except PySparkException:
+        return False
+    return True
 
 
 def check_java() -> None:
