@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.columnar.with_each_engine import engine  # noqa: F401 - a fixture for all tests here
 from tests.helpers.examples import examples
 from windowlib.columnar.kernels.order_statistics import smallest_from
-from windowlib.columnar.primitives import sliding_ranks, wavelet
+from windowlib.columnar.primitives import sliding_pivots, sliding_ranks, wavelet
 from windowlib.columnar.primitives.grouping import stable_argsort
 
 NANS = np.array([np.nan, -np.nan])
@@ -110,6 +110,53 @@ def test_a_window_that_slides_over_whole_blocks(length):
     for at in (0, 31, 32, *rng.integers(0, len(found), 60), len(found) - 1):
         own = np.sort(keys[at : at + length])[length // 3 :][:2]
         np.testing.assert_array_equal(found[at], own)
+
+
+STEADY = {
+    **KEYS,
+    "rising": lambda rng, n: rng.normal(size=n) + np.arange(n) / n,
+    "a random walk": lambda rng, n: np.cumsum(rng.normal(size=n)),
+    "a step": lambda rng, n: rng.random(n) + (np.arange(n) >= n // 2),
+    "one in a hundred": lambda rng, n: rng.random(n) + (rng.random(n) < 0.01),
+    "NaN above": lambda rng, n: np.where(rng.random(n) < 0.02, np.nan, rng.normal(size=n)),
+}
+
+
+@settings(max_examples=examples(120))
+@given(st.data())
+def test_a_window_whose_keys_stay_about_as_large(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    length = data.draw(st.sampled_from([256, 300, 700]))
+    first = length * data.draw(st.integers(0, 40)) // 1_000
+    if data.draw(st.booleans()):
+        first = length - 1 - first
+    size = sliding_pivots.block_size(length, first)
+    windows = data.draw(st.integers(8 * size - 1, 12 * size))
+    keys = STEADY[data.draw(st.sampled_from(sorted(STEADY)))](rng, length + windows - 1)
+    count = data.draw(st.integers(1, min(2, length - first)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sliding_pivots, "AT_ONCE", data.draw(st.sampled_from([1, 1 << 11, 1 << 18])))
+        if data.draw(st.booleans()):  # whatever is lost, the others are taken
+            patch.setattr(sliding_pivots, "LOST", 0)
+        found = sliding_pivots.ranked(keys, length, first, count)
+    rows = np.lib.stride_tricks.sliding_window_view(keys, length)
+    np.testing.assert_array_equal(found, np.sort(rows, axis=1)[:, first : first + count])
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.05, 0.95, 0.99])
+@pytest.mark.parametrize("name", ["floats", "int64", "rising", "one in a hundred"])
+def test_no_block_is_lost_whose_keys_stay_about_as_large(name, share, monkeypatch):
+    keys = STEADY[name](np.random.default_rng(3), 9_000)
+    place = int(share * 999)
+    expected = sliding_ranks.ranked(keys, 1_000, place, 2)
+    monkeypatch.delattr(sliding_ranks, "ranked")
+    np.testing.assert_array_equal(sliding_pivots.ranked(keys, 1_000, place, 2), expected)
+
+
+def test_keys_that_change_places_too_often_have_no_blocks():
+    sizes = [sliding_pivots.block_size(1_000, place) for place in (0, 100, 500, 999)]
+    assert sizes == [375, 177, 0, 375]
+    assert not sliding_pivots.block_size(200, 190)
 
 
 def test_other_extents_are_no_window_that_slides_from_key_to_key():

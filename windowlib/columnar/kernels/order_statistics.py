@@ -6,7 +6,8 @@ once. A value of it is a candidate for the k-th of an extent only if its rank is
 than k by at most the number of values that the extent has besides. The few candidates go down to
 smaller blocks, which have a little more in common, and at last to single extents. Where an extent
 needs but a few of them, a wavelet matrix finds these faster, and for a window that slides from key
-to key, bits that stand for candidates; with numba, a window slides over ranks instead.
+to key, bits that stand for candidates, which pivots find if keys rarely pass the wanted place; with
+numba, a window slides over ranks instead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from typing import Any
 import numpy as np
 
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.primitives import Array, Places, compiles, ranges, sliding_ranks, wavelet
+from windowlib.columnar.primitives import (
+    Array,
+    Places,
+    compiles,
+    ranges,
+    sliding_pivots,
+    sliding_ranks,
+    wavelet,
+)
 from windowlib.columnar.primitives.grouping import rising, stable_argsort
 from windowlib.columnar.primitives.reductions import limits
 
@@ -57,7 +66,7 @@ def smallest_from(
             return
     elif sliding_ranks.slides(lo, hi, first, count):
         length, keys = int(hi[0] - lo[0]), keys[lo[0] : hi[-1]]
-        yield slice(None), sliding_ranks.ranked(keys, length, int(first[0]), int(count[0]))
+        yield slice(None), sliding_pivots.ranked(keys, length, int(first[0]), int(count[0]))
         return
     elif int(count.max(initial=0)) <= FEW and _overlap(lo, hi):
         order = slice(None) if (lo[1:] >= lo[:-1]).all() else np.argsort(lo)

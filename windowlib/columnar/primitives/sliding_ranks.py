@@ -80,8 +80,9 @@ def _block(keys: Array, length: int, windows: int, place: int) -> Array:
     own = keys.take(candidates + np.arange(0, windows, BITS)[:, None], mode="clip")
     starts = np.arange(0, own.size, own.shape[1])[:, None]
     found = np.empty((MOST, windows), keys.dtype)
-    for row, bits in zip(found, _bits(_words(candidates[:, :BITS], length), lacks), strict=True):
-        own.take(starts + bits.T, out=row.reshape(bits.T.shape), mode="clip")
+    pair = bits(_words(candidates[:, :BITS], length), lacks)
+    for row, bit in zip(found, pair, strict=True):
+        own.take(starts + bit.T, out=row.reshape(bit.T.shape), mode="clip")
     return found
 
 
@@ -148,45 +149,53 @@ def _words(candidates: Array, length: int) -> Array:
     return words
 
 
-def _bits(words: Array, before: Array) -> tuple[Array, Array]:
-    """For each word the bit that has so many before it, and the next; 32 if there is none."""
-    bit = _select(words.ravel(), before.ravel().astype(WORD)).reshape(words.shape)
-    rest = WORD(0xFFFFFFFE) << bit
+def bits(words: Array, before: Array) -> tuple[Array, Array]:
+    """For each word the bit that has so many before it, and the next; the width if there is none.
+
+    >>> [bit.tolist() for bit in bits(np.array([0b1011_0000], np.uint32), np.array([1]))]
+    [[5], [7]]
+    """
+    word = words.dtype.type
+    bit = _select(words.ravel(), before.ravel().astype(word)).reshape(words.shape)
+    rest = ~word(1) << bit
     rest &= words
     lowest = np.negative(rest)
     lowest &= rest
-    lowest -= WORD(1)
+    lowest -= word(1)
     return bit.astype(np.uint8), np.bitwise_count(lowest)
 
 
 def _select(words: Array, before: Array) -> Array:
     """For each word the bit that has so many before it: first its byte, by how many each has."""
-    sums: Array = words >> WORD(1)
-    sums &= WORD(0x55555555)
+    word, all_bits = words.dtype.type, int(np.iinfo(words.dtype).max)
+    ones, signs = word(all_bits // 0xFF), word(all_bits // 0xFF << 7)  # in each byte
+    pairs, fours = word(all_bits // 5), word(all_bits // 17)  # 2 bits of 4, and 4 of 8
+    sums: Array = words >> word(1)
+    sums &= word(all_bits // 3)
     sums = words - sums
-    part = sums >> WORD(2)
-    part &= WORD(0x33333333)
-    sums &= WORD(0x33333333)
+    part = sums >> word(2)
+    part &= pairs
+    sums &= pairs
     sums += part
-    np.right_shift(sums, WORD(4), out=part)
+    np.right_shift(sums, word(4), out=part)
     sums += part
-    sums &= WORD(0x0F0F0F0F)
-    sums *= WORD(0x01010101)  # each byte has the bits up to its end
-    np.multiply(before, WORD(0x01010101), out=part)
-    part |= WORD(0x80808080)
+    sums &= fours
+    sums *= ones  # each byte has the bits up to its end
+    np.multiply(before, ones, out=part)
+    part |= signs
     part -= sums
-    part &= WORD(0x80808080)  # a sign stays with bytes that end before the bit
-    shift: Array = np.bitwise_count(part).astype(WORD)
-    shift <<= WORD(3)
-    sums <<= WORD(8)
+    part &= signs  # a sign stays with bytes that end before the bit
+    shift: Array = np.bitwise_count(part).astype(word)
+    shift <<= word(3)
+    sums <<= word(8)
     sums >>= shift
-    sums &= WORD(0xFF)
+    sums &= word(0xFF)
     np.right_shift(words, shift, out=part)
-    part &= WORD(0xFF)
-    part <<= WORD(3)
+    part &= word(0xFF)
+    part <<= word(3)
     part += before
     part -= sums
-    shift += IN_BYTE.take(part)
+    shift += IN_BYTE.take(part.astype(np.intp))
     return shift
 
 

@@ -1,0 +1,197 @@
+"""The k-th smallest keys of a window that slides from key to key and changes little, with numpy.
+
+With a block of neighbouring windows goes a *pivot*, a little below the k-th smallest key of the
+window in the middle. A window's k-th smallest is as many keys from the pivot on as it has fewer
+than k below. That number changes only where one of the keys that enter and leave is below the
+pivot and the other is not, which is rare if k is small or nearly all keys are below it.
+
+The keys from the pivot on are the *candidates* of a block, at most 64, each of them a bit. A word
+says which of them a window has. It changes only where a candidate enters or leaves. So there is
+work to do for the few windows where the number or the word changes, the *events*, and the others
+have what the last event found.
+
+Where keys do not stay about as large as they are, a window may want what is no candidate. Such
+blocks are left to `sliding_ranks`, which takes longer and works with all keys.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from windowlib.columnar.primitives import sliding_ranks
+from windowlib.columnar.primitives.grouping import Array, Places
+from windowlib.columnar.primitives.reductions import limits
+
+BITS = 64
+"""The most candidates: as many as a word has bits."""
+REACH = 16
+"""The pivot is so many keys below the k-th smallest, and candidates end so many above."""
+STEADY = 16
+"""Of the number of keys below the pivot, the variance in a block if keys come at random."""
+SHARES = 3 / 8, 1 / 6
+"""Windows in a block for each key of a window, at most and at least: else candidates are too
+many, or blocks."""
+SHORTEST = 256
+"""Of windows: with shorter ones there are too many blocks."""
+PROBE = 8
+"""Blocks that show whether this works."""
+AT_ONCE = 1 << 19
+"""About how many keys are worked on at once, in rows of blocks."""
+LOST = 8
+"""Of so many blocks that are looked at, one that is lost shows that it does not."""
+
+WORD = np.uint64
+
+
+def block_size(length: int, place: int) -> int:
+    """How many windows a block has; 0: keys change places too often for this."""
+    share = max(min(place, length - place), 1) / length
+    size = min(STEADY / (share * (1 - share)), SHARES[0] * length)
+    return int(size) if length >= SHORTEST and size >= SHARES[1] * length else 0
+
+
+def ranked(keys: Array, length: int, place: int, count: int) -> Array:
+    """For each window the keys that are sorted into the places from `place` on, one or two.
+
+    >>> ranked(np.arange(9000) * 7 % 1000, 1000, 950, 2)[:2].tolist()
+    [[950, 951], [950, 951]]
+    """
+    size, windows = block_size(length, place), len(keys) - length + 1
+    if not size or windows < PROBE * size or place == length - 1:
+        return sliding_ranks.ranked(keys, length, place, count)
+    more = -windows % size
+    every = np.append(keys, keys[-more:]) if more else keys  # keys like these, for whole blocks
+    rows = sliding_window_view(every, size + length - 1)[::size]
+    if not _steady(rows[:: len(rows) // PROBE], length, place):
+        return sliding_ranks.ranked(keys, length, place, count)
+    found, step = np.empty((2, windows), keys.dtype), max(1, AT_ONCE // rows.shape[1])
+    for first in range(0, len(rows), step):
+        pair, lost = _blocks(rows[first : first + step], length, place)
+        for row, each in zip(found, pair, strict=True):
+            own = row[first * size : (first + step) * size]
+            own[:] = each[: len(own)]
+        for block in (np.flatnonzero(lost) + first).tolist():
+            part = found[:, block * size : (block + 1) * size]
+            part[:] = sliding_ranks.ranked(rows[block], length, place, 2).T[:, : part.shape[1]]
+    return found[:count].T
+
+
+def _steady(rows: Array, length: int, place: int) -> bool:
+    """Whether few of some blocks are lost."""
+    _, lost = _blocks(rows, length, place)
+    return bool(LOST * np.count_nonzero(lost) < len(rows))
+
+
+class _Candidates(NamedTuple):
+    """The candidates of blocks: a row for each, from small to large, filled up with none."""
+
+    keys: Array
+    places: Places
+    """Where they are among the keys of the block."""
+    lost: Array
+    """Blocks that would have too many; they have none."""
+
+
+def _blocks(rows: Array, length: int, place: int) -> tuple[tuple[Array, Array], Array]:
+    """The keys at a place and the next of all windows of blocks; and the blocks that are lost.
+
+    A row has the keys of all windows of a block.
+    """
+    blocks, width = rows.shape
+    size = width - length + 1
+    low, high = _around(rows, length, place)
+    below = rows < low
+    own = _candidates(rows, ~below & (rows <= high))
+    changes = np.ones((blocks, size), bool)
+    np.not_equal(below[:, : size - 1], below[:, length:], out=changes[:, 1:])
+    leaving = np.flatnonzero(own.places < size - 1)
+    entering = np.flatnonzero((own.places >= length) & (own.places < width))
+    # The first window of all blocks without a candidate, or with it.
+    gone = own.places.take(leaving) + leaving // BITS * size + 1
+    come = own.places.take(entering) + entering // BITS * size + (1 - length)
+    changes.ravel()[gone] = True
+    changes.ravel()[come] = True
+    events = np.flatnonzero(changes)
+    number = np.empty(changes.size, np.intp)  # of the event at a window, if there is one
+    number[events] = np.arange(len(events))
+    first = number[::size]
+    counts = np.diff(first, append=len(events))
+    # Which candidates windows have: at first each word is what differs from the one before.
+    words = np.zeros(len(events), WORD)
+    words[number.take(gone)] = WORD(1) << (leaving % BITS).view(WORD)
+    words[number.take(come)] ^= WORD(1) << (entering % BITS).view(WORD)
+    words[first] = _packed(own.places < length)
+    words[first[1:]] ^= _packed((own.places >= size - 1) & (own.places < width))[:-1]
+    np.bitwise_xor.accumulate(words, out=words)
+    # How many candidates are before the wanted one.
+    block = np.repeat(np.arange(blocks), counts)
+    flat, left = below.ravel().view(np.int8), events + block * (length - 1) - 1
+    more = flat.take(left, mode="wrap") - flat.take(left + length, mode="wrap")
+    more[first] = 0
+    before = np.cumsum(more, dtype=np.intp)
+    wanted = place - np.bitwise_count(np.packbits(below[:, :length], axis=1)).sum(1, np.intp)
+    before += np.repeat(wanted - before[first], counts)
+    there = (before >= 0) & (before + 1 < np.bitwise_count(words))
+    lost = own.lost
+    if not there.all():
+        lost = lost | np.logical_or.reduceat(~there, first)
+        before[~there] = 0
+    pair = sliding_ranks.bits(words, before)
+    keys, windows = own.keys.ravel(), np.diff(events, append=changes.size)
+    block *= BITS
+    one, next_ = (np.repeat(keys.take(block + bit, mode="clip"), windows) for bit in pair)
+    return (one, next_), lost
+
+
+def _around(rows: Array, length: int, place: int) -> tuple[Array, Array]:
+    """For each block a pivot, and the greatest candidate."""
+    low, high = place - REACH, place + 1 + REACH
+    middle = rows[:, (rows.shape[1] - length) // 2 :][:, :length]
+    if low < 0:
+        return rows.min(axis=1, keepdims=True), _smallest(middle, high)[:, -1:]
+    if high >= length:
+        return np.partition(middle, low, axis=1)[:, low, None], rows.max(axis=1, keepdims=True)
+    if low < length // 2:
+        few = _smallest(middle, high)
+        return np.partition(few, low, axis=1)[:, low, None], few[:, -1:]
+    few = np.partition(middle, low, axis=1)[:, low:]
+    return few[:, :1], _smallest(few, high - low)[:, -1:]
+
+
+def _smallest(rows: Array, place: int) -> Array:
+    """The keys of each row up to a place, with the greatest of them behind the others.
+
+    One place at a time: numpy has no vector code for several.
+    """
+    return np.partition(rows, place, axis=1)[:, : place + 1]
+
+
+def _candidates(rows: Array, inside: Array) -> _Candidates:
+    """The keys that are inside, sorted."""
+    blocks, width = rows.shape
+    lost = np.zeros(blocks, bool)
+    while True:
+        flat = np.flatnonzero(inside)
+        ends = np.searchsorted(flat, np.arange(0, inside.size + 1, width))
+        counts = np.diff(ends)
+        if counts.max() <= BITS:
+            break
+        lost |= counts > BITS
+        inside[lost] = False
+    block = np.repeat(np.arange(blocks), counts)
+    flat -= block * width
+    slots = np.arange(len(flat)) + np.repeat(np.arange(0, blocks * BITS, BITS) - ends[:-1], counts)
+    highest = np.inf if rows.dtype.kind == "f" else limits(rows)[1]
+    keys, places = np.full(blocks * BITS, highest, rows.dtype), np.full(blocks * BITS, width)
+    keys[slots], places[slots] = rows[block, flat], flat
+    order = np.argsort(keys.reshape(blocks, BITS), axis=1)
+    order += np.arange(0, blocks * BITS, BITS)[:, None]
+    return _Candidates(keys.take(order), places.take(order), lost)
+
+
+def _packed(flags: Array) -> Array:
+    """A word for each row of flags."""
+    return np.packbits(flags, axis=1, bitorder="little").view("<u8").ravel()
