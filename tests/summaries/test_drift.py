@@ -18,8 +18,10 @@ SLIDES = 200_000
 @pytest.mark.parametrize("kind", WINDOWS)
 @pytest.mark.parametrize("size", [3, 50, 200])
 def test_every_window_has_the_sum_of_its_values(stream, kind, size):
-    found = slide(stream, kind, size, SLIDES // 36)
-    assert found.slides >= 2 * SLIDES // 36
+    # Long windows hold rare values for long; tests.soak.drift, in `make test-more`, slides further.
+    slides = SLIDES // 36 if size > 100 else SLIDES // 120
+    found = slide(stream, kind, size, slides)
+    assert found.slides >= 2 * slides
     assert found.worst <= TOLERANCE
     assert found.strict > 0.5 * found.slides  # else the comparison says little
 

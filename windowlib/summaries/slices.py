@@ -90,9 +90,10 @@ class Slices:
         closed, older, open_slice, odd = state
         self.plan.odd = self.plan.odd or odd
         rows = [self._load(row) for row in closed]
-        s.older, s.recent, s.front = rows[:older], rows[older:], []
+        s.older, s.recent, s.front = [], [], []
         if older:
-            flipper(self.plan)([*rows[:1], *s.older], s.front)  # which lets the first one go
+            flipper(self.plan)(s, rows[:1] + rows[:older])  # which lets the first one go
+        s.recent = rows[older:]
         if s.recent:
             back = reduce(merger_of(self.plan), s.recent)
             for name, value in zip(self._back, self._whole(back), strict=True):
@@ -172,7 +173,7 @@ def close_lines(plan: Plan, kept: int, names: dict[str, Any]) -> Iterator[str]:
         yield "close(s, r)"
     yield "a = s.front"
     yield "if a: a.pop()"
-    yield f"elif len(r) > {kept}: s.older = r[1:]; flip(r, a)"
+    yield f"elif len(r) > {kept}: flip(s, r)"
 
 
 def _joined(plan: Plan) -> str:
@@ -195,8 +196,8 @@ def _closer(plan: Plan) -> Callable[[Subwindow, list[Row]], None]:
     return function("s, r", [*lines, "r.append(b)"], names)
 
 
-def flipper(plan: Plan) -> Callable[[list[Row], list[Row]], None]:
-    """All but the oldest recent slice go to the front stack, merged from the newest on."""
+def flipper(plan: Plan) -> Callable[[Subwindow, list[Row]], None]:
+    """All but the oldest of some slices make the front stack of `s`, merged from the newest on."""
     a, b = (row_text(runs(run, plan.hot)) for run in "ab")
     lines = []
     if joined := _joined(plan):
@@ -210,8 +211,8 @@ def flipper(plan: Plan) -> Callable[[list[Row], list[Row]], None]:
         ]
     full = ["b = r[-1]; made = [b]", "for a in r[-2:0:-1]: b = merge(a, b); made.append(b)"]
     lines += [f"    {line}" for line in full] if joined else full
-    lines += ["front += made", "r.clear()"]
-    return function("r, front", lines, {"plan": plan, "merge": merger_of(plan)})
+    lines += ["s.older = r; s.recent = []; s.front = made"]
+    return function("s, r", lines, {"plan": plan, "merge": merger_of(plan)})
 
 
 def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
