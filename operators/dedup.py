@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from enum import Enum
 from functools import partial
 from typing import Any, Literal, get_args
 
-from windowlib.attributes import Getter, column_names
+from windowlib.attributes import Getter, column_names, one_key
 from windowlib.errors import ModelError, SchemaError, suggestion
 from windowlib.operators.arguments import several
 from windowlib.operators.kinds import PassThrough, unchanged
@@ -29,12 +28,6 @@ from windowlib.window.container import Window
 Keep = Literal["first", "last"]
 Duplicates = Literal["drop", "port"]
 On = Attribute | Sequence[Attribute] | None
-
-
-class NanKey(Enum):
-    """Stands for NaN in keys: equal to itself, and the same after pickling."""
-
-    NAN = "NaN"
 
 
 class Dedup(PassThrough):
@@ -244,19 +237,12 @@ def whole_row(row: Any) -> Hashable:
 
 def _sound(values: tuple[Any, ...], names: Sequence[Any], owner: str) -> tuple[Hashable, ...]:
     """The values with one NaN for all; refuses what cannot be looked up."""
-    found = tuple([_odd(value) for value in values])
+    found: tuple[Hashable, ...] = one_key(values)
     try:
         hash(found)
     except TypeError as error:
         raise _unhashable(found, names, owner) from error
     return found
-
-
-def _odd(value: Any) -> Any:
-    """The value, in which one object stands for every NaN."""
-    if type(value) is tuple:
-        return tuple(map(_odd, value))
-    return NanKey.NAN if value != value else value
 
 
 def _unhashable(values: tuple[Any, ...], names: Sequence[Any], owner: str) -> SchemaError:

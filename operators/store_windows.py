@@ -12,6 +12,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
+from windowlib.attributes import one_key
 from windowlib.spec.policies import Delta
 from windowlib.window.engine.rules import better_error, check_delta, check_mixes, reject_key
 from windowlib.window.failure import add_note, collected
@@ -304,8 +305,8 @@ class KeyStore(PartitionStore):
 
     def extend(self, saved: Iterable[Any]) -> None:
         """Take back what iterating gave."""
-        for key, mark, row in saved:
-            number = self._window.number()
+        for written, mark, row in saved:
+            key, number = _read_back(written), self._window.number()
             self.entries[key] = number, mark, row
             if self._window.spec.evict.delta is not None:
                 self.watch((mark, number, key))
@@ -322,6 +323,12 @@ class KeyStore(PartitionStore):
     def rows(self) -> list[Any]:
         """The tuples that are held back, in the order of arrival."""
         return [row for _, _, row in self.entries.values()]
+
+
+def _read_back(key: Any) -> Hashable:
+    """A key from a snapshot, in which every NaN is the same object again; a whole row is a set."""
+    found: Hashable = frozenset(map(one_key, key)) if type(key) is frozenset else one_key(key)
+    return found
 
 
 class KeyWindow(StoreWindow):

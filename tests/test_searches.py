@@ -37,3 +37,11 @@ def test_every_search_asks_how_many_examples_to_draw():
     fixed = re.compile(r"max_examples=\d")
     found = {path for path in TESTS.rglob("test_*.py") if fixed.search(path.read_text())}
     assert found == THEIRS
+
+
+def test_a_search_without_hypothesis_is_marked_so_that_make_test_all_finds_it():
+    texts = {path: path.read_text() for path in TESTS.rglob("test_*.py")}
+    searching = {path for path, text in texts.items() if re.search(r"is_thorough\(\) else", text)}
+    marked = {path for path, text in texts.items() if re.search(r"mark\.search|@given", text)}
+    assert searching
+    assert not searching - marked

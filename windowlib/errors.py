@@ -123,6 +123,10 @@ def suggestion(name: object, known: Iterable[object]) -> str:
 
     >>> suggestion("notionl", ["price", "notional"])
     ' Did you mean "notional"?'
+    >>> suggestion("ts", ["TS", "tss"])  # another case is the nearest, however short the name
+    ' Did you mean "TS"?'
     """
-    near = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
+    names = [str(each) for each in known]
+    near = [each for each in names if each.lower() == str(name).lower()]
+    near = near or difflib.get_close_matches(str(name), names, n=1)
     return f' Did you mean "{near[0]}"?' if near else ""

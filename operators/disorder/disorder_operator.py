@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
@@ -97,7 +98,9 @@ class DisorderOperator(PassThrough):
         if isinstance(slack, Slack):
             return slack
         owner = f"{self._owner[:-1]}, slack={slack!r})"
-        if isinstance(slack, bool) or not isinstance(slack, int | float | timedelta | str):
+        if isinstance(slack, bool) or not isinstance(
+            slack, int | float | Decimal | timedelta | str
+        ):
             msg = (
                 f'{owner}: not a slack. Use a duration, as "5s", a number, or a strategy, as '
                 f"QuantileSlack()."

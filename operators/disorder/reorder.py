@@ -19,7 +19,7 @@ from windowlib.operators.disorder.disorder_operator import (
 from windowlib.runtime.running import collect_failures
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
-from windowlib.window.arrow import OutputColumns, rows_of
+from windowlib.window.arrow import OutputColumns, exact_array, rows_of
 from windowlib.window.failure import raise_first
 
 Entry = tuple[Number, int, Any]
@@ -232,7 +232,7 @@ class ReleasedRows:
             whole = column
             if self._held:
                 try:
-                    more = pa.array([row[field.name] for row in self._held], field.type)
+                    more = exact_array([row[field.name] for row in self._held], field.type)
                     whole = pa.concat_arrays([column, more])
                 except (pa.ArrowException, OverflowError, TypeError, ValueError):
                     return None

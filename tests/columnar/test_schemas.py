@@ -1,6 +1,7 @@
 """The columns of an operator's output follow from those of its input, or from what it says."""
 # ruff: noqa: SIM300 - asserts read expected first
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -281,6 +282,9 @@ ARROW = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ltz": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    "interval day to second": pa.duration("us"),
+    "interval hour to minute": pa.duration("us"),
+    "interval day": pa.duration("us"),
     "decimal": pa.decimal128(10, 0),
     "dec(5)": pa.decimal128(5, 0),
     "numeric(38, 38)": pa.decimal128(38, 38),
@@ -300,8 +304,26 @@ def test_every_type_of_spark_has_an_arrow_type(text):
 
 
 def test_every_word_is_tried_above():
-    words = {text.split("(")[0].split("<")[0] for text in ARROW}
+    words = {text.split("(")[0].split("<")[0].split(" ")[0] for text in ARROW}
     assert set(KNOWN) == words
+
+
+@pytest.mark.parametrize("kind", ["year to month", "second to day", "day to", "", "day to day to"])
+def test_an_interval_of_no_fixed_length_is_none(kind):
+    with pytest.raises(SchemaError, match=r"Write interval day to second|a comma or the end"):
+        schema_of(f"x interval {kind}", "Op.output")
+
+
+def test_an_operator_may_send_durations():
+    class Waits(Operator):
+        output = "wait interval day to second"
+
+        def on_tuple(self, tuple_, port):
+            self.emit(wait=timedelta(seconds=tuple_["x"]))
+
+    assert [{"wait": timedelta(seconds=2)}] == (
+        Waits().open().process_batch(pa.table({"x": [2]})).to_pylist()
+    )
 
 
 def test_odd_names_and_comments():

@@ -18,11 +18,14 @@ from windowlib.farms.pool import CallerPool
 from windowlib.farms.virtual import VirtualPool
 from windowlib.operators import Aggregate, agg
 
-EXAMPLES = 40 if is_thorough() else 6
+EXAMPLES = 20 if is_thorough() else 6
 # Between `open` and its `with`, an interrupt leaves a file to the collector, which warns.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Exception ignored in. <_io.FileIO:pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = [
+    pytest.mark.search,
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in. <_io.FileIO:pytest.PytestUnraisableExceptionWarning"
+    ),
+]
 WINDOW = Sliding(Count(6), every=Count(3), by="k")
 FARMS = {
     "keys": KeyFarm(Aggregate(WINDOW, s=agg.sum("x")), workers=2),

@@ -147,7 +147,7 @@ GROWING = [
 
 
 @given(st.sampled_from(GROWING), st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 5))
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 def test_slices_of_windows_that_grow_are_those_of_the_operator(case, seed, grain, merged):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("windowlib.farms.pane_farm.GRAIN", grain)

@@ -1,5 +1,6 @@
 """Windows from their definitions: every window is looked at for every tuple."""
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -9,16 +10,15 @@ WINDOWS = range(-60, 90)
 """Enough of them for the points of the tests."""
 
 
-def covers(w, x, size, slide, phase):
-    """Whether window w covers a point, in exact arithmetic."""
-    begin = Fraction(phase) + w * Fraction(slide)
-    return begin <= Fraction(x) < begin + Fraction(size)
-
-
 def windows(x, size, slide, phase=0, lowest=None):
-    """The windows that hold a point."""
+    """The windows that hold a point, in exact arithmetic: in whole parts of one."""
+    exact = [Fraction(number) for number in (x, size, slide, phase)]
+    parts = math.lcm(*(number.denominator for number in exact))
+    x, size, slide, phase = (int(number * parts) for number in exact)
     return [
-        w for w in WINDOWS if (lowest is None or w >= lowest) and covers(w, x, size, slide, phase)
+        w
+        for w in WINDOWS
+        if (lowest is None or w >= lowest) and phase + w * slide <= x < phase + w * slide + size
     ]
 
 

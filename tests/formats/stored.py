@@ -27,6 +27,7 @@ from windowlib import (
 )
 from windowlib.columnar import handover
 from windowlib.operators import Aggregate, Dedup, Join, Reorder, Skyline, Sort, agg
+from windowlib.window.arrow import Times
 from windowlib.window.snapshot import ARRAYS, VERSION
 
 FOLDER = Path(__file__).parent
@@ -78,7 +79,7 @@ def _operator(operator: Any, *, batch: bool = False, timed: bool = False) -> Cas
             if batch:
                 running.insert_batch(pa.RecordBatch.from_pylist(ROWS[lo:hi], SCHEMA), port, times)
             elif timed:
-                running.insert_timed(ROWS[lo:hi], lambda row: int(row["ts"]) * 1_000_000, port)
+                running.insert_timed(ROWS[lo:hi], Times("ts"), port)
             else:
                 running.insert_many(ROWS[lo:hi], port)
         return found

@@ -32,6 +32,7 @@ from windowlib.errors import ModelError, PolicyError, SchemaError
 from windowlib.operators import Dedup, Sort
 from windowlib.operators.store_windows import SPARE
 from windowlib.runtime.marks import advance, punct, restart
+from windowlib.window.state_bytes import dump_state, load_state
 
 NAN = float("nan")
 ID = itemgetter("id")
@@ -252,6 +253,28 @@ class Loose:
 
 
 Pair = namedtuple("Pair", "id price")
+
+
+@pytest.mark.parametrize(
+    ("on", "rows"),
+    [
+        ("id", [{"id": NAN}, {"id": Decimal("NaN")}, {"id": 1}]),
+        (("id", "x"), [{"id": NAN, "x": None}, {"id": NAN, "x": None}, {"id": NAN, "x": NAN}]),
+        ("id", [{"id": (1, NAN)}, {"id": (1, NAN)}, {"id": (1, 2)}]),
+        (None, [{"id": NAN, "x": 1}, {"x": 1, "id": NAN}, {"id": NAN, "x": 2}]),
+    ],
+)
+@pytest.mark.parametrize("within", [Count(5), Delta(lambda row: 0, 5)], ids=str)
+def test_a_key_that_is_nan_is_remembered_in_bytes(on, rows, within):
+    state = Dedup(on, within=within).open().snapshot()
+    out: list[Any] = []
+    for row in rows:
+        running = Dedup(on, within=within).open()
+        running.restore(load_state(dump_state(state)))
+        running.connect(0, out.append)
+        running.insert(row)
+        state = running.snapshot()
+    assert [rows[0], rows[2]] == out
 
 
 @pytest.mark.parametrize(

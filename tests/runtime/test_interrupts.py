@@ -13,7 +13,8 @@ from windowlib import Count, Event, Sliding, Tumbling
 from windowlib.errors import BrokenStateError
 from windowlib.operators import Aggregate, Dedup, Filter, Join, Sort, agg
 
-EXAMPLES = int(os.environ.get("INTERRUPTS", 40 if is_thorough() else 8))
+pytestmark = pytest.mark.search
+EXAMPLES = int(os.environ.get("INTERRUPTS", 20 if is_thorough() else 8))
 OPERATORS = {
     "tumbling": Aggregate(Tumbling(Count(4), by="k"), s=agg.sum("x")),
     "sliding": Aggregate(Sliding(Count(3), every=Count(2), by="k"), s=agg.sum("x")),

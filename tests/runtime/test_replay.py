@@ -349,10 +349,18 @@ def test_a_row_arrives_after_what_is_due_at_its_time():
     assert [(5.0, [{"ts": 0}])] == out(EVERY5, [{"ts": 0}, {"ts": 5}], times="ts")
 
 
+def test_one_iterable_is_merged_with_nothing():
+    for rows in ([{"ts": 1}], iter([{"ts": 1}])):
+        with pytest.raises(
+            OperatorError, match=r"merge='ts'\): there is one iterable, and nothing"
+        ):
+            replay(EVERY5, rows, merge="ts")
+
+
 @pytest.mark.parametrize(
     ("rows", "options", "kind", "text"),
     [
-        ([{"ts": 5}, {"ts": 4}], {"times": "ts"}, ClockError, "advance(4): time went back from 5. An operator's clock only moves forward; open it anew, or restore a snapshot."),
+        ([{"ts": 5}, {"ts": 4}], {"times": "ts"}, ClockError, "times='ts': time went back from 5 to 4. Sort the rows by it, or let them wait for one another with replay(..., watermark=\"5s\")."),
         ([{"ts": "x"}], {"times": "ts"}, ClockError, "times='ts': the value 'x' is no point in time. Use a column with seconds as numbers, or with datetimes."),
         ([{"ts": 1}, {"ts": None}], {"times": "ts"}, ClockError, "times='ts': the value None is no point in time. Use a column with seconds as numbers, or with datetimes."),
         ([{"t": 1}], {"times": "ts"}, SchemaError, "times='ts': the tuple {'t': 1} has no 'ts'. Columns: t. Did you mean \"t\"?"),

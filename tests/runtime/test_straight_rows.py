@@ -381,6 +381,7 @@ def test_operators_with_more_on_the_clock_go_the_general_way():
         assert "advance" not in vars(opened(op)[0])
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("spec", [SPECS[0], SPECS[5], SPECS[6]], ids=str)
 def test_an_interrupt_in_advance_breaks_it_or_leaves_it_as_before_or_after(spec):
     def prepared():
@@ -394,7 +395,8 @@ def test_an_interrupt_in_advance_breaks_it_or_leaves_it_as_before_or_after(spec)
     before, after = prepared(), prepared()
     after.advance(3.5)
     sound = [each.snapshot()["windows"] for each in (before, after)]
-    for nth in range(1, instructions(partial(prepared().advance, 3.5))):
+    total = instructions(partial(prepared().advance, 3.5))
+    for nth in range(1, total, 1 if is_thorough() else 7):
         running = prepared()
         if not interrupted(nth, partial(running.advance, 3.5)):
             continue

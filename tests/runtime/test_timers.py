@@ -19,6 +19,7 @@ from windowlib import (
     OperatorError,
     OperatorModel,
     PartitionCount,
+    PolicyError,
     Sliding,
     Time,
     Tumbling,
@@ -320,7 +321,9 @@ def test_mistakes_with_timers_are_named():
         list(replay(Loops(), ["a"]))
     with pytest.raises(OperatorError, match="say when"):
         list(replay(Loops(5, after="5s"), ["a"]))
-    with pytest.raises(ClockError, match="not a point in time"):
+    with pytest.raises(
+        ClockError, match=r"^Loops\.set_timer\(key, at='tomorrow'\): not a point in"
+    ):
         list(replay(Loops("tomorrow"), ["a"]))
     with pytest.raises(OperatorError, match="which would never end"):
         list(replay(Loops(5), ["a", advance(9)]))
@@ -333,6 +336,46 @@ def test_a_replay_without_time_says_that_timers_wait():
         warnings.simplefilter("always")
         list(replay(Idle("1s"), [{"k": "a"}]))
     assert "nothing moved the clock" in str(seen[0].message)
+
+
+@pytest.mark.parametrize(
+    ("after", "why"),
+    [
+        (5, r'not a duration\. Write after="30s"'),
+        ("5", '"5" is not a duration'),
+        ("-5s", r'it must not be negative\. Write after="30s"'),
+        (timedelta(seconds=-5), "it must not be negative"),
+    ],
+)
+def test_a_wait_that_is_none_is_named(after, why):
+    with pytest.raises(PolicyError, match=rf"^Idle\.set_timer\('a', after=.*\): {why}"):
+        list(replay(Idle(after), [{"k": "a"}]))
+
+
+class Stamped(Operator):
+    """Sets a timer at what a row says, on the axis of its windows."""
+
+    model = OperatorModel(windows=[Tumbling])
+
+    def after_insert(self, window, row, key):
+        self.set_timer(key, at=row["at"])
+
+    def on_timer(self, key, now):
+        self.emit(at=now)
+
+
+@pytest.mark.parametrize(
+    ("window", "ts", "at", "kind"),
+    [
+        (Event("ts", 10), 1, datetime(2020, 1, 1), "numbers"),
+        (Event("ts", "10s"), datetime(2020, 1, 1), 5, "datetimes"),
+    ],
+)
+def test_a_timer_that_no_watermark_would_reach_is_refused(window, ts, at, kind):
+    message = rf"^Stamped\.set_timer\(key, at=.*\): the timestamps of its windows are {kind}\."
+    with pytest.raises(ClockError, match=message):
+        list(replay(Stamped(Tumbling(window)), [{"ts": ts, "at": at}]))
+    assert [{"at": ts}] == list(replay(Stamped(Tumbling(window)), [{"ts": ts, "at": ts}]))
 
 
 # -- random streams -------------------------------------------------------------------------------

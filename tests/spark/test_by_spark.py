@@ -212,6 +212,39 @@ def test_names_of_the_plan_itself_are_refused(name):
     assert f"refused: the groups of Spark have a column {name} of their own" in shown
 
 
+def test_keys_that_a_collation_makes_equal_are_refused():
+    columns = StructType([*STAMPED, StructField("c", StringType("UTF8_LCASE"))])
+    op = Aggregate(Tumbling(HOUR, by="c"), n=agg.count())
+    shown = " ".join(attach(op, by_spark=True).explain(FutureStream(columns)).split())  # type: ignore[arg-type]
+    assert "Spark may see other equal keys in c, string collate UTF8_LCASE" in shown
+
+
+ODD_NAMES = {"ts": "a.`t`", "k": "key `k`.k", "x": "x.`x"}
+
+
+@pytest.mark.parametrize(
+    "moving",
+    [pytest.param(False, id="static"), pytest.param(True, id="stream", marks=pytest.mark.long)],
+)
+def test_any_name_of_a_column_works(spark, tmp_path, moving):
+    ts, k, x = ODD_NAMES.values()
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    given = [{ts: start + timedelta(minutes=20 * n), k: "ab"[n % 2], x: 1.0 * n} for n in range(9)]
+    kinds = {ts: SCHEMA.field("ts").type, k: pa.string(), x: pa.float64()}
+    write(tmp_path / "in", 0, given, pa.schema(kinds))
+    op = Aggregate(Tumbling(Event(ts, "1h"), by=k, watermark="0s"), total=agg.sum(x), n=agg.count())
+    way = attach(op, by_spark=True)
+    if not moving:
+        made = [row.asDict() for row in way(spark.read.parquet(str(tmp_path / "in"))).collect()]
+        assert in_order(made) == in_order(replay(op, given))
+        return
+    query = Query(tmp_path / "checkpoint")
+    query.run(way(stream(spark, tmp_path / "in")).toDF("k", "total", "n"))
+    closed = list(replay(op, given[:6]))
+    found = [{k: row.k, "total": row.total, "n": row.n} for row in query.rows]
+    assert in_order(found) == in_order(closed)
+
+
 def test_the_plan_says_that_spark_has_the_windows():
     op = Aggregate(Tumbling(HOUR, by="k", watermark="5s"), n=agg.count(), mean=agg.mean("x"))
     shown = " ".join(attach(op, by_spark=True).explain(FutureStream(STAMPED)).split())  # type: ignore[arg-type]

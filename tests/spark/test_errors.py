@@ -10,13 +10,22 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 import pytest
-from pyspark.sql.types import ArrayType, LongType
+from pyspark.sql import functions as fn
+from pyspark.sql.types import (
+    ArrayType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    YearMonthIntervalType,
+)
 
 import windowlib
 import windowlib.spark
 from tests.runtime.test_operator_errors import shown, unseen
 from tests.window.test_errors import lines_of
-from windowlib import Count, Sliding, WindowlibError
+from windowlib import Count, Sliding, Tumbling, WindowlibError
 from windowlib.errors import HostError, SchemaError, StateError, StateVersionError
 from windowlib.operators import Aggregate, agg
 from windowlib.spark import session, versions
@@ -267,6 +276,79 @@ def test_a_number_of_buckets_is_a_whole_number_from_1_on(buckets):
     op = Aggregate(Sliding(Count(3), by="k"), n=agg.count())
     with pytest.raises(windowlib.ModelError, match="not a number of buckets"):
         windowlib.spark.attach(op, buckets=buckets)
+
+
+@pytest.mark.parametrize("argument", ["key", "order_by", "times"])
+@pytest.mark.parametrize("given", [3, {"k"}, [], ["k", 3], b"k"], ids=str)
+def test_columns_are_said_by_their_names(argument, given):
+    op = Aggregate(Sliding(Count(3), by="k"), n=agg.count())
+    with pytest.raises(windowlib.ModelError, match=rf"attach\({argument}=.*: not the name"):
+        windowlib.spark.attach(op, **{argument: given})
+
+
+def test_a_clock_is_a_function():
+    op = Aggregate(Sliding(Count(3), by="k"), n=agg.count())
+    with pytest.raises(windowlib.ModelError, match=r"attach\(clock=3\): not a function"):
+        windowlib.spark.attach(op, clock=3)  # type: ignore[arg-type]
+
+
+def test_a_setting_without_dots_is_none_of_sparks():
+    with pytest.raises(
+        HostError, match=r"session\(spark_sql_shuffle_partitions=...\): not a setting"
+    ):
+        session(spark_sql_shuffle_partitions=2)
+
+
+MAP = MapType(StringType(), LongType())
+
+
+def columns(**kinds: Any) -> StructType:
+    """The columns of a stream that is not there yet."""
+    return StructType([StructField(name, kind) for name, kind in kinds.items()])
+
+
+@pytest.mark.parametrize("kind", [MAP, ArrayType(MAP)], ids=str)
+def test_maps_are_neither_keys_nor_orders(kind):
+    frame = columns(ts=LongType(), m=kind)
+    for role, window in {
+        "key": Tumbling(Count(2), by="m", order_by="ts"),
+        "order": Tumbling(Count(2), order_by="m"),
+    }.items():
+        with pytest.raises(SchemaError, match=f"the {role} 'm' is {kind.simpleString()}, and"):
+            Aggregate(window, n=agg.count()).explain(frame)
+
+
+def test_a_column_that_spark_cannot_hand_over_is_named():
+    frame = columns(ts=LongType(), months=YearMonthIntervalType(1, 1))
+    read = Aggregate(Tumbling(Count(2), order_by="ts"), last=agg.last("months"))
+    with pytest.raises(SchemaError, match=r"the column 'months' \(interval month\) to Python"):
+        read.explain(frame)
+    unread = Aggregate(Tumbling(Count(2), order_by="ts"), n=agg.count())
+    assert "Aggregate" in unread.explain(frame)
+
+
+def test_a_running_session_keeps_its_time_zone_and_its_partitions(spark):
+    own = {"spark.sql.session.timeZone": "Asia/Tokyo", "spark.sql.shuffle.partitions": "7"}
+    before = {name: spark.conf.get(name) for name in own}
+    try:
+        for name, value in own.items():
+            spark.conf.set(name, value)
+        again = session()
+        assert {name: again.conf.get(name) for name in own} == own
+        assert session(spark__sql__shuffle__partitions=3).conf.get(list(own)[1]) == "3"
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def test_a_column_of_pyspark_is_no_name(spark):
+    op = Aggregate(Sliding(Count(3), by="k"), n=agg.count())
+    for argument in ("key", "order_by", "times"):
+        wrong: dict[str, Any] = {argument: fn.col("k")}
+        with pytest.raises(
+            windowlib.ModelError, match=rf'attach\({argument}=Column.*{argument}="ts"'
+        ):
+            windowlib.spark.attach(op, **wrong)
 
 
 def test_an_exception_is_ours_and_ends_well(page):

@@ -11,6 +11,7 @@ from pyspark.sql import functions as fn
 
 from tests.spark.stream_runs import Query, by_name, stream, unended, union, write
 from windowlib import (
+    Count,
     Event,
     Graph,
     KSlack,
@@ -190,8 +191,10 @@ def test_watermarks_of_the_dataframe_are_honoured(spark, tmp_path):
 def test_the_end_of_a_window_that_is_just_reached_closes_it(spark, tmp_path):
     """With timestamps that have no zone, dates and whole numbers; late rows have their output."""
     hours = [datetime(2024, 1, 1, hour) for hour in (0, 1, 2, 1)]
+    parts = [datetime(2024, 1, 1, microsecond=100_000 * h.hour) for h in hours]
     kinds: dict[str, Any] = {
         "timestamp_ntz": (pa.timestamp("us"), "1h", hours),
+        "parts of a second": (pa.timestamp("us"), "100ms", parts),
         "int": (pa.int32(), 1, [10, 11, 12, 11]),
         "date": (pa.date32(), "1d", [datetime(2024, 1, h.hour + 1).date() for h in hours]),
     }
@@ -205,6 +208,38 @@ def test_the_end_of_a_window_that_is_just_reached_closes_it(spark, tmp_path):
         query.run(op(stream(spark, folder / "in")))
         assert [row["start"] for row in query.rows if row["_port"] == "out"] == stamps[:2], name
         assert [row["ts"] for row in query.rows if row["_port"] == "late"] == stamps[3:], name
+
+
+def test_what_follows_the_watermark_comes_first_in_its_query(spark, tmp_path):
+    """A watermark of rows that wait for the watermark would hold it back for ever."""
+    schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "n": pa.int64()})
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    stamps = [{"ts": start + timedelta(seconds=n), "n": n} for n in range(60)]
+    for number in range(3):
+        write(tmp_path / "in", number, stamps[20 * number : 20 * number + 20], schema)
+    source = stream(spark, tmp_path / "in")
+    out = {"ts": agg.window_start(), "n": agg.sum("n")}
+    tens, twenties = (
+        Aggregate(Tumbling(Event("ts", size), watermark="0s"), out) for size in ("10s", "20s")
+    )
+    count = Aggregate(Tumbling(Count(5), order_by="ts"), ts=agg.max("ts"), n=agg.sum("n"))
+    marked = source.withWatermark("ts", "0 seconds")
+    by_spark = marked.groupBy(fn.window("ts", "10 seconds")).agg(fn.sum("n"))
+    for before in (
+        tens(source),
+        tens(source).where("n > 3").withWatermark("ts", "1 second"),
+        attach(tens, by_spark=True)(source),
+        attach(count, times="ts")(source),
+        by_spark.selectExpr("window.start AS ts", "`sum(n)` AS n"),
+    ):
+        with pytest.raises(HostError, match=r"one watermark, which would never move.*\.then"):
+            twenties(before)
+    one_mark = marked.groupBy("ts").agg(fn.sum("n").alias("n"))
+    for before in (count(source), one_mark):
+        assert twenties(before).isStreaming
+    query = Query(tmp_path / "checkpoint")
+    query.run(tens.then(twenties)(source))
+    assert [row["n"] for row in query.rows] == [190, 590]
 
 
 def test_a_stream_that_nothing_waits_for_warns_before_it_starts(spark, tmp_path):

@@ -149,6 +149,23 @@ def test_a_sorted_dataframe_has_an_order(sources):
         assert (name in WITHOUT_WINDOWS) is warned(operator, in_order), name
 
 
+def test_rows_out_of_a_shuffle_have_no_order(spark):
+    rows = spark.range(40, numPartitions=4).selectExpr("id AS ts", "id % 3 AS k")
+    op = Aggregate(Tumbling(Count(3), by="k"), last=agg.last("ts"))
+    for shuffled in (
+        rows.groupBy("k", "ts").count(),
+        rows.distinct().where("ts > 1"),
+        rows.dropDuplicates(["ts"]),
+        rows.repartition(3),
+        rows.repartition("k").withColumnRenamed("ts", "t").withColumnRenamed("t", "ts"),
+    ):
+        assert warned(op, [shuffled])
+        assert not warned(op, [shuffled], order_by="ts")
+        assert not warned(op, [shuffled.sortWithinPartitions("ts")])
+    for kept in (rows, rows.coalesce(1), rows.where("ts > 3")):
+        assert not warned(op, [kept])
+
+
 @pytest.mark.long
 def test_the_advice_gives_the_rows_of_replay(sources):
     _, frames = sources

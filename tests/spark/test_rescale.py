@@ -230,6 +230,8 @@ def test_the_hash_of_a_key_is_that_of_spark(spark):
         assert key_hash(row, kinds) == got[-1]
     with pytest.raises(HostError, match="the type array<bigint>, and windowlib does not know"):
         check_hashes([ArrayType(LongType())])
+    with pytest.raises(HostError, match="the type string collate UTF8_LCASE, and windowlib"):
+        check_hashes([StringType("UTF8_LCASE")])
 
 
 def test_keys_of_a_graph_are_told_apart_by_its_nodes():

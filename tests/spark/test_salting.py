@@ -52,11 +52,11 @@ def test_a_group_gets_a_salt_for_every_threshold_and_no_more_than_there_are_work
 def test_batches_that_take_too_long_get_more_salts_and_short_ones_fewer():
     found = salting(patience=9)
     before = found.policy.threshold
-    found.told(progress(0, busy=6))
-    found.told(progress(60, busy=40))
+    found.observe(progress(0, busy=6))
+    found.observe(progress(60, busy=40))
     assert before < (rested := found.policy.threshold)
     for second in (120, 180, 240, 300):
-        found.told(progress(second, busy=90))
+        found.observe(progress(second, busy=90))
     assert found.policy.threshold < before < rested
     assert 1.5 == found.policy.utilisation.worst
 
@@ -64,15 +64,15 @@ def test_batches_that_take_too_long_get_more_salts_and_short_ones_fewer():
 def test_a_stream_that_stays_behind_has_all_hot_rows_spread():
     found = salting(patience=3)
     for second in (0, 2, 4, 6):
-        found.told(progress(second, busy=3))
+        found.observe(progress(second, busy=3))
     assert [1, 2, 4] == [found.sigma(rows) for rows in (1, 2, 9)]
 
 
 def test_what_spark_does_between_batches_is_no_load():
     found = salting()
-    found.told(progress(0, busy=1))
-    found.told(progress(58, busy=1, numInputRows=0))  # it looked, and nothing was there
-    found.told(progress(60, busy=6, inputRowsPerSecond=1e6))
+    found.observe(progress(0, busy=1))
+    found.observe(progress(58, busy=1, numInputRows=0))  # it looked, and nothing was there
+    found.observe(progress(60, busy=6, inputRowsPerSecond=1e6))
     assert 0.1 == pytest.approx(found.policy.utilisation.worst)
 
 
@@ -88,8 +88,8 @@ def test_what_spark_does_between_batches_is_no_load():
 )
 def test_a_batch_whose_rate_is_unknown_moves_nothing(unknown):
     found = salting()
-    found.told(progress(0, busy=1))
-    found.told(unknown)
+    found.observe(progress(0, busy=1))
+    found.observe(unknown)
     assert found.policy.utilisation is None
 
 

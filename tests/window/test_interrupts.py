@@ -37,7 +37,10 @@ from windowlib.errors import BrokenStateError
 from windowlib.window.event_time import EventTimeWindow
 
 # Handlers that a window never calls are warned of; here each class of them meets every window.
-pytestmark = pytest.mark.filterwarnings("ignore::windowlib.WindowlibWarning")
+pytestmark = [
+    pytest.mark.search,
+    pytest.mark.filterwarnings("ignore::windowlib.WindowlibWarning"),
+]
 engines = pytest.mark.parametrize("engine", ["reference", "generated"])
 
 
@@ -157,7 +160,7 @@ def outcome(window, saved, before, after):
 
 
 # One instruction of so many, another for each case; all of them take minutes: INTERRUPTS=1.
-STRIDE = int(os.environ.get("INTERRUPTS", 7 if is_thorough() else 23))
+STRIDE = int(os.environ.get("INTERRUPTS", 11 if is_thorough() else 23))
 
 
 def outcomes(spec, engine, events, kept, change):

@@ -34,7 +34,7 @@ from windowlib.attributes import one_key
 from windowlib.window.state_bytes import written_and_read
 
 SHARES = 20
-CASES = 1_000 if is_thorough() else 10
+CASES = 750 if is_thorough() else 10
 """So many cases in each share."""
 NOON = datetime(2024, 3, 31, 0, 30, tzinfo=UTC)  # the night in which clocks go forward in Europe
 ZONES = [UTC, ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Tokyo")]

@@ -45,9 +45,11 @@ VALUES: list[Any] = [
 
 
 def same(a, b):
-    """Equal with equal types, where NaN is itself, and dicts have their order."""
+    """Equal with equal types, where NaN is itself, dicts have their order, and sets have none."""
     if type(a) is not type(b):
         return False
+    if isinstance(a, set | frozenset):
+        return sorted(map(repr, a)) == sorted(map(repr, b))
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):

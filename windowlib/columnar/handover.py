@@ -355,7 +355,7 @@ class WindowHandOver(HandOver):
         window = self.window
         for row in rows:
             with self._locked:
-                window.state.advance(times(row))
+                window.state.advance(times.forward(times(row), window.state.now))
                 window.insert(row)
 
     def _insert(self, batch: pa.RecordBatch, stamps: Stamps | None) -> None:

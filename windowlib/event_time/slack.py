@@ -194,13 +194,15 @@ class FixedState(State):
         self._amount = amount
 
     def _slack(self, ts: Number, before: Number | None) -> Number:
-        if isinstance(ts, Decimal) and isinstance(self._amount, float):
-            return Decimal(repr(self._amount))
-        return self._amount
+        amount = self._amount
+        if isinstance(ts, Decimal) and isinstance(amount, float):
+            return Decimal(repr(amount))
+        return float(amount) if isinstance(ts, float) and isinstance(amount, Decimal) else amount
 
     def fits(self, ts: Any) -> bool:
         """Whether arithmetic with this array is the same as with its numbers."""
-        return super().fits(ts) and (type(self._amount) is int or ts.dtype.kind == "f")
+        kind = type(self._amount)
+        return super().fits(ts) and (kind is int or (kind is float and ts.dtype.kind == "f"))
 
     def _many(self, ts: Any) -> Any:
         import numpy as np

@@ -30,7 +30,7 @@ from windowlib.farms.pool import CallerPool, ProcessPool, no_processes
 from windowlib.farms.running_farm import RunningFarm, worker_count
 from windowlib.farms.transfer import movable
 from windowlib.runtime.running import Running, collect_failures, insert_pieces, nowhere
-from windowlib.window.arrow import as_arrow, in_order, joined
+from windowlib.window.arrow import Times, as_arrow, in_order, joined
 from windowlib.window.failure import broken_state, raise_first
 
 if TYPE_CHECKING:
@@ -306,10 +306,10 @@ class AdaptiveFarm:
         each: Generator[None, None, Any] = self.current.insert_each(rows, out, port, **row)
         return each
 
-    def insert_timed(self, rows: Iterable[Any], when: Callable[[Any], int], port: int = 0) -> None:
+    def insert_timed(self, rows: Iterable[Any], times: Times, port: int = 0) -> None:
         """Advance to the time of each row, and insert it."""
         for row in rows:
-            self.advance_micros(when(row))
+            self.advance_micros(times.forward(times(row), self.micros))
             self.insert(row, port)
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:

@@ -25,7 +25,15 @@ from windowlib.farms.pool import ProcessPool, WorkerAnswer, WorkerDeath
 from windowlib.farms.scheduler import Assignments, Collector, Task, scheduler
 from windowlib.farms.worker import WorkerException, WorkerSetup
 from windowlib.runtime.running import VERSION, Running, collect_failures, nowhere
-from windowlib.window.arrow import BatchRows, Made, Times, chunks_of, in_order, named_row
+from windowlib.window.arrow import (
+    BatchRows,
+    OutputRows,
+    Times,
+    chunks_of,
+    exact_batch,
+    in_order,
+    named_row,
+)
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
@@ -66,7 +74,7 @@ class RunningFarm(Running):
         self._rows, self._marks, self._finals = ([nowhere] * ports for _ in range(3))
         self._live = []
         self._direct = (None,) * len(self.model.inputs)
-        self._made = Made()
+        self._made = OutputRows()
         self._schemas = [None] * len(self.model.inputs)
         self._told = self._now  # the time that the workers know
         self._waiting: list[Any] = []
@@ -204,7 +212,9 @@ class RunningFarm(Running):
 
     def _table(self, rows: list[Any], schema: Any = None) -> Any:
         try:
-            return pa.RecordBatch.from_pylist([dict(named_row(row)) for row in rows], schema)
+            named = [dict(named_row(row)) for row in rows]
+            known = schema is not None
+            return exact_batch(named, schema) if known else pa.RecordBatch.from_pylist(named)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             reason = str(error).splitlines()[0].rstrip(".")
             msg = (

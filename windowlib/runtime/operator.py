@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
-from windowlib.durations import Duration, Instant, as_duration
+from windowlib.durations import Duration, Instant
 from windowlib.errors import ModelError, OperatorError, SchemaError, no_such_column, suggestion
 from windowlib.extensions import extension
 from windowlib.runtime.keyed_state import Keyed, Unkeyed, declarations
@@ -368,7 +368,7 @@ class Operator(WindowEvents[Any, Any]):
         if after is None:
             self._running_state(shown).set_timer(key, at)
         else:
-            self._running_state(shown).set_timer_after(key, as_duration(after, argument="after"))
+            self._running_state(shown).set_timer_after(key, after)
 
     def drop_timer(self, key: Any) -> None:
         """Do not call `on_timer` for a key, if that was to be."""

@@ -10,8 +10,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windowlib.attributes import one_key
-from windowlib.durations import MICROSECOND, Number, as_instant, micros
-from windowlib.errors import ClockError, OperatorError, StateVersionError
+from windowlib.durations import MICROSECOND, Number, as_instant, micros, parse_duration
+from windowlib.errors import ClockError, OperatorError, PolicyError, StateVersionError
 from windowlib.event_time.axis import instant
 from windowlib.runtime.keyed_state import plain
 from windowlib.window.event_time import EventTimeWindow
@@ -107,6 +107,8 @@ class OwnState:
     def set_timer(self, key: Any, at: Any) -> None:
         """Wake up for a key at a time."""
         due, waking = self.timers.place(at), self._waking
+        if self.timers.event_time:
+            self._check_kind(at)
         if waking is not None and due <= waking.due:
             msg = (
                 f"{self.operator.name}.set_timer({key!r}, at={at!r}): not later than the time of "
@@ -115,15 +117,28 @@ class OwnState:
             raise OperatorError(msg)
         self.timers.set(key, at)
 
-    def set_timer_after(self, key: Any, after: timedelta) -> None:
+    def _check_kind(self, at: Any) -> None:
+        """Refuse a number among datetimes, or the reverse: the watermark would never be there."""
+        timed = [each for each in self._windows if isinstance(each, EventTimeWindow)]
+        known = {each.has_datetimes for each in timed}
+        if None not in known and (instant(at) is not None) not in known:
+            of = "datetimes" if True in known else "numbers"
+            msg = (
+                f"{self.operator.name}.set_timer(key, at={at!r}): the timestamps of its windows "
+                f"are {of}. Use a timestamp, as rows have it."
+            )
+            raise ClockError(msg)
+
+    def set_timer_after(self, key: Any, after: Any) -> None:
         """Wake up for a key after a while."""
+        wait = _waiting_time(after, f"{self.operator.name}.set_timer({key!r}, after={after!r})")
         if self.timers.event_time:
             msg = (
                 f"{self.operator.name}.set_timer({key!r}, after=...): its windows are of event "
                 f"time, which has no now. Use at=, a timestamp."
             )
             raise OperatorError(msg)
-        self.set_timer(key, (self.running.micros + micros(after)) * MICROSECOND)
+        self.set_timer(key, (self.running.micros + micros(wait)) * MICROSECOND)
 
     def wake(self, now: int, failures: list[Exception]) -> None:
         """Call `on_timer` for the keys whose time of the clock has come."""
@@ -241,13 +256,13 @@ class Timers:
 
     def place(self, at: Any) -> Number:
         """A time as microseconds, or as a place on the axis of event time."""
-        shown = f"{self.owner}.set_timer(key, at"
+        shown = f"{self.owner}.set_timer(key, at={at!r})"
         if not self.event_time:
-            return as_instant(at, argument=shown)
+            return _on_clock(at, shown)
         if (found := instant(at)) is not None:
             return found
         if isinstance(at, bool) or not hasattr(at, "__sub__") or at - at != 0:
-            msg = f"{shown}={at!r}): not a point of event time. Use a timestamp, as rows have it."
+            msg = f"{shown}: not a point of event time. Use a timestamp, as rows have it."
             raise ClockError(msg)
         return at
 
@@ -284,3 +299,26 @@ class Timers:
         self._of, self._heap = {}, []
         for key, at in found:
             self.set(key, at)
+
+
+def _on_clock(at: Any, shown: str) -> int:
+    """A time of the clock in microseconds."""
+    try:
+        return as_instant(at)
+    except ClockError:
+        msg = (
+            f'{shown}: not a point in time. Use seconds as a number, or a datetime, or after="30s".'
+        )
+        raise ClockError(msg) from None
+
+
+def _waiting_time(after: Any, shown: str) -> timedelta:
+    """How long from now on a timer is to wait."""
+    try:
+        found = parse_duration(after) if isinstance(after, str) else after
+    except PolicyError as error:
+        raise PolicyError(f"{shown}: {error}") from None
+    if not isinstance(found, timedelta) or found < timedelta(0):
+        why = "it must not be negative" if isinstance(found, timedelta) else "not a duration"
+        raise PolicyError(f'{shown}: {why}. Write after="30s", or pass a timedelta.')
+    return found

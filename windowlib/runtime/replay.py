@@ -386,7 +386,7 @@ class Replay(Iterator[Any]):
         self._check(row, port)
         if self._times is not None:
             self._moved = True
-            running.advance_micros(self._times(row))
+            running.advance_micros(self._times.forward(self._times(row), running.micros))
         running.insert(row, port)
 
     def _port(self, running: Running, item: Any) -> int:
@@ -477,10 +477,16 @@ def joined_inputs(
 ) -> Iterable[Any]:
     """One iterable of rows, tagged with their ports if there are several inputs."""
     ports = operator.model.inputs
+    names = ", ".join(port.name for port in ports)
+    if len(inputs) == 1 and merge is not None:
+        msg = (
+            f"replay({operator.name}, ..., merge={merge!r}): there is one iterable, and nothing to "
+            f"merge it with. Give one for each input ({names}), or drop `merge=`."
+        )
+        raise OperatorError(msg)
     if len(inputs) == 1:
         return ordered_input(operator.order_by, inputs[0])
     if len(inputs) != len(ports):
-        names = ", ".join(port.name for port in ports)
         msg = (
             f"replay({operator.name}, ...): {len(inputs)} inputs given, and it has {len(ports)} "
             f"({names}). Give one iterable per input, or one of to(port, row)."

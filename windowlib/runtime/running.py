@@ -18,7 +18,15 @@ from windowlib.errors import ClockError, OperatorError, StateVersionError, Windo
 from windowlib.runtime.arrival_order import stated_order
 from windowlib.runtime.own_state import OwnState
 from windowlib.spec.specification import Spec
-from windowlib.window.arrow import Made, Times, as_arrow, chunks_of, columns_of, in_order, rows_of
+from windowlib.window.arrow import (
+    OutputRows,
+    Times,
+    as_arrow,
+    chunks_of,
+    columns_of,
+    in_order,
+    rows_of,
+)
 from windowlib.window.container import Window
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.failure import broken_state, raise_first
@@ -68,7 +76,7 @@ class Running:
         self._rows: list[Row] = [nowhere] * ports
         self._marks: list[Punct] = [nowhere] * ports
         self._finals: list[Punct] = [nowhere] * ports
-        self._made = Made()
+        self._made = OutputRows()
         self._schemas: list[Any] = [None] * len(self.model.inputs)  # of batches that held rows
         self._wire()
         op.containers = tuple(
@@ -195,23 +203,25 @@ class Running:
             for row in rows:
                 self.insert(row, port)
 
-    def insert_timed(self, rows: Iterable[Any], when: Callable[[Any], int], port: int = 0) -> None:
-        """Advance to the time of each row, in microseconds, and insert it."""
+    def insert_timed(self, rows: Iterable[Any], times: Times, port: int = 0) -> None:
+        """Advance to the time of each row, and insert it."""
         left, window = iter(rows), self._direct[port]
         for row in left:
-            self.advance_micros(when(row))
+            self.advance_micros(times.forward(times(row), self.micros))
             self.insert(row, port)
-            if window is not None and self._clocked is window and type(when) is Times:
-                loop = window.state.insert_timed(row, when.get)
+            if window is not None and self._clocked is window and type(times) is Times:
+                loop = window.state.insert_timed(row, times.get)
                 if loop is not None:
-                    self._take_timed(window, partial(loop, left, when))
+                    self._take_timed(window, partial(loop, left, times), times)
 
-    def _take_timed(self, window: Window[Any, Any], loop: Callable[..., None]) -> None:
+    def _take_timed(
+        self, window: Window[Any, Any], loop: Callable[..., None], times: Times
+    ) -> None:
         """Rows with their times go straight into a window, which alone knows the time meanwhile."""
 
         def move(now: int) -> None:
             self._now = window.state.now
-            self.advance_micros(now)
+            self.advance_micros(times.forward(now, self._now))
 
         try:
             loop(move)
@@ -278,7 +288,7 @@ class Running:
         for window in self._live:
             window.state.part_ages()
 
-    def collect(self, outputs: Sequence[Made]) -> None:
+    def collect(self, outputs: Sequence[OutputRows]) -> None:
         """For hosts: rows of each output go there, those of the first as columns where it can."""
         for port, made in enumerate(outputs):
             self.connect(port, made.add)
@@ -308,7 +318,7 @@ class Running:
         finally:
             self.operator._many = None
 
-    def _collect_columns(self, port: int, made: Made) -> None:
+    def _collect_columns(self, port: int, made: OutputRows) -> None:
         self.operator._many = made.add_columns
 
     def _take_batch(self, batch: Any, port: int, times: str | None, order: Any) -> None:

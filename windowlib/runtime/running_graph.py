@@ -10,7 +10,7 @@ from typing import Any
 from windowlib.durations import Instant, as_instant
 from windowlib.runtime.graph import Graph, Stream
 from windowlib.runtime.running import VERSION, Running, collect_failures, form_of, nowhere, put_form
-from windowlib.window.arrow import Made, chunks_of, in_order
+from windowlib.window.arrow import OutputRows, chunks_of, in_order
 from windowlib.window.failure import raise_first
 
 
@@ -30,7 +30,7 @@ class RunningGraph(Running):
         self._open_feeds = Counter((node, port) for node, port, _ in graph.edges())
         self._live = []
         self._direct = (None,) * len(self.model.inputs)  # rows go to operators, not to windows
-        self._made = Made()
+        self._made = OutputRows()
         self._schemas = [None] * len(self.model.inputs)
         self._failures: list[Exception] = []  # of those who were fed in the call under way
         self._wire()
@@ -149,13 +149,13 @@ class RunningGraph(Running):
         for node in self.nodes.values():
             node.part_ages()
 
-    def collect(self, outputs: Sequence[Made]) -> None:
+    def collect(self, outputs: Sequence[OutputRows]) -> None:
         """For hosts: rows of each output go there, as columns where one operator makes them."""
         for port, made in enumerate(outputs):
             self.connect(port, made.add)
             self._collect_columns(port, made)
 
-    def _collect_columns(self, port: int, made: Made) -> None:
+    def _collect_columns(self, port: int, made: OutputRows) -> None:
         """Have columns from the node at an output, unless something else reads its rows, too."""
         graph = self.operator
         assert isinstance(graph, Graph)

@@ -35,7 +35,10 @@ WORDS = {
 STAMPS = {"timestamp": "UTC", "timestamp_ltz": "UTC", "timestamp_ntz": None}
 DECIMALS = ("decimal", "dec", "numeric")
 NESTED = ("array", "struct", "map")
-KNOWN = (*WORDS, *STAMPS, *DECIMALS, *NESTED, "varchar", "char")
+INTERVAL = "interval"
+DAY_TIME = ("day", "hour", "minute", "second")
+"""The units of an interval that is a duration; years and months have no fixed length."""
+KNOWN = (*WORDS, *STAMPS, *DECIMALS, *NESTED, INTERVAL, "varchar", "char")
 PRECISION = 38
 
 TOKEN = re.compile(r"\s*(?:`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'|\w+|[<>(),:])")
@@ -186,8 +189,23 @@ class _Parser:
             return self._decimal(given)
         if word in NESTED:
             return self._nested(word, of)
+        if word == INTERVAL:
+            return self._interval(of)
         self._numbers(given, 1)  # of a text, which may be any length in Arrow
         return pa.string()
+
+    def _interval(self, of: str) -> Any:
+        import pyarrow as pa
+
+        first = self._next().lower()
+        last = self._next().lower() if self._take("to") else first
+        units = [DAY_TIME.index(unit) for unit in (first, last) if unit in DAY_TIME]
+        if len(units) != 2 or (first != last and units[0] >= units[1]):
+            self._refuse(
+                f"{of}: an interval is of days, hours, minutes and seconds",
+                "Write interval day to second",
+            )
+        return pa.duration("us")
 
     def _decimal(self, word: str) -> Any:
         import pyarrow as pa

@@ -31,6 +31,7 @@ from windowlib.testing.executions import (
 )
 from windowlib.testing.same_everywhere import assert_same_everywhere
 from windowlib.testing.stepped_replay import SteppedReplay
+from windowlib.window.arrow import exact_array
 from windowlib.window.state_bytes import written_and_read
 
 
@@ -270,7 +271,7 @@ def check_schemas(operator: Operator, schemas: Sequence[Any], found: Sent) -> No
                 if pa.types.is_null(field.type):
                     continue  # a type that only the values tell
                 try:
-                    pa.array([row.get(field.name)], field.type)
+                    exact_array([row.get(field.name)], field.type)
                 except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
                     msg = f"{whose} has no {field.type} in {field.name!r}: {error}"
                     raise AssertionError(msg) from error

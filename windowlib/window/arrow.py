@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal, localcontext
 from functools import lru_cache
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 from windowlib.attributes import Getter, brief, column_names, key_getter, one_key
-from windowlib.durations import as_instant
+from windowlib.durations import as_instant, instant_text
 from windowlib.errors import ClockError, SchemaError, no_such_column, suggestion
 from windowlib.event_time.watermark import source_getter, watermark_of
 from windowlib.extensions import extension
@@ -131,6 +132,17 @@ class Times:
                 f"seconds as numbers, or with datetimes."
             )
             raise ClockError(msg) from None
+
+    def forward(self, at: int, now: int) -> int:
+        """The time of a row, which must not be before now."""
+        if at >= now:
+            return at
+        msg = (
+            f"{self.get.owner}: time went back from {instant_text(now)} to {instant_text(at)}. "
+            f"Sort the rows by it, or let them wait for one another with replay(..., "
+            f'watermark="5s").'
+        )
+        raise ClockError(msg)
 
 
 class WatermarkTimes(Times):
@@ -323,7 +335,7 @@ def array_of(field: Any, values: list[Any]) -> Any:
     if known and pa.types.is_decimal(field.type):
         values = [_placed(value, field.type.scale) for value in values]
     try:
-        return pa.array(values, field.type if known else None)
+        return exact_array(values, field.type if known else None)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         if not known and (wide := wide_integers(values)) is not None:
             return wide
@@ -334,6 +346,88 @@ def array_of(field: Any, values: list[Any]) -> Any:
             f"insert_batch, which sends rows, or a wider type for what the column is made of."
         )
         raise SchemaError(msg) from error
+
+
+def exact_array(values: Sequence[Any], kind: Any = None) -> Any:
+    """Python values as an Arrow array, of a type or of one that they share.
+
+    `pyarrow.array` makes 1 of 1.5 in a column of whole numbers, and 40 microseconds of 40.0 in one
+    of times. Such values are refused here, as others are that do not fit.
+
+    >>> import pyarrow as pa
+    >>> exact_array([2.0, None], pa.int64()).to_pylist()
+    [2, None]
+    >>> exact_array([[1, 1.5]], pa.list_(pa.int64()))
+    Traceback (most recent call last):
+    ValueError: 1.5 is no int64
+    """
+    import pyarrow as pa
+
+    made = pa.array(values, kind)
+    if kind is not None:
+        _check_whole(values, kind)
+    return made
+
+
+def exact_batch(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
+    """Rows as an Arrow batch of exactly these columns; what a row lacks is null."""
+    import pyarrow as pa
+
+    arrays = [exact_array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _check_whole(values: Sequence[Any], kind: Any) -> None:
+    """Refuse numbers that a type of whole numbers or times would cut off, in nested values, too."""
+    import pyarrow as pa
+
+    temporal = pa.types.is_temporal(kind)
+    if temporal or pa.types.is_integer(kind):
+        doubtful = set(filter(_may_be_cut, set(map(type, values))))
+        for value in values if doubtful else ():
+            if type(value) in doubtful and (temporal or value != int(value)):
+                msg = f"{value!r} is no {kind}"
+                raise ValueError(msg)
+    elif _has_whole(kind):
+        for inner, each in _inner(values, kind):
+            _check_whole(each, inner)
+
+
+def _may_be_cut(kind: type) -> bool:
+    """Whether values of a class are numbers that need not be whole."""
+    return issubclass(kind, Real | Decimal) and not issubclass(kind, Integral)
+
+
+def _has_whole(kind: Any) -> bool:
+    """Whether there are whole numbers or times somewhere in a nested type."""
+    import pyarrow as pa
+
+    if pa.types.is_nested(kind):
+        return any(_has_whole(kind.field(i).type) for i in range(kind.num_fields))
+    return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))
+
+
+def _inner(values: Sequence[Any], kind: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """The types in a nested one, with the values that are of each."""
+    import pyarrow as pa
+
+    known = [value for value in values if value is not None]
+    if pa.types.is_struct(kind):
+        names = kind.names
+        rows = [
+            row if isinstance(row, Mapping) else dict(zip(names, row, strict=False))
+            for row in known
+        ]
+        for field in kind:
+            yield field.type, [row.get(field.name) for row in rows]
+    elif pa.types.is_map(kind):
+        pairs = [
+            pair for each in known for pair in (each.items() if hasattr(each, "items") else each)
+        ]
+        yield kind.key_type, [key for key, _ in pairs]
+        yield kind.item_type, [value for _, value in pairs]
+    else:
+        yield kind.value_type, [value for each in known for value in each]
 
 
 def wide_integers(values: Sequence[Any]) -> Any:
@@ -365,17 +459,14 @@ def content_of(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
     """
     import pyarrow as pa
 
-    try:
-        return pa.RecordBatch.from_pylist(rows, schema)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        names = rows[0] if schema is None else schema.names
-        kinds = (
-            dict.fromkeys(names) if schema is None else dict(zip(names, schema.types, strict=True))
-        )
-        arrays = [
-            _content_column(name, [row.get(name) for row in rows], kinds[name]) for name in names
-        ]
-        return pa.RecordBatch.from_arrays(arrays, list(names))
+    if schema is None:
+        kinds = dict.fromkeys(rows[0] if rows else ())
+    else:
+        kinds = dict(zip(schema.names, schema.types, strict=True))
+    arrays = [
+        _content_column(name, [row.get(name) for row in rows], kind) for name, kind in kinds.items()
+    ]
+    return pa.RecordBatch.from_arrays(arrays, list(kinds))
 
 
 def _content_column(name: str, values: list[Any], kind: Any) -> Any:
@@ -383,7 +474,7 @@ def _content_column(name: str, values: list[Any], kind: Any) -> Any:
     import pyarrow as pa
 
     try:
-        return pa.array(values, kind)
+        return exact_array(values, kind)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         if (wide := wide_integers(values)) is not None:
             return wide
@@ -430,7 +521,7 @@ def batch_of(rows: Sequence[Any], schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-class Made:
+class OutputRows:
     """Rows that wait to be taken as one Arrow batch, in the order in which they were made."""
 
     def __init__(self) -> None:

@@ -439,6 +439,11 @@ class EventTimeWindow(Window[T, K]):
         finally:
             self._guard.held = False
 
+    @property
+    def has_datetimes(self) -> bool | None:
+        """Whether its timestamps are datetimes, dates or durations; None: nothing says so yet."""
+        return self._axis.timed
+
     def _form_of(self, value: Any) -> Any:
         """A timestamp in the form of bounds: dates are datetimes if a window is not whole days."""
         day = type(value) is date

@@ -2,6 +2,7 @@
 # ruff: noqa: SIM300 - asserts read expected first
 
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -461,6 +462,24 @@ def test_state_of_another_slack_is_not_taken():
     state = Reorder("ts", slack=KSlack()).open().snapshot()
     with pytest.raises(ValueError, match="slack"):
         Reorder("ts", slack=5).open().restore(state)
+
+
+@pytest.mark.parametrize("form", [list, pa.Table.from_pylist])
+def test_a_slack_that_is_a_decimal_is_a_number_among_floats(form):
+    stamps = [(i + (i * 7) % 19) / 10 for i in range(600)]
+    rows = form([{"ts": ts} for ts in stamps])
+    exact, rounded = (
+        replay(Reorder("ts", slack=s, late="port"), rows) for s in (Decimal("0.5"), 0.5)
+    )
+    assert list(rounded) == list(exact)
+    assert rounded.port("late") == exact.port("late") != []
+
+
+def test_a_slack_may_be_a_decimal_as_timestamps_are():
+    rows = [{"ts": Decimal(ts)} for ts in ("1", "0.9", "0.8", "0.7", "2")]
+    result = replay(Reorder("ts", slack=Decimal("0.2"), late="port"), rows)
+    assert ["0.8", "0.9", "1", "2"] == [str(row["ts"]) for row in result]
+    assert [rows[3]] == result.port("late")
 
 
 # -- mistakes --

@@ -26,8 +26,12 @@ def transcripts(text):
     return found
 
 
+METER = re.compile(r"^\[[#.]{24}\].* rows in, .* out\n", re.MULTILINE)
+"""What a command says after five seconds, which any may take on a busy machine."""
+
+
 def printed(command, folder):
-    """What a command prints, on stdout and stderr."""
+    """What a command prints, on stdout and stderr, however long it takes."""
     here = f"'{sys.executable}' -m windowlib"
     line = re.sub(r"^(python -m )?windowlib\b", here.replace("\\", r"\\"), command)
     done = subprocess.run(
@@ -40,7 +44,7 @@ def printed(command, folder):
         text=True,
         check=False,
     )
-    return done.stdout
+    return METER.sub("", done.stdout)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from windowlib.spark.plan.shuffle import (
     PackedRows,
 )
 from windowlib.spark.plan.types import fitted
-from windowlib.window.arrow import Made
+from windowlib.window.arrow import OutputRows
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.snapshot import first_change
 from windowlib.window.state_bytes import dump_state, load_state
@@ -166,7 +166,7 @@ class Bucket:
     def __init__(self, spec: BucketSpec, start: int) -> None:
         self.spec, self.nonce = spec, ""
         self.names = [port.name for port in spec.operator.model.outputs]
-        self.made = [Made() for _ in self.names]
+        self.made = [OutputRows() for _ in self.names]
         self.held: HeldRows | None = None
         if spec.holds:
             assert spec.times is not None

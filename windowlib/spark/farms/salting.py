@@ -79,7 +79,7 @@ class Salting:
                 self.policy.closed(self._batches, sizes)
         return sigmas
 
-    def told(self, progress: Any) -> None:
+    def observe(self, progress: Any) -> None:
         """Take the progress of a micro-batch, as an object or a dict, and move the threshold.
 
         A batch takes as long as its slowest task, so its rate is that of the busiest worker. Its
@@ -155,7 +155,7 @@ class _Listener(StreamingQueryListener):
     def onQueryProgress(self, event: Any) -> None:
         """A micro-batch has been committed."""
         if event.progress.name == self._query:
-            self._salting.told(event.progress)
+            self._salting.observe(event.progress)
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing to tell."""

@@ -31,7 +31,7 @@ from windowlib.spark.plan.query_plan import WINDOW, QueryPlan
 from windowlib.spark.plan.shuffle import BYTES, ROWS
 from windowlib.spark.plan.types import fitted
 from windowlib.spark.python_worker import end_task
-from windowlib.window.arrow import Made, named_row
+from windowlib.window.arrow import OutputRows, named_row
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.state_bytes import dump_state, load_state
 
@@ -342,7 +342,7 @@ class ResultRows:
         self, results: Iterable[tuple[int | None, list[Item]]]
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The rows of each output that is wanted."""
-        made = [Made() for _ in self.made]
+        made = [OutputRows() for _ in self.made]
         for number, items in results:
             for port, *rows in items:
                 for row in rows:  # none: it is a punctuation, which stays in the process

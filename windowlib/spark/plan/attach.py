@@ -78,11 +78,14 @@ def attach(
 
     validation.is_operator(operator)
     one = operator.operator if isinstance(operator, Farm) else operator
-    order: Any = tuple(order_by) if isinstance(order_by, list) else order_by
-    column = None if isinstance(times, EllipsisType) else times
+    order: Any = order_by
+    if order_by is not ... and order_by is not None and not isinstance(order_by, str):
+        order = validation.names("order_by", order_by)
+    column = validation.time_column(times)
+    validation.clock(clock)
     validation.watermark(watermark, column)
     options = AttachOptions(
-        key=(key,) if isinstance(key, str) else None if key is None else tuple(key),
+        key=None if key is None else validation.names("key", key),
         buckets=validation.buckets(buckets),
         port=None if port is None else one.model.output(port, one.name),
         order_by=order,

@@ -30,6 +30,7 @@ from pyspark.sql.types import (
 )
 
 from windowlib.errors import HostError
+from windowlib.spark.plan.types import is_collated
 
 SEED = 42
 MASK = (1 << 64) - 1
@@ -63,7 +64,7 @@ def _hasher(kind: DataType) -> Callable[[Any, int], int]:
     if isinstance(kind, DecimalType):
         return lambda value, seed: _decimal(value, kind, seed)
     found = HASHES.get(type(kind))
-    if found is None:
+    if found is None or is_collated(kind):
         msg = (
             f"the key has the type {kind.simpleString()}, and windowlib does not know its hash. "
             f"Keep the number of buckets, and change the shuffle partitions alone."

@@ -224,6 +224,8 @@ def plan_query(
         watermark = clock_watermark(operator, options.times, options.watermark, frames)
     elif streaming:
         watermark = stream_watermark(operator, frames[0])
+    if watermark is not None:
+        validation.first_to_wait(operator, watermark.column, frames)
     orders = validation.orders(operator, options.order_by, frames)
     by_event_time = validation.event_order(operator, orders, options.times, streaming)
     orders = orders if by_event_time is None else (by_event_time,)
@@ -235,9 +237,10 @@ def plan_query(
     )
     partitions = shuffle_partitions(spark)
     numbers = BucketNumbers(partitions, options.buckets if key else 1)
-    inputs = tuple(arrow_schema(frame.schema, timezone) for frame in read)
+    inputs = tuple(validation.for_python(operator, read, timezone))
     for number, schema in enumerate(inputs):
         operator.check_types(schema, number)
+    validation.comparable(operator, key, orders, read)
     return QueryPlan(
         operator=operator,
         options=options,

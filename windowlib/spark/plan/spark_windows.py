@@ -52,6 +52,7 @@ from windowlib.spark.bucket.processor import METRICS
 from windowlib.spark.plan.folding import folding, kept_rows
 from windowlib.spark.plan.output_rows import Unpack
 from windowlib.spark.plan.query_plan import QueryPlan
+from windowlib.spark.plan.types import is_collated, quoted
 from windowlib.spark.plan.watermark import DELAY, event_column, event_window
 from windowlib.spark.python_worker import end_task
 from windowlib.spec.specification import Session, Tumbling
@@ -61,7 +62,7 @@ from windowlib.window.event_time import EventTimeWindow
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-END, START, SIZE = "_end", "_start", "_size"
+END, START, SIZE, KEY = "_end", "_start", "_size", "_key"
 BY_SPARK = ", by Spark"
 """How the metrics of windows that Spark has end."""
 LIMBS = 4
@@ -99,7 +100,7 @@ def kept_from_spark(plan: QueryPlan) -> str:
     if reason := kept_rows(replace(plan.bucket_spec(), follows=1)):
         return reason
     for name in (plan.key or [()])[0]:
-        if not isinstance(schema[name].dataType, PLAIN):
+        if not isinstance(schema[name].dataType, PLAIN) or is_collated(schema[name].dataType):
             return (
                 f"Spark may see other equal keys in {name}, {schema[name].dataType.simpleString()}"
             )
@@ -119,7 +120,8 @@ def aggregated_frame(plan: QueryPlan) -> DataFrame:
         )
         raise HostError(msg)
     engine = folding(plan.operator, plan.inputs[0])
-    keys = [fn.col(f"`{name}`") for name in (plan.key or [()])[0]]
+    names = (plan.key or [()])[0]  # PySpark passes not all names to Python
+    keys = [fn.col(quoted(name)).alias(f"{KEY}{n}") for n, name in enumerate(names)]
     grid = engine.layout.starts
     frame = _with_ends(plan, str(engine.inside.axis.attribute), grid)
     functions = functions_on(engine, plan.frames[0].schema)
@@ -156,12 +158,9 @@ def _with_ends(plan: QueryPlan, column: str, grid: Grid) -> DataFrame:
     (frame,) = plan.frames
     name, metadata = plan.operator.name, None
     if plan.watermark is not None:
-        delay = frame.schema[column].metadata.get(DELAY)
-        if delay is None:
-            delay = plan.watermark.delay
-            frame = frame.withWatermark(column, f"{delay} milliseconds")
-        metadata = {DELAY: delay}
-    stamp = fn.col(f"`{column}`")
+        metadata = {DELAY: frame.schema[column].metadata.get(DELAY, plan.watermark.delay)}
+        frame = plan.watermark.added(frame)
+    stamp = fn.col(quoted(column))
     null = (
         f"{name}: null in {column!r} has no place in time. Leave such rows out, as with "
         f"df.where(df.{column}.isNotNull())."
@@ -203,7 +202,7 @@ class Columns:
     @property
     def column(self) -> Any:
         """The column that it is of."""
-        return fn.col(f"`{self.name}`")
+        return fn.col(quoted(self.name))
 
     def called(self, part: str) -> str:
         """The name of a column of its own."""
@@ -389,7 +388,8 @@ class Finish:
         at, n = (starts - grid.origin) // grid.step, batch.column(SIZE).to_numpy()
         kind = schema.field(engine.inside.axis.attribute).type
         sample = pa.array(starts[:1], kind)[0].as_py()
-        keys = [] if engine.keys is None else [batch.column(name) for name in engine.keys.names]
+        names = [] if engine.keys is None else engine.keys.names
+        keys = [batch.column(f"{KEY}{n}") for n in range(len(names))]
         saved = self._saved(engine.kernels, batch.to_pydict())
         try:
             planes = [x.load(each, n) for x, each in zip(engine.kernels, saved, strict=True)]

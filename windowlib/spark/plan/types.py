@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from windowlib.errors import SchemaError
 from windowlib.runtime.schema_text import schema_of
@@ -80,6 +80,11 @@ def spark_like(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(spark_like(kind.key_type), spark_like(kind.item_type))
     return kind
+
+
+def is_collated(kind: DataType) -> bool:
+    """Whether Spark compares texts by rules of their own, so that different ones may be equal."""
+    return isinstance(kind, StringType) and kind != StringType()
 
 
 def declared_schema(schema: str | StructType, argument: str) -> pa.Schema:

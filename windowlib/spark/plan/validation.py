@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from pyspark.errors import PySparkTypeError
 from pyspark.sql.types import NumericType, StructType
 
 from windowlib.errors import (
@@ -25,6 +26,7 @@ from windowlib.runtime.splitting import under_watermark
 from windowlib.spark.plan import types
 from windowlib.spark.plan.input_merge import order_columns
 from windowlib.spark.plan.watermark import event_column, event_window, marked_columns
+from windowlib.spark.versions import arrow_schema
 from windowlib.spec.policies import PartitionAge
 from windowlib.spec.specification import Spec
 
@@ -47,6 +49,22 @@ def buckets(number: int | None) -> int | None:
     ):
         raise ModelError(f"attach(buckets={number!r}): not a number of buckets. Use 1 or more.")
     return number
+
+
+def names(argument: str, given: Any) -> tuple[str, ...]:
+    """The names of columns in an argument: one, or several in a sequence; others are refused.
+
+    >>> names("key", "k"), names("order_by", ["ts", "n"])
+    (('k',), ('ts', 'n'))
+    """
+    found = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    if not found or not all(isinstance(name, str) for name in found):
+        msg = (
+            f"attach({argument}={given!r}): not the names of columns. Use text, as "
+            f'{argument}="ts", or several in a list.'
+        )
+        raise ModelError(msg)
+    return found
 
 
 def frames(operator: Operator, given: Sequence[Any]) -> None:
@@ -110,6 +128,24 @@ def watermark(given: object, times: str | None) -> None:
         raise HostError(msg)
 
 
+def clock(given: object) -> None:
+    """Refuse a clock that cannot be asked."""
+    if given is not None and not callable(given):
+        msg = (
+            f"attach(clock={given!r}): not a function. Use one that gives the time in seconds, "
+            f"such as time.time."
+        )
+        raise ModelError(msg)
+
+
+def time_column(given: object) -> str | None:
+    """The column of `attach(times=...)`, if it names one."""
+    if given is None or given is ... or isinstance(given, str):
+        return given if isinstance(given, str) else None
+    msg = f'attach(times={given!r}): not the name of a column. Use text, as times="ts".'
+    raise ModelError(msg)
+
+
 def times(column: str | None, clock: object, given: Sequence[Any], streaming: bool) -> None:
     """Refuse a second clock on a stream, or a column that an input lacks."""
     if column is not None and clock is not None and streaming:
@@ -150,6 +186,40 @@ def _there(argument: str, names: Sequence[Any], sources: Sequence[Any]) -> None:
             if name not in frame.columns:
                 owner = f"attach({argument}={name!r})"
                 raise SchemaError(no_such_column(owner, name, frame.columns))
+
+
+def comparable(
+    operator: Operator, key: Keys | None, orders: Sequence[Any], sources: Sequence[Any]
+) -> None:
+    """Refuse maps as keys or in an order: Spark cannot tell which are equal, nor which is less."""
+    for port, frame in enumerate(sources):
+        kinds = {field.name: field.dataType.simpleString() for field in frame.schema}
+        read = [("key", name) for name in (key[port] if key else ())]
+        read += [("order", name) for name in order_columns(orders[port])]
+        for role, name in read:
+            if "map<" in kinds.get(name, ""):
+                msg = (
+                    f"{operator.name}(...): the {role} {name!r} is {kinds[name]}, and Spark does "
+                    f"not compare maps. Make an array of it before, as "
+                    f"df.withColumn({name!r}, F.array_sort(F.map_entries({name!r})))."
+                )
+                raise SchemaError(msg)
+
+
+def for_python(operator: Operator, sources: Sequence[Any], timezone: str) -> list[Any]:
+    """The Arrow columns of the inputs; what Spark cannot hand over to Python is refused."""
+    for frame in sources:
+        for field in frame.schema:
+            try:
+                arrow_schema(StructType([field]), timezone)
+            except PySparkTypeError as error:
+                msg = (
+                    f"{operator.name}(...): Spark has no way to hand the column {field.name!r} "
+                    f"({field.dataType.simpleString()}) to Python. Cast it to another type before, "
+                    f"or leave it out, as with df.drop({field.name!r})."
+                )
+                raise SchemaError(msg) from error
+    return [arrow_schema(frame.schema, timezone) for frame in sources]
 
 
 def output(owner: str, port: str, schema: Any) -> StructType:
@@ -244,11 +314,13 @@ def warn_order(operator: Operator, given: Any, frames: Sequence[Any], led: bool 
     unsaid = [port for port, _ in enumerate(frames) if order_said(operator, port) is ...]
     windows, streaming = specs(operator), frames[0].isStreaming
     if windows and not streaming:
-        unsaid = [port for port in unsaid if in_no_order(frames[port])]
+        unsaid = [port for port in unsaid if no_order(frames[port])]
     if not unsaid:
         return
     shown = repr(windows[0]) if windows else operator.name
-    why = "rows of one batch arrive in shuffle order" if streaming else "files come in any order"
+    why = "rows of one batch arrive in shuffle order"
+    if not streaming:
+        why = no_order(frames[unsaid[0]]) or "rows come in any order"
     msg = (
         f"{shown} has no order_by: {why}, so a rerun may "
         f'group them differently. Say attach(op, order_by="ts"), or order_by=None to accept it.'
@@ -280,6 +352,59 @@ def warn_cuts(operator: Operator, given: Any, frames: Sequence[Any], led: bool) 
     warnings.warn(msg, CutWarning, stacklevel=4)
 
 
+MARK = "EventTimeWatermark"
+"""What Spark calls the node of its plans that has a watermark."""
+WAITING = ("Aggregate", "TransformWithState")
+"""How nodes of Spark's plans begin that may keep rows until the watermark has passed them."""
+
+
+def first_to_wait(operator: Operator, column: str, frames: Sequence[Any]) -> None:
+    """Refuse to follow Spark's watermark after what waits for it in the same query.
+
+    The watermark of a query is the least of all that it has. One of rows that come only when it has
+    moved would hold it back for ever, and no row would come out.
+
+    Args:
+        operator: the operator.
+        column: whose watermark it follows; it gets one where it has none.
+        frames: the streams.
+    """
+    for frame in frames:
+        plan = getattr(frame, "_jdf", None)
+        if plan is None:  # a client of another process, which cannot look
+            continue
+        if _held_back(plan.queryExecution().analyzed(), column not in marked_columns(frame)):
+            msg = (
+                f"{operator.name}(df): df comes from an operator that waits for the watermark, and "
+                f"a query has one watermark, which would never move. Make one operator of both, as "
+                f"first.then(second), or write the rows of the first, and read them in a query of "
+                f"their own."
+            )
+            raise HostError(msg)
+
+
+def _held_back(node: Any, above: bool) -> bool:
+    """Whether something waits for a watermark below another one, as there may be one above."""
+    above = above or node.nodeName() == MARK
+    return (above and _waits(node)) or any(_held_back(each, above) for each in _children(node))
+
+
+def _waits(node: Any) -> bool:
+    name = node.nodeName()
+    if not name.startswith(WAITING) or not _marked(node):
+        return False
+    return name == "Aggregate" or "EventTime" in node.timeMode().toString()
+
+
+def _marked(node: Any) -> bool:
+    return node.nodeName() == MARK or any(map(_marked, _children(node)))
+
+
+def _children(node: Any) -> list[Any]:
+    children = node.children()
+    return [children.apply(at) for at in range(children.size())]
+
+
 def warn_late(operator: Operator, frames: Sequence[Any]) -> None:
     """Warn of late rows that a stream drops, if nothing says how long to wait for them.
 
@@ -305,14 +430,20 @@ def warn_late(operator: Operator, frames: Sequence[Any]) -> None:
 
 PASSING = ("Project", "Filter", "SubqueryAlias", "View")
 """What rows go through in Spark without a change of their order."""
+SHUFFLING = ("Aggregate", "Distinct", "Deduplicate", "RepartitionByExpression")
+"""What gives rows in an order that may be another one the next time."""
 
 
-def in_no_order(frame: Any) -> bool:
-    """Whether a static DataFrame is read from several files, and nothing has sorted it."""
+def no_order(frame: Any) -> str:
+    """Why the rows of a static DataFrame have no order of their own; empty if they may have one."""
     plan = getattr(frame, "_jdf", None)
     if plan is None:  # a client of another process, which cannot look
-        return False
+        return ""
     node = plan.queryExecution().analyzed()
     while node.nodeName() in PASSING:
         node = node.children().apply(0)
-    return node.nodeName() != "Sort" and len(frame.inputFiles()) > 1
+    name = node.nodeName()
+    if name in SHUFFLING or (name == "Repartition" and node.shuffle()):
+        return "rows come out of a shuffle in any order"
+    several = name != "Sort" and len(frame.inputFiles()) > 1
+    return "files come in any order" if several else ""

@@ -229,4 +229,4 @@ def _timestamp(name: str, kind: DataType) -> Any:
     if isinstance(kind, DateType):
         return fn.timestamp_seconds(days)
     clock = fn.hour(column) * 3600 + fn.minute(column) * 60
-    return fn.timestamp_seconds(days + clock + fn.second(column))
+    return fn.timestamp_seconds(days + clock + fn.date_part(fn.lit("SECOND"), column))

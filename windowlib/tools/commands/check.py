@@ -84,8 +84,8 @@ def _schemas(operator: Operator, columns: Sequence[Any]) -> list[str]:
 def ddl(schema: Any) -> str:
     """An Arrow schema in the words of Spark, as `--schema` takes it.
 
-    >>> ddl(schema_of("symbol string, days array<int>, at timestamp", "x"))
-    'symbol string, days array<int>, at timestamp'
+    >>> ddl(schema_of("symbol string, days array<int>, late interval day to second", "x"))
+    'symbol string, days array<int>, late interval day to second'
     """
     return ", ".join(f"{_name(field.name)} {_type(field.type)}" for field in schema)
 
@@ -99,6 +99,8 @@ def _type(kind: Any) -> str:
 
     if pa.types.is_timestamp(kind):
         return "timestamp" if kind.tz else "timestamp_ntz"
+    if pa.types.is_duration(kind):
+        return "interval day to second"
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):

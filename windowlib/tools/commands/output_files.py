@@ -20,6 +20,7 @@ from windowlib.runtime.operator import Operator
 from windowlib.tools.commands.input_files import Input
 from windowlib.tools.commands.meter import terminal_width
 from windowlib.tools.commands.usage import UsageError, one_line
+from windowlib.window.arrow import exact_batch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -375,7 +376,7 @@ class ParquetRowWriter(RowWriter):
         import pyarrow as pa
 
         if self.declared:
-            return pa.Table.from_pylist(self.rows, self.schema)
+            return pa.Table.from_batches([exact_batch(self.rows, self.schema)])
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         columns = [pa.array([row.get(name) for row in self.rows]) for name in names]
         return pa.Table.from_arrays(columns, names)

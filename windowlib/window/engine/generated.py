@@ -663,10 +663,11 @@ class _Writer:
             yield from self._time_sliced(slices)
             return
         yield from update_lines(slices.plan, self.sample, self.names)
-        yield "s.n = n = s.n + 1"
         yield from self._touched()
         self.names.update(limit=slices.limit, turn=slices.turn)
-        yield f"if n == {'limit(s)' if slices.tail else slices.every}:"
+        yield "n = s.n + 1"
+        yield f"if n != {'limit(s)' if slices.tail else slices.every}: s.n = n"
+        yield "else:"
         yield from indent(close_lines(slices.plan, slices.kept, self.names))
         if "on_initial_full" in self.on:
             self.names["arrived"] = slices.arrived
