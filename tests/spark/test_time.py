@@ -71,8 +71,8 @@ FIRST, SECOND = cases.rows(3)[:40], cases.rows(3)[40:80]
 class Live:
     """A query that runs until it has said enough.
 
-    Rows stand under the number of their micro-batch: one that was stopped before Spark had noted its
-    end comes again from the next query, and replaces what it gave before.
+    Rows stand under the number of their micro-batch: one that was stopped before Spark had noted
+    its end comes again from the next query, and replaces what it gave before.
     """
 
     def __init__(self, frame, checkpoint):
