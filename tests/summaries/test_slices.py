@@ -332,6 +332,25 @@ def test_of_equal_extremes_in_several_slices_the_last_one_counts(values):
             assert shown == [text for _, text in window.events.emitted]
 
 
+EQUAL = (0.0, -0.0, 0, 1, 1.0, Decimal(1), Decimal(0), NAN, None)
+
+
+@settings(max_examples=examples(300))
+@given(st.lists(st.sampled_from(EQUAL), min_size=1, max_size=60), st.integers(1, 30))
+def test_of_equal_extremes_in_a_window_that_is_kept_up_to_date_the_last_one_counts(values, n):
+    """Which one counts does not depend on how many tuples have left, or come, at once."""
+    summaries = {"low": summarizers.min("x"), "high": summarizers.max("x")}
+    windows = [
+        build(Sliding(Delta("i", n), every=Count(1)), events=Careful(), summarizer=s, engine=engine)
+        for s in (summaries, summaries["low"], summaries["high"])
+        for engine in ("reference", "generated")
+    ]
+    for window in windows:
+        window.insert_many([{"i": i, "x": x} for i, x in enumerate(values)])
+    said = [window.events.emitted for window in windows]
+    assert said[::2] == said[1::2]
+
+
 class Careful(WindowEvents[Any, Any]):
     """Emits every window that is processed, or that its values do not mix."""
 

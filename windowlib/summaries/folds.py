@@ -55,6 +55,9 @@ class Fold:
     compute: str = ""
     store: str = ""
     inplace: str = ""  # compute and store in one; it raises before it stores
+    # The three texts for a value that came before those of the state, if they are others: which of
+    # several equal values counts does depend on the order.
+    earlier: tuple[str, str, str] | None = None
     # As text again, for as long as no tuple needed `step`: the result, and the places of two runs
     # together, where `a0`, … are the places of the earlier run and `b0`, … of the later.
     # `m` is a local name of the fold's own.
@@ -386,6 +389,11 @@ class MaxFold(Fold):
     compute = "_0 = x < {0}"
     store = "if not _0 and {0} == {0}: {0} = x"  # NaN is not less, and then stays
     inplace = "if not x < {0} and {0} == {0}: {0} = x"
+    earlier = (
+        "_0 = x > {0}",
+        "if _0 or x != x or {0} is LOWEST: {0} = x",
+        "if x > {0} or x != x or {0} is LOWEST: {0} = x",
+    )
     read, merged = "{0}", ("{a0} if {a0} != {a0} or {a0} > {b0} else {b0}",)
 
     def step(self, state: State, x: Any) -> State:
@@ -412,6 +420,11 @@ class MinFold(Fold):
     compute = "_0 = x > {0}"
     store = "if not _0 and (x == x or {0} is HIGHEST): {0} = x"  # NaN is not greater, nor less
     inplace = "if not x > {0} and (x == x or {0} is HIGHEST): {0} = x"
+    earlier = (
+        "_0 = x < {0}",
+        "if _0 or {0} != {0} or {0} is HIGHEST: {0} = x",
+        "if x < {0} or {0} != {0} or {0} is HIGHEST: {0} = x",
+    )
     read, merged = "{0}", ("{b0} if {a0} != {a0} or {a0} >= {b0} else {a0}",)
 
     def step(self, state: State, x: Any) -> State:

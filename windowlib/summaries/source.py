@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from windowlib.summaries.folds import HIGHEST, Fold
+from windowlib.summaries.folds import HIGHEST, LOWEST, Fold
 
 if TYPE_CHECKING:
     from windowlib.summaries.summarizers import Plan
@@ -34,12 +34,22 @@ def update_lines(plan: Plan, sample: Any, names: dict[str, Any]) -> Iterator[str
     yield "except Exception: slow(s, t)"
 
 
-def _fold_lines(plan: Plan, sample: Any, names: dict[str, Any], prefix: str) -> list[str]:
-    """Source that folds `t` into places whose names start with `prefix`."""
-    names.update(HIGHEST=HIGHEST)
+def _fold_lines(
+    plan: Plan, sample: Any, names: dict[str, Any], prefix: str, *, earlier: bool = False
+) -> list[str]:
+    """Source that folds `t` into places whose names start with `prefix`.
+
+    Args:
+        plan: the summarizers.
+        sample: a tuple like `t`.
+        names: gets what the source uses.
+        prefix: in front of the names of places.
+        earlier: whether `t` came before what is in the places.
+    """
+    names.update(HIGHEST=HIGHEST, LOWEST=LOWEST)
     names.update((f"fold{i}", fold) for i, fold in enumerate(plan.folds))
     reads, value_of = _reads(plan, sample, names)
-    texts = list(_texts(plan, value_of, prefix))
+    texts = list(_texts(plan, value_of, prefix, earlier))
     # All arithmetic comes before all stores; between them, one fold may do both at once. Best one
     # that compares, because a comparison costs least where it is tested.
     inplace = [i for i, text in enumerate(texts) if text[2]]
@@ -78,7 +88,7 @@ def _reads(plan: Plan, sample: Any, names: dict[str, Any]) -> tuple[list[str], d
 
 
 def _texts(
-    plan: Plan, value_of: dict[Any, str], prefix: str = "s."
+    plan: Plan, value_of: dict[Any, str], prefix: str, earlier: bool
 ) -> Iterator[tuple[str, str, str]]:
     """The fold's texts with their own places, locals and value."""
     used = 0
@@ -87,6 +97,8 @@ def _texts(
             continue
         value = value_of[getter.attribute]
         compute, store, inplace = fold.compute, fold.store, fold.inplace
+        if earlier and fold.earlier is not None:
+            compute, store, inplace = fold.earlier
         if not compute and not store and fold.empty:  # no text of its own
             row = row_text([f"{{{j}}}" for j in range(len(fold.empty))])
             compute, store = f"_0 = F.step({row}, x)", f"{row} = _0"
@@ -116,6 +128,7 @@ def folder(plan: Plan, sample: Any) -> tuple[Callable[..., Row], Callable[..., l
     loop = _fold_loop(plan, sample, names)
     run = function("tuples, row", [f"{row} = row", *loop, f"return {row}"], dict(names))
     if all(f.commutative for f in plan.folds):
+        loop = _fold_loop(plan, sample, names, earlier=True)
         kept = [f"{row} = start", "front = []", *loop, f"    front.append({row})", "return front"]
         return run, function("tuples", kept, dict(names))
     merge = merger(plan)
@@ -130,11 +143,15 @@ def folder(plan: Plan, sample: Any) -> tuple[Callable[..., Row], Callable[..., l
     return run, suffixes
 
 
-def _fold_loop(plan: Plan, sample: Any, names: dict[str, Any]) -> list[str]:
+def _fold_loop(
+    plan: Plan, sample: Any, names: dict[str, Any], *, earlier: bool = False
+) -> list[str]:
     """Source that folds `tuples` into places that are local names; there must be some to read."""
-    names.update(slow=_slow_row(plan), start=plan.start)
+    slow = _slow_earlier(plan) if earlier else _slow_row(plan)
+    names.update(slow=slow, start=plan.start)
     row = row_text([place(i) for i in range(plan.places)])
-    fold = ["try:", *(f"    {line}" for line in _fold_lines(plan, sample, names, ""))]
+    lines = _fold_lines(plan, sample, names, "", earlier=earlier)
+    fold = ["try:", *(f"    {line}" for line in lines)]
     fold += [f"except Exception: {row} = slow({row}, t)"]
     return ["for t in tuples:", *(f"    {line}" for line in fold)]
 
@@ -157,6 +174,11 @@ def _slow_row(plan: Plan) -> Callable[[Row, Any], Row]:
         return tuple(value for state in ready.states for value in state)
 
     return slow
+
+
+def _slow_earlier(plan: Plan) -> Callable[[Row, Any], Row]:
+    alone, merge = _slow_row(plan), merger(plan)
+    return lambda row, tuple_: merge(alone(plan.start, tuple_), row)
 
 
 def merger(plan: Plan) -> Callable[[Row, Row], Row]:
