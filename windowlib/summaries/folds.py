@@ -386,7 +386,7 @@ class MaxFold(Fold):
     compute = "_0 = x < {0}"
     store = "if not _0 and {0} == {0}: {0} = x"  # NaN is not less, and then stays
     inplace = "if not x < {0} and {0} == {0}: {0} = x"
-    read, merged = "{0}", ("{a0} if {a0} != {a0} or {a0} > {b0} else {b0}",)
+    read, merged = "{0}", ("{a0} if {a0} > {b0} or {a0} != {a0} else {b0}",)
 
     def step(self, state: State, x: Any) -> State:
         """The larger of both."""

@@ -264,7 +264,7 @@ def flipper(plan: Plan) -> Callable[[Subwindow], None]:
 def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
     """A function from a subwindow to the value of all its closed slices."""
     names = [place(i) for i in range(plan.places)]
-    lines = ["n = s.taken", f"if n > {size}: n = {size}", "f = s.front"]
+    lines = ["f = s.front", f"n = {size}", "if f is None and s.taken < n: n = s.taken"]
     if (merged := merged_texts(plan)) is not None:
         a, b = (runs(run, plan.hot) for run in "ab")
         back, alone = slots(plan, plan.hot)[1], quick(plan, runs("a", range(plan.places)))

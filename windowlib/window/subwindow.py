@@ -146,7 +146,8 @@ def _made(
     exec("\n".join([*lines, "    return s"]), scope)
     # Slots of a base class come first in memory: what every insert touches, next to the header.
     # Those of one class are in the order of their names.
-    left, base = [*starts, *ALWAYS], Subwindow
+    left: list[str] = [*starts, *ALWAYS]
+    base: type = Subwindow
     for group in first or [tuple(starts)]:
         base = type("Hot", (base,), {"__slots__": tuple(group)})
         left = [name for name in left if name not in group]
