@@ -394,7 +394,7 @@ class MaxFold(Fold):
         "if _0 or x != x or {0} is LOWEST: {0} = x",
         "if x > {0} or x != x or {0} is LOWEST: {0} = x",
     )
-    read, merged = "{0}", ("{a0} if {a0} != {a0} or {a0} > {b0} else {b0}",)
+    read, merged = "{0}", ("{a0} if {a0} > {b0} or {a0} != {a0} else {b0}",)
 
     def step(self, state: State, x: Any) -> State:
         """The larger of both."""

@@ -12,12 +12,16 @@ Their rows of summary state are kept in two stacks: `front` holds, for each olde
 row of it and all that follow it there; `recent` holds the rows of the newer ones, which are also
 merged into slots of the subwindow, the back. A window is then one merge of the top of the front and
 the back, whatever its length, and a slice that leaves is a pop: nothing is subtracted.
+
+A stack is a chain of tuples: the stack below, None at the bottom, and the places of a row. To push
+and to pop takes no call, and touches no memory but that of the row itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import islice
 from typing import Any, NoReturn
 
 from windowlib.errors import AccessError, SchemaError, WindowlibError
@@ -50,16 +54,21 @@ class Slices:
         self.tail = size % every  # tuples between the cut and the end of a period
         periods = size // every
         self.kept = 2 * periods + 1 if self.tail else periods
-        fields = ("count", "front", "full", "n", "older", "recent", "stamp")
-        # Twice the places: of the open slice, and of the recent ones together.
-        self._sub = subwindow_class(fields, plan.start * 2, slice_reader(plan, size))
+        self.filled = size if not self.tail else (periods + 1) * every - self.tail
+        """How many tuples the first `kept` slices of a subwindow have."""
         self._back = [place(plan.places + i) for i in range(plan.places)]
         self._hot, self._whole = plan.hot, padder(plan)
+        fields = ("count", "front", "full", "n", "older", "recent", "stamp")
+        every_tuple = ("n", *(place(i) for i in plan.hot))
+        every_slice = ("front", "key", "recent", "taken", *(self._back[i] for i in plan.hot))
+        # Twice the places: of the open slice, and of the recent ones together.
+        start, value = plan.start * 2, slice_reader(plan, size)
+        self._sub = subwindow_class(fields, start, value, first=(every_tuple, every_slice))
 
     def make(self, key: Any) -> Subwindow:
         """A subwindow without a slice."""
         s = self._sub.made(key)
-        s.front, s.recent = [], []
+        s.front = s.recent = s.older = None
         s.count = 1
         return s
 
@@ -82,20 +91,23 @@ class Slices:
 
     def save(self, s: Subwindow, now: int) -> Any:
         """Closed slices, and the state of the open one, as plain data, at any time."""
-        closed = [self._save(row) for row in (*s.older[len(s.older) - len(s.front) :], *s.recent)]
-        return [closed, len(s.front), self.plan.load(s).snapshot(), self.plan.odd]
+        older = sum(1 for _ in rows_on(s.front))
+        newest_first = [*rows_on(s.recent), *islice(rows_on(s.older), older)]
+        closed = [self._save(row) for row in reversed(newest_first)]
+        return [closed, older, self.plan.load(s).snapshot(), self.plan.odd]
 
     def load(self, s: Subwindow, state: Any) -> None:
         """Put back what `save` gave."""
         closed, older, open_slice, odd = state
         self.plan.odd = self.plan.odd or odd
         rows = [self._load(row) for row in closed]
-        s.older, s.recent, s.front = [], [], []
+        s.front = s.older = None
         if older:
-            flipper(self.plan)(s, rows[:1] + rows[:older])  # which lets the first one go
-        s.recent = rows[older:]
-        if s.recent:
-            back = reduce(merger_of(self.plan), s.recent)
+            s.recent = stack_of(rows[:1] + rows[:older])
+            flipper(self.plan)(s)  # which lets the first one go
+        s.recent = stack_of(rows[older:])
+        if s.recent is not None:
+            back = reduce(merger_of(self.plan), rows[older:])
             for name, value in zip(self._back, self._whole(back), strict=True):
                 setattr(s, name, value)
         ready = self.plan()
@@ -133,6 +145,10 @@ def refuse_summary(key: Any) -> NoReturn:
 # the readable way, on what has been left as it was.
 
 
+Stack = tuple[Any, ...] | None
+"""The stack below, and a row on top of it; None: there is no row."""
+
+
 class Unmerged:
     """Fills the row of slices that do not go together, until the one that does not fit leaves."""
 
@@ -146,95 +162,125 @@ class Unmerged:
         raise SchemaError(self.message)
 
 
-def close_lines(plan: Plan, kept: int, names: dict[str, Any]) -> Iterator[str]:
+def stack_of(rows: Iterable[Row]) -> Stack:
+    """A stack of rows, the last on top.
+
+    >>> stack_of([(1.0, 2.0), (3.0, 4.0)])
+    ((None, 1.0, 2.0), 3.0, 4.0)
+    """
+    stack: Stack = None
+    for row in rows:
+        stack = (stack, *row)
+    return stack
+
+
+def rows_on(stack: Stack) -> Iterator[Row]:
+    """The rows of a stack, from the top on."""
+    while stack is not None:
+        stack, *row = stack
+        yield tuple(row)
+
+
+def close_lines(plan: Plan, filled: int, names: dict[str, Any]) -> Iterator[str]:
     """Source that closes the open slice of `s`, which holds `n` tuples.
 
     Its row goes on the stack of recent slices and into the slots of all of them together; the
-    oldest slice leaves if there are too many.
+    oldest slice leaves if there are too many, as there are after `filled` tuples.
     """
     names.update(plan=plan, close=_closer(plan), flip=flipper(plan))
     names.update((f"start{i}", start) for i, start in enumerate(plan.start))
-    yield "s.taken += n"
+    yield "s.taken = s.taken + n"
     yield "s.n = 0"
-    yield "r = s.recent"
-    if joined := _joined(plan):
-        a, b = (row_text(runs(run, plan.hot)) for run in "ab")
-        opened, back = slots(plan, plan.hot)
+    if (joined := _joined(plan)) is not None:
+        (opened, back), (a, b) = slots(plan, plan.hot), (runs(run, plan.hot) for run in "ab")
         yield "try:"
-        yield "    if plan.odd: close(s, r)"
+        yield "    if plan.odd: close(s)"
         yield "    else:"
-        yield f"        {b} = {opened}"
-        yield f"        if r: {a} = {back}; {back} = {joined}"
-        yield f"        else: {back} = {b}"
-        yield f"        {opened} = {row_text(runs('start', plan.hot))}"
-        yield f"        r.append({b})"
-        yield "except Exception: plan.odd = True; close(s, r)"
+        yield "        r = s.recent"
+        yield f"        {assigned(b, opened)}"
+        yield f"        if r is None: {assigned(back, b)}"
+        yield f"        else: {assigned(a, back)}; {row_text(back)} = {row_text(joined)}"
+        yield f"        {assigned(opened, runs('start', plan.hot))}"
+        yield f"        s.recent = {row_text(['r', *b])}"
+        yield "except Exception: plan.odd = True; close(s)"
     else:
-        yield "close(s, r)"
+        yield "close(s)"
     yield "a = s.front"
-    yield "if a: a.pop()"
-    yield f"elif len(r) > {kept}: flip(s, r)"
+    yield "if a is not None: s.front = a[0]"
+    yield f"elif s.taken > {filled}: flip(s)"
 
 
-def _joined(plan: Plan) -> str:
-    """Text for the hot places of two rows together, if there is any for all folds."""
+def assigned(names: list[str], values: list[str]) -> str:
+    """Source that gives each name its value."""
+    return "; ".join(map(" = ".join, zip(names, values, strict=True))) or "pass"
+
+
+def _joined(plan: Plan) -> list[str] | None:
+    """Texts for the hot places of two rows together; None if some fold has none."""
     merged = merged_texts(plan)
-    return "" if merged is None else row_text([merged[i] for i in plan.hot])
+    return None if merged is None else [merged[i] for i in plan.hot]
 
 
-def slots(plan: Plan, places: Iterable[int]) -> tuple[str, str]:
+def slots(plan: Plan, places: Sequence[int]) -> tuple[list[str], list[str]]:
     """Places of the open slice, and of the recent ones together, as slots of `s`."""
     opened, back = ([f"s.{place(i + first)}" for i in places] for first in (0, plan.places))
-    return row_text(opened), row_text(back)
+    return opened, back
 
 
-def _closer(plan: Plan) -> Callable[[Subwindow, list[Row]], None]:
+def _closer(plan: Plan) -> Callable[[Subwindow], None]:
     """Does with all places what the insert does with the hot ones."""
-    opened, back = slots(plan, range(plan.places))
-    lines = [f"b = {opened}", f"{back} = merge({back}, b) if r else b", f"{opened} = start"]
-    names = {"start": plan.start, "merge": merger_of(plan)}
-    return function("s, r", [*lines, "r.append(b)"], names)
+    opened, back = map(row_text, slots(plan, range(plan.places)))
+    lines = [f"b = {opened}; r = s.recent"]
+    lines += [f"{back} = b if r is None else merge({back}, b)"]
+    lines += [f"{opened} = start", "s.recent = (r, *b)"]
+    return function("s", lines, {"start": plan.start, "merge": merger_of(plan)})
 
 
-def flipper(plan: Plan) -> Callable[[Subwindow, list[Row]], None]:
-    """All but the oldest of some slices make the front stack of `s`, merged from the newest on."""
-    a, b = (row_text(runs(run, plan.hot)) for run in "ab")
+def flipper(plan: Plan) -> Callable[[Subwindow], None]:
+    """All but the oldest of the recent slices make the front stack of `s`, merged one by one.
+
+    There are two at least, which are taken off from the newest on.
+    """
+    a, b = (runs(run, plan.hot) for run in "ab")
+    top, under = row_text(["r", *a]), row_text(["r", *b])
     lines = []
-    if joined := _joined(plan):
+    if (joined := _joined(plan)) is not None:
         lines += [
             "try:",
             "    if not plan.odd:",
-            f"        {b} = r[-1]; made = [{b}]",
-            f"        for {a} in r[-2:0:-1]: {b} = {joined}; made.append({b})",
+            f"        {under} = s.recent; f = {row_text(['None', *b])}; {top} = r",
+            "        while r is not None:",
+            f"            {row_text(b)} = {row_text(joined)}; f = {row_text(['f', *b])}; {top} = r",
             "except Exception: plan.odd = True",
             "if plan.odd:",
         ]
-    full = ["b = r[-1]; made = [b]", "for a in r[-2:0:-1]: b = merge(a, b); made.append(b)"]
-    lines += [f"    {line}" for line in full] if joined else full
-    lines += ["s.older = r; s.recent = []; s.front = made"]
-    return function("s, r", lines, {"plan": plan, "merge": merger_of(plan)})
+    full = ["r, *b = s.recent; f = (None, *b); r, *a = r"]
+    full += ["while r is not None: b = merge(tuple(a), tuple(b)); f = (f, *b); r, *a = r"]
+    lines += [f"    {line}" for line in full] if lines else full
+    lines += ["s.older = s.recent; s.recent = None; s.front = f"]
+    return function("s", lines, {"plan": plan, "merge": merger_of(plan)})
 
 
 def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
     """A function from a subwindow to the value of all its closed slices."""
     names = [place(i) for i in range(plan.places)]
-    lines = ["n = s.taken", f"if n > {size}: n = {size}", "a = s.front"]
+    lines = ["f = s.front", f"n = {size}", "if f is None and s.taken < n: n = s.taken"]
     if (merged := merged_texts(plan)) is not None:
-        a, b = (row_text(runs(run, plan.hot)) for run in "ab")
+        a, b = (runs(run, plan.hot) for run in "ab")
         back, alone = slots(plan, plan.hot)[1], quick(plan, runs("a", range(plan.places)))
         lines += [
             "try:",
             "    if not plan.odd:",
-            f"        if not a: {a} = {back}; return {alone}",
-            f"        {a} = a[-1]",
-            f"        if not s.recent: return {alone}",
-            f"        {b} = {back}",
+            f"        if f is None: {assigned(a, back)}; return {alone}",
+            f"        {row_text(['_', *a])} = f",
+            f"        if s.recent is None: return {alone}",
+            f"        {assigned(b, back)}",
             f"        return {quick(plan, merged)}",
             "except Exception: plan.odd = True",
         ]
     lines += [
-        f"b = {slots(plan, range(plan.places))[1]}",
-        "if a: b = merge(a[-1], b) if s.recent else whole(a[-1])",
+        f"b = {row_text(slots(plan, range(plan.places))[1])}",
+        "if f is not None: b = whole(f[1:]) if s.recent is None else merge(f[1:], b)",
         "if b and type(b[0]) is Unmerged: b[0].refuse()",
         f"{row_text(names)} = b",
         f"return {full(plan, names)}",

@@ -374,10 +374,11 @@ class SlidingWindow(Window[T, K]):
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
         """A summary of the tuples of a partition; `.value()` reads it."""
         s = self._subs.get(key)
-        if s is None:
-            s = self._find(key)
-        elif self._periods and s.count and not s.n:  # its slices are a window: a trigger runs
-            return s
+        if s is not None and self._periods and s.count and not s.n:
+            return s  # its slices are a window: a trigger runs
+        return self._summary(key, self._find(key) if s is None else s)
+
+    def _summary(self, key: Any, s: Subwindow | None) -> Any:
         if self._slices is not None:
             if s is None:
                 return self._slices.plan()

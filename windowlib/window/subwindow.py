@@ -103,25 +103,36 @@ def subwindow_class(
     fields: tuple[str, ...],
     start: tuple[Any, ...] = (),
     value: Callable[[Subwindow], Any] | None = None,
+    *,
+    first: Sequence[Sequence[str]] = (),
 ) -> type[Subwindow]:
     """A subwindow with slots for `fields`, and one for each place of summary state in `start`.
 
-    `value` becomes a method, so that the record itself is what `window.summary(key)` returns.
+    Args:
+        fields: what a partition has to remember.
+        start: how the places of summary state start.
+        value: becomes a method, so that the record itself is what `window.summary(key)` returns.
+        first: slots that come first in memory, in groups of those that are used together.
 
     >>> subwindow_class(("data",)).fields
     ('data',)
     """
-    return _made(fields, start, value) if start or value is not None else _plain(fields)
+    if start or value is not None:
+        return _made(fields, start, value, first)
+    return _plain(fields)
 
 
 @lru_cache(maxsize=128)
 def _plain(fields: tuple[str, ...]) -> type[Subwindow]:
     """One class for all windows that have tuples and remember the same; made once."""
-    return _made(fields, (), None)
+    return _made(fields, (), None, ())
 
 
 def _made(
-    fields: tuple[str, ...], start: tuple[Any, ...], value: Callable[[Subwindow], Any] | None
+    fields: tuple[str, ...],
+    start: tuple[Any, ...],
+    value: Callable[[Subwindow], Any] | None,
+    first: Sequence[Sequence[str]],
 ) -> type[Subwindow]:
     places = {place(i): value for i, value in enumerate(start)}
     counted = {name: FIELDS[name] for name in fields if name == "n"}
@@ -134,11 +145,16 @@ def _made(
     scope: dict[str, Any] = {"new": object.__new__, **starts}
     exec("\n".join([*lines, "    return s"]), scope)
     # Slots of a base class come first in memory: what every insert touches, next to the header.
-    hot = type("Hot", (Subwindow,), {"__slots__": tuple(starts)})
-    body = {"__slots__": ALWAYS, "fields": fields, "made": staticmethod(scope["made"])}
+    # Those of one class are in the order of their names.
+    left: list[str] = [*starts, *ALWAYS]
+    base: type = Subwindow
+    for group in first or [tuple(starts)]:
+        base = type("Hot", (base,), {"__slots__": tuple(group)})
+        left = [name for name in left if name not in group]
+    body = {"__slots__": tuple(left), "fields": fields, "made": staticmethod(scope["made"])}
     if value is not None:
         body["value"] = value
-    scope["cls"] = cls = type("Subwindow", (hot,), body)
+    scope["cls"] = cls = type("Subwindow", (base,), body)
     return cls
 
 

@@ -668,7 +668,7 @@ class _Writer:
         yield "n = s.n + 1"
         yield f"if n != {'limit(s)' if slices.tail else slices.every}: s.n = n"
         yield "else:"
-        yield from indent(close_lines(slices.plan, slices.kept, self.names))
+        yield from indent(close_lines(slices.plan, slices.filled, self.names))
         if "on_initial_full" in self.on:
             self.names["arrived"] = slices.arrived
             yield f"    if not s.full and arrived(s) >= {slices.window}:"
