@@ -118,6 +118,13 @@ STEADY = {
     "a random walk": lambda rng, n: np.cumsum(rng.normal(size=n)),
     "a step": lambda rng, n: rng.random(n) + (np.arange(n) >= n // 2),
     "one in a hundred": lambda rng, n: rng.random(n) + (rng.random(n) < 0.01),
+    "mostly NaN": lambda rng, n: np.where(rng.random(n) < 0.97, np.nan, rng.normal(size=n)),
+    "a step that many are left at": lambda rng, n: np.maximum(
+        np.arange(n) >= n // 3, rng.random(n)
+    ),
+    "two infinities": lambda rng, n: np.where(
+        rng.random(n) < 0.05, rng.choice([-np.inf, np.inf], n), rng.random(n)
+    ),
     "NaN above": lambda rng, n: np.where(rng.random(n) < 0.02, np.nan, rng.normal(size=n)),
 }
 
@@ -131,15 +138,20 @@ def test_a_window_whose_keys_stay_about_as_large(data):
     if data.draw(st.booleans()):
         first = length - 1 - first
     size = sliding_pivots.block_size(length, first)
-    windows = data.draw(st.integers(8 * size - 1, 12 * size))
+    windows = data.draw(st.integers(sliding_ranks.SIZES[1], 12 * max(size, 100)))
     keys = STEADY[data.draw(st.sampled_from(sorted(STEADY)))](rng, length + windows - 1)
     count = data.draw(st.integers(1, min(2, length - first)))
+    whatever = data.draw(st.booleans())  # is lost, the others are taken
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sliding_pivots, "AT_ONCE", data.draw(st.sampled_from([1, 1 << 11, 1 << 18])))
-        if data.draw(st.booleans()):  # whatever is lost, the others are taken
+        patch.setattr(sliding_pivots, "FIRST", data.draw(st.integers(1, 12)))
+        if whatever:
             patch.setattr(sliding_pivots, "LOST", 0)
         found = sliding_pivots.ranked(keys, length, first, count)
-    rows = np.lib.stride_tricks.sliding_window_view(keys, length)
+        lo = np.arange(windows)
+        check(keys, lo, lo + length, np.full(windows, first), np.full(windows, count))
+    assert len(found) == windows or not (size and whatever)
+    rows = np.lib.stride_tricks.sliding_window_view(keys, length)[: len(found)]
     np.testing.assert_array_equal(found, np.sort(rows, axis=1)[:, first : first + count])
 
 

@@ -100,7 +100,7 @@ class SlidingEngine(RowsEngine):
             places, number, lo, hi = (each[full] for each in (places, number, lo, hi))
         new = places - _of_each(rows.fresh - layout.starts[:-1], number)
         order, cause = fired_in_order(layout.rows(new), layout)
-        self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
+        self._worth(lo, hi, int(rows.ends[-1]))
         self.pending = (layout, rows, age, references)
         return self._firings(layout.touched[number], rows, inputs, lo, hi, order, cause)
 
@@ -149,7 +149,7 @@ class SlidingEngine(RowsEngine):
         )
         order = np.lexsort((born, tick))
         self.fired_at = times[order]
-        self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
+        self._worth(lo, hi, int(rows.ends[-1]))
         ids, cause = layout.touched[number], behind[tick[order]]
         return self._firings(ids, rows, inputs, lo, hi, order, cause)
 
@@ -185,8 +185,10 @@ class SlidingEngine(RowsEngine):
             if len(lo)
         ]
 
-    def _worth(self, covered: int, rows: int) -> None:
-        if covered > OVERLAP * rows and not all(each.overlaps for each in self.functions):
+    def _worth(self, lo: Places, hi: Places, rows: int) -> None:
+        """Refuse windows that overlap very much, if a function looks at each of them anew."""
+        anew = not all(each.overlaps for each in self.functions)
+        if anew and int((hi - lo).sum()) > OVERLAP * rows:
             raise Decline("windows overlap so much that they are better kept up to date")
 
     def _values(self, inputs: Inputs, rows: RowColumns) -> tuple[Any, Any]:

@@ -10,8 +10,9 @@ says which of them a window has. It changes only where a candidate enters or lea
 work to do for the few windows where the number or the word changes, the *events*, and the others
 have what the last event found.
 
-Where keys do not stay about as large as they are, a window may want what is no candidate. Such
-blocks are left to `sliding_ranks`, which takes longer and works with all keys.
+Where keys do not stay about as large as they are, a window may want what is no candidate. A few such
+blocks are left to `sliding_ranks`, which takes longer and works with all keys. From where there are
+more of them, all windows are left to the caller.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ SHARES = 3 / 8, 1 / 6
 many, or blocks."""
 SHORTEST = 256
 """Of windows: with shorter ones there are too many blocks."""
-PROBE = 8
-"""Blocks that show whether this works."""
-AT_ONCE = 1 << 19
-"""About how many keys are worked on at once, in rows of blocks."""
-LOST = 8
-"""Of so many blocks that are looked at, one that is lost shows that it does not."""
+FIRST = 24
+"""Blocks that are worked on first, and show whether this works."""
+AT_ONCE = 1 << 18
+"""About how many keys are worked on at once after them, in rows of blocks."""
+LOST = 16
+"""If one of so many blocks is lost, other ways take no longer."""
 
 WORD = np.uint64
 
@@ -54,35 +55,32 @@ def block_size(length: int, place: int) -> int:
 
 
 def ranked(keys: Array, length: int, place: int, count: int) -> Array:
-    """For each window the keys that are sorted into the places from `place` on, one or two.
+    """For the first windows the keys that are sorted into the places from `place` on, one or two.
+
+    As many windows as keys stay about as large; all of them, or none, as a rule.
 
     >>> ranked(np.arange(9000) * 7 % 1000, 1000, 950, 2)[:2].tolist()
     [[950, 951], [950, 951]]
     """
     size, windows = block_size(length, place), len(keys) - length + 1
-    if not size or windows < PROBE * size or place == length - 1:
-        return sliding_ranks.ranked(keys, length, place, count)
+    if not size:
+        return np.empty((0, count), keys.dtype)
     more = -windows % size
     every = np.append(keys, keys[-more:]) if more else keys  # keys like these, for whole blocks
     rows = sliding_window_view(every, size + length - 1)[::size]
-    if not _steady(rows[:: len(rows) // PROBE], length, place):
-        return sliding_ranks.ranked(keys, length, place, count)
-    found, step = np.empty((2, windows), keys.dtype), max(1, AT_ONCE // rows.shape[1])
-    for first in range(0, len(rows), step):
-        pair, lost = _blocks(rows[first : first + step], length, place)
-        for row, each in zip(found, pair, strict=True):
-            own = row[first * size : (first + step) * size]
-            own[:] = each[: len(own)]
-        for block in (np.flatnonzero(lost) + first).tolist():
-            part = found[:, block * size : (block + 1) * size]
-            part[:] = sliding_ranks.ranked(rows[block], length, place, 2).T[:, : part.shape[1]]
-    return found[:count].T
-
-
-def _steady(rows: Array, length: int, place: int) -> bool:
-    """Whether few of some blocks are lost."""
-    _, lost = _blocks(rows, length, place)
-    return bool(LOST * np.count_nonzero(lost) < len(rows))
+    found = np.empty((2, len(rows), size), keys.dtype)
+    last = int(place == length - 1)  # nothing follows it: it is what follows the one before
+    start, stop, step = 0, FIRST, max(AT_ONCE // rows.shape[1], 1)
+    while start < len(rows):
+        (one, next_), lost = _blocks(rows[start:stop], length, place - last)
+        if LOST * np.count_nonzero(lost) > len(lost):
+            break
+        found[0, start:stop], found[1, start:stop] = one, next_
+        for block in (np.flatnonzero(lost) + start).tolist():
+            found[:, block] = sliding_ranks.ranked(rows[block], length, place - last, 2).T
+        start, stop = stop, stop + step
+    done = min(start * size, windows)
+    return found.reshape(2, -1)[last : last + count, :done].T
 
 
 class _Candidates(NamedTuple):
@@ -98,13 +96,14 @@ class _Candidates(NamedTuple):
 def _blocks(rows: Array, length: int, place: int) -> tuple[tuple[Array, Array], Array]:
     """The keys at a place and the next of all windows of blocks; and the blocks that are lost.
 
-    A row has the keys of all windows of a block.
+    A row has the keys of all windows of a block, and so have the results.
     """
     blocks, width = rows.shape
     size = width - length + 1
     low, high = _around(rows, length, place)
-    below = rows < low
-    own = _candidates(rows, ~below & (rows <= high))
+    below, inside = rows < low, rows <= high
+    np.greater(inside, below, out=inside)
+    own = _candidates(rows, inside)
     changes = np.ones((blocks, size), bool)
     np.not_equal(below[:, : size - 1], below[:, length:], out=changes[:, 1:])
     leaving = np.flatnonzero(own.places < size - 1)
@@ -143,7 +142,7 @@ def _blocks(rows: Array, length: int, place: int) -> tuple[tuple[Array, Array], 
     keys, windows = own.keys.ravel(), np.diff(events, append=changes.size)
     block *= BITS
     one, next_ = (np.repeat(keys.take(block + bit, mode="clip"), windows) for bit in pair)
-    return (one, next_), lost
+    return (one.reshape(blocks, size), next_.reshape(blocks, size)), lost
 
 
 def _around(rows: Array, length: int, place: int) -> tuple[Array, Array]:
