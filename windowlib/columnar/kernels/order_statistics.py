@@ -6,8 +6,8 @@ once. A value of it is a candidate for the k-th of an extent only if its rank is
 than k by at most the number of values that the extent has besides. The few candidates go down to
 smaller blocks, which have a little more in common, and at last to single extents. Where an extent
 needs but a few of them, a wavelet matrix finds these faster, and for a window that slides from key
-to key, bits that stand for candidates. With numba, a window slides over ranks instead of both. Where
-keys rarely pass the wanted place, pivots find candidates faster than any of these.
+to key, bits that stand for candidates. With numba, a window slides over ranks in place of both.
+Where keys rarely pass the wanted place, pivots find candidates faster than any of these.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ says which of them a window has. It changes only where a candidate enters or lea
 work to do for the few windows where the number or the word changes, the *events*, and the others
 have what the last event found.
 
-Where keys do not stay about as large as they are, a window may want what is no candidate. A few such
-blocks are left to `sliding_ranks`, which takes longer and works with all keys. From where there are
-more of them, all windows are left to the caller.
+Where keys do not stay about as large as they are, a window may want what is no candidate. A few
+such blocks are left to `sliding_ranks`, which takes longer and works with all keys. From where
+there are more of them, all windows are left to the caller.
 """
 
 from __future__ import annotations
