@@ -267,7 +267,7 @@ class RowColumns(Mapping[str, Column]):
         if found is None:
             found = self._columns[self.names.index(name)]
             if self._place is not None:
-                found = found.take(self._place)
+                found = found.gathered(self._place)
                 if found.valid is not None and found.valid.all():  # nulls are elsewhere
                     found = found.with_values(found.data)
             self._ordered[name] = found
@@ -306,10 +306,13 @@ class RowColumns(Mapping[str, Column]):
             return None
         return self._columns[self.names.index(name)].take(self.sources(places))
 
-    def partition(self, places: Places) -> Places:
+    def partition(self, places: Places, *, ascending: bool = False) -> Places:
         """The number of the partition that each place is in."""
         if len(self.base) == 1:
             return np.zeros(len(places), np.intp)
+        if ascending and len(self.base) < len(places):  # fewer are to be searched
+            ends = np.searchsorted(places, self.ends)
+            return np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
         return np.searchsorted(self.base, places, "right") - 1
 
 

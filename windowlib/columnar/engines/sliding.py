@@ -94,7 +94,7 @@ class SlidingEngine(RowsEngine):
             self.pending = (layout, rows, age, None)
             return self._ticked(layout, rows, inputs, age)
         places, references = self._triggers(layout, rows, marks)
-        number = rows.partition(places)
+        number = rows.partition(places, ascending=True)
         lo, hi, full = self._extents(layout, rows, age, places, number)
         if not self.partial and not full.all():
             places, number, lo, hi = (each[full] for each in (places, number, lo, hi))
@@ -235,9 +235,9 @@ class SlidingEngine(RowsEngine):
         limit, full = self.evict_delta.threshold, self.ledger.full[layout.touched][number]
         # A delta trigger looks at the window as the tuple before has left it.
         last = places - 1 if self.trigger_delta else places
-        lo = after = oldest_within(age, base, last, age[last], limit)
+        lo = after = oldest_within(age, base, last, age.take(last), limit)
         if self.trigger_delta and not self.partial:  # this tuple says whether the window is full
-            after = oldest_within(age, base, places, age[places], limit)
+            after = oldest_within(age, base, places, age.take(places), limit)
         return lo, hi, full | (after > base)
 
     def commit(self) -> None:
