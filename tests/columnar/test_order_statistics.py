@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.columnar.with_each_engine import engine  # noqa: F401 - a fixture for all tests here
 from tests.helpers.examples import examples
+from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.kernels.order_statistics import smallest_from
+from windowlib.columnar.kernels.ranked import RankedValues
 from windowlib.columnar.primitives import sliding_pivots, sliding_ranks, wavelet
 from windowlib.columnar.primitives.grouping import stable_argsort
 
@@ -163,6 +166,23 @@ def test_no_block_is_lost_whose_keys_stay_about_as_large(name, share, monkeypatc
     expected = sliding_ranks.ranked(keys, 1_000, place, 2)
     monkeypatch.delattr(sliding_ranks, "ranked")
     np.testing.assert_array_equal(sliding_pivots.ranked(keys, 1_000, place, 2), expected)
+
+
+def test_from_where_keys_change_windows_are_left_to_others(monkeypatch):
+    monkeypatch.setattr(sliding_pivots, "AT_ONCE", 1 << 14)
+    rng, length, place = np.random.default_rng(5), 1_000, 950
+    keys = np.append(rng.random(14_000), rng.integers(0, 3, 6_000))  # equal ones are too many
+    windows = len(keys) - length + 1
+    done = len(sliding_pivots.ranked(keys, length, place, 2))
+    assert 0 < done < windows
+    lo = np.arange(windows)
+    check(keys, lo, lo + length, np.full(windows, place), np.full(windows, 2))
+    pair = RankedValues(Column.of(pa.array(keys))).at(
+        lo, lo + length, np.full(windows, place), np.full(windows, 2)
+    )
+    rows = np.lib.stride_tricks.sliding_window_view(keys, length)
+    expected = np.sort(rows[done - 2 : done + 2], axis=1)[:, place : place + 2]
+    np.testing.assert_array_equal(np.stack(pair, axis=1)[done - 2 : done + 2], expected)
 
 
 def test_keys_that_change_places_too_often_have_no_blocks():
