@@ -285,7 +285,7 @@ class RowColumns(Mapping[str, Column]):
     def part(self, places: Places) -> list[Column]:
         """All columns of some rows."""
         source = self.sources(places)
-        return [column.take(source) for column in self._columns]
+        return [column.gathered(source) for column in self._columns]
 
     def at(self, places: Places) -> RowColumns:
         """Some rows, in this order, without moving anything yet."""
@@ -298,13 +298,13 @@ class RowColumns(Mapping[str, Column]):
     def last(self) -> Column:
         """The last column, which need not have a name."""
         column = self._columns[-1]
-        return column if self._place is None else column.take(self._place)
+        return column if self._place is None else column.gathered(self._place)
 
     def picked(self, name: str, places: Places) -> Column | None:
         """Some values of a column, if there is such a column."""
         if name not in self.names:
             return None
-        return self._columns[self.names.index(name)].take(self.sources(places))
+        return self._columns[self.names.index(name)].gathered(self.sources(places))
 
     def partition(self, places: Places, *, ascending: bool = False) -> Places:
         """The number of the partition that each place is in."""
