@@ -47,6 +47,7 @@ class SlidingEngine(RowsEngine):
 
     way = "extents of kept rows"
     form = "sliding"
+    any_order = True
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema, **more: Any) -> None:
         super().__init__(window, schema, count=0, ref=0, known=False, full=False, **more)
@@ -358,6 +359,7 @@ class AgingEngine(SlidingEngine):
     """A sliding window with time eviction."""
 
     form = "aging"
+    any_order = False
     worth = 4 * WORTH  # row by row it has to look at the clock, too
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
