@@ -70,7 +70,8 @@ def ranked(keys: Array, length: int, place: int, count: int) -> Array:
     rows = sliding_window_view(every, size + length - 1)[::size]
     found = np.empty((2, len(rows), size), keys.dtype)
     last = int(place == length - 1)  # nothing follows it: it is what follows the one before
-    start, stop, step = 0, FIRST, max(AT_ONCE // rows.shape[1], 1)
+    step = max(AT_ONCE // rows.shape[1], 1)
+    start, stop = 0, min(FIRST, step)
     while start < len(rows):
         (one, next_), lost = _blocks(rows[start:stop], length, place - last)
         if LOST * np.count_nonzero(lost) > len(lost):
@@ -106,35 +107,23 @@ def _blocks(rows: Array, length: int, place: int) -> tuple[tuple[Array, Array], 
     own = _candidates(rows, inside)
     changes = np.ones((blocks, size), bool)
     np.not_equal(below[:, : size - 1], below[:, length:], out=changes[:, 1:])
-    leaving = np.flatnonzero(own.places < size - 1)
-    entering = np.flatnonzero((own.places >= length) & (own.places < width))
-    # The first window of all blocks without a candidate, or with it.
-    gone = own.places.take(leaving) + leaving // BITS * size + 1
-    come = own.places.take(entering) + entering // BITS * size + (1 - length)
-    changes.ravel()[gone] = True
-    changes.ravel()[come] = True
+    gone, come = _turns(own.places, length, size)
+    changes.ravel()[gone.windows] = True
+    changes.ravel()[come.windows] = True
     events = np.flatnonzero(changes)
     number = np.empty(changes.size, np.intp)  # of the event at a window, if there is one
     number[events] = np.arange(len(events))
     first = number[::size]
-    counts = np.diff(first, append=len(events))
+    block = np.repeat(np.arange(blocks), np.diff(first, append=len(events)))
     # Which candidates windows have: at first each word is what differs from the one before.
     words = np.zeros(len(events), WORD)
-    words[number.take(gone)] = WORD(1) << (leaving % BITS).view(WORD)
-    words[number.take(come)] ^= WORD(1) << (entering % BITS).view(WORD)
+    words[number.take(gone.windows)] = gone.bits
+    words[number.take(come.windows)] ^= come.bits
     words[first] = _packed(own.places < length)
     words[first[1:]] ^= _packed((own.places >= size - 1) & (own.places < width))[:-1]
     np.bitwise_xor.accumulate(words, out=words)
-    # How many candidates are before the wanted one.
-    block = np.repeat(np.arange(blocks), counts)
-    flat, left = below.ravel().view(np.int8), events + block * (length - 1) - 1
-    more = flat.take(left, mode="wrap") - flat.take(left + length, mode="wrap")
-    more[first] = 0
-    before = np.cumsum(more, dtype=np.intp)
-    wanted = place - np.bitwise_count(np.packbits(below[:, :length], axis=1)).sum(1, np.intp)
-    before += np.repeat(wanted - before[first], counts)
+    before, lost = _before(below, events, block, first, length, place), own.lost
     there = (before >= 0) & (before + 1 < np.bitwise_count(words))
-    lost = own.lost
     if not there.all():
         lost = lost | np.logical_or.reduceat(~there, first)
         before[~there] = 0
@@ -143,6 +132,40 @@ def _blocks(rows: Array, length: int, place: int) -> tuple[tuple[Array, Array], 
     block *= BITS
     one, next_ = (np.repeat(keys.take(block + bit, mode="clip"), windows) for bit in pair)
     return (one.reshape(blocks, size), next_.reshape(blocks, size)), lost
+
+
+class _Turns(NamedTuple):
+    """Where candidates leave, or enter."""
+
+    windows: Places
+    """The first window without each, or with it, among those of all blocks."""
+    bits: Array
+    """What stands for each in the word of a window."""
+
+
+def _turns(places: Array, length: int, size: int) -> tuple[_Turns, _Turns]:
+    """The candidates that leave windows of their block, and those that enter one."""
+    last = size + length - 1
+    leaving = np.flatnonzero(places < size - 1)
+    entering = np.flatnonzero((places >= length) & (places < last))
+    gone, come = (
+        _Turns(places.take(some) + some // BITS * size + shift, WORD(1) << (some % BITS).view(WORD))
+        for some, shift in ((leaving, 1), (entering, 1 - length))
+    )
+    return gone, come
+
+
+def _before(
+    below: Array, events: Places, block: Places, first: Places, length: int, place: int
+) -> Places:
+    """How many candidates come before the wanted key, at each event."""
+    flat, left = below.ravel().view(np.int8), events + block * (length - 1) - 1
+    more = flat.take(left, mode="wrap") - flat.take(left + length, mode="wrap")
+    more[first] = 0
+    before = np.cumsum(more, dtype=np.intp)
+    lower = np.bitwise_count(np.packbits(below[:, :length], axis=1)).sum(1, np.intp)
+    before += (place - lower - before[first]).take(block)
+    return before
 
 
 def _around(rows: Array, length: int, place: int) -> tuple[Array, Array]:
