@@ -147,9 +147,9 @@ def test_a_window_whose_keys_stay_about_as_large(data):
     whatever = data.draw(st.booleans())  # is lost, the others are taken
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sliding_pivots, "AT_ONCE", data.draw(st.sampled_from([1, 1 << 11, 1 << 18])))
-        patch.setattr(sliding_pivots, "FIRST", data.draw(st.integers(1, 12)))
+        patch.setattr(sliding_pivots, "PROBE", 1 if whatever else data.draw(st.integers(1, 8)))
         if whatever:
-            patch.setattr(sliding_pivots, "LOST", 0)
+            patch.setattr(sliding_pivots, "RUN", 0)
         found = sliding_pivots.ranked(keys, length, first, count)
         lo = np.arange(windows)
         check(keys, lo, lo + length, np.full(windows, first), np.full(windows, count))
@@ -170,6 +170,7 @@ def test_no_block_is_lost_whose_keys_stay_about_as_large(name, share, monkeypatc
 
 def test_from_where_keys_change_windows_are_left_to_others(monkeypatch):
     monkeypatch.setattr(sliding_pivots, "AT_ONCE", 1 << 14)
+    monkeypatch.setattr(sliding_pivots, "PROBE", 1)
     rng, length, place = np.random.default_rng(5), 1_000, 950
     keys = np.append(rng.random(14_000), rng.integers(0, 3, 6_000))  # equal ones are too many
     windows = len(keys) - length + 1

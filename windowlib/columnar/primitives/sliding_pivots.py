@@ -11,8 +11,8 @@ work to do for the few windows where the number or the word changes, the *events
 have what the last event found.
 
 Where keys do not stay about as large as they are, a window may want what is no candidate. A few
-such blocks are left to `sliding_ranks`, which takes longer and works with all keys. From where
-there are more of them, all windows are left to the caller.
+runs of such blocks are left to `sliding_ranks`, which takes longer and works with all keys. From
+where there are more of them, all windows are left to the caller.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ SHARES = 3 / 8, 1 / 6
 many, or blocks."""
 SHORTEST = 256
 """Of windows: with shorter ones there are too many blocks."""
-FIRST = 24
-"""Blocks that are worked on first, and show whether this works."""
-AT_ONCE = 1 << 18
-"""About how many keys are worked on at once after them, in rows of blocks."""
-LOST = 16
-"""If one of so many blocks is lost, other ways take no longer."""
+PROBE = 8
+"""Of about so many blocks all over the keys, only one may be lost."""
+AT_ONCE = 1 << 19
+"""About how many keys are worked on at once, in rows of blocks."""
+RUN = 10
+"""A run of lost blocks takes as long as so many blocks take in other ways."""
 
 WORD = np.uint64
 
@@ -65,23 +65,35 @@ def ranked(keys: Array, length: int, place: int, count: int) -> Array:
     size, windows = block_size(length, place), len(keys) - length + 1
     if not size:
         return np.empty((0, count), keys.dtype)
+    last = int(place == length - 1)  # nothing follows it: it is what follows the one before
     more = -windows % size
     every = np.append(keys, keys[-more:]) if more else keys  # keys like these, for whole blocks
     rows = sliding_window_view(every, size + length - 1)[::size]
-    found = np.empty((2, len(rows), size), keys.dtype)
-    last = int(place == length - 1)  # nothing follows it: it is what follows the one before
-    step = max(AT_ONCE // rows.shape[1], 1)
-    start, stop = 0, min(FIRST, step)
-    while start < len(rows):
-        (one, next_), lost = _blocks(rows[start:stop], length, place - last)
-        if LOST * np.count_nonzero(lost) > len(lost):
+    if not _steady(rows, length, place - last):
+        return np.empty((0, count), keys.dtype)
+    found, done = np.empty((2, len(rows), size), keys.dtype), 0
+    values, step = found.reshape(2, -1), max(AT_ONCE // rows.shape[1], 1)
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        (one, next_), lost = _blocks(rows[part], length, place - last)
+        runs = np.flatnonzero(np.diff(lost, prepend=False, append=False)).reshape(-1, 2)
+        if RUN * len(runs) + np.count_nonzero(lost) > len(lost):
             break
-        found[0, start:stop], found[1, start:stop] = one, next_
-        for block in (np.flatnonzero(lost) + start).tolist():
-            found[:, block] = sliding_ranks.ranked(rows[block], length, place - last, 2).T
-        start, stop = stop, stop + step
-    done = min(start * size, windows)
-    return found.reshape(2, -1)[last : last + count, :done].T
+        found[0, part], found[1, part] = one, next_
+        for lo, hi in ((runs + start) * size).tolist():
+            own = every[lo : hi + length - 1]
+            values[:, lo:hi] = sliding_ranks.ranked(own, length, place - last, 2).T
+        done = min((start + step) * size, windows)
+    return values[last : last + count, :done].T
+
+
+def _steady(rows: Array, length: int, place: int) -> bool:
+    """Whether few blocks are lost; of not many blocks there need not be a sample."""
+    some = rows[:: max(len(rows) // PROBE, 1)]
+    if len(rows) < 2 * len(some):
+        return True
+    _, lost = _blocks(some, length, place)
+    return bool(PROBE * np.count_nonzero(lost) <= len(some))
 
 
 class _Candidates(NamedTuple):
