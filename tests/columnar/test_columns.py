@@ -313,6 +313,16 @@ def test_take_and_slice_select_values(kind, values):
 
 
 @table
+def test_gathered_values_are_those_that_are_taken(kind, values):
+    for shown in ([*values[:5]] * 4, [None, *values[:5]] * 4):
+        column = Column.of(pa.array(shown, kind))
+        for places in ([3, 0, 19, 19, 1] * 8, [7], []):
+            found = column.gathered(np.array(places, np.int64))
+            assert found.type == kind
+            assert found.arrow().to_pylist() == [shown[i] for i in places]
+
+
+@table
 def test_columns_of_one_type_join(kind, values):
     parts = [values[:2], [], [None, values[3]], values[4:]]
     joined = Column.concat([Column.of(pa.array(part, kind)) for part in parts])

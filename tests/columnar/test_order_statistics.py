@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.columnar.with_each_engine import engine  # noqa: F401 - a fixture for all tests here
 from tests.helpers.examples import examples
+from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.kernels.order_statistics import smallest_from
+from windowlib.columnar.kernels.ranked import RankedValues
 from windowlib.columnar.primitives import sliding_pivots, sliding_ranks, wavelet
 from windowlib.columnar.primitives.grouping import stable_argsort
 
@@ -118,6 +121,13 @@ STEADY = {
     "a random walk": lambda rng, n: np.cumsum(rng.normal(size=n)),
     "a step": lambda rng, n: rng.random(n) + (np.arange(n) >= n // 2),
     "one in a hundred": lambda rng, n: rng.random(n) + (rng.random(n) < 0.01),
+    "mostly NaN": lambda rng, n: np.where(rng.random(n) < 0.97, np.nan, rng.normal(size=n)),
+    "a step that many are left at": lambda rng, n: np.maximum(
+        np.arange(n) >= n // 3, rng.random(n)
+    ),
+    "two infinities": lambda rng, n: np.where(
+        rng.random(n) < 0.05, rng.choice([-np.inf, np.inf], n), rng.random(n)
+    ),
     "NaN above": lambda rng, n: np.where(rng.random(n) < 0.02, np.nan, rng.normal(size=n)),
 }
 
@@ -131,15 +141,20 @@ def test_a_window_whose_keys_stay_about_as_large(data):
     if data.draw(st.booleans()):
         first = length - 1 - first
     size = sliding_pivots.block_size(length, first)
-    windows = data.draw(st.integers(8 * size - 1, 12 * size))
+    windows = data.draw(st.integers(sliding_ranks.SIZES[1], 12 * max(size, 100)))
     keys = STEADY[data.draw(st.sampled_from(sorted(STEADY)))](rng, length + windows - 1)
     count = data.draw(st.integers(1, min(2, length - first)))
+    whatever = data.draw(st.booleans())  # is lost, the others are taken
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sliding_pivots, "AT_ONCE", data.draw(st.sampled_from([1, 1 << 11, 1 << 18])))
-        if data.draw(st.booleans()):  # whatever is lost, the others are taken
-            patch.setattr(sliding_pivots, "LOST", 0)
+        patch.setattr(sliding_pivots, "PROBE", 1 if whatever else data.draw(st.integers(1, 8)))
+        if whatever:
+            patch.setattr(sliding_pivots, "RUN", 0)
         found = sliding_pivots.ranked(keys, length, first, count)
-    rows = np.lib.stride_tricks.sliding_window_view(keys, length)
+        lo = np.arange(windows)
+        check(keys, lo, lo + length, np.full(windows, first), np.full(windows, count))
+    assert len(found) == windows or not (size and whatever)
+    rows = np.lib.stride_tricks.sliding_window_view(keys, length)[: len(found)]
     np.testing.assert_array_equal(found, np.sort(rows, axis=1)[:, first : first + count])
 
 
@@ -151,6 +166,24 @@ def test_no_block_is_lost_whose_keys_stay_about_as_large(name, share, monkeypatc
     expected = sliding_ranks.ranked(keys, 1_000, place, 2)
     monkeypatch.delattr(sliding_ranks, "ranked")
     np.testing.assert_array_equal(sliding_pivots.ranked(keys, 1_000, place, 2), expected)
+
+
+def test_from_where_keys_change_windows_are_left_to_others(monkeypatch):
+    monkeypatch.setattr(sliding_pivots, "AT_ONCE", 1 << 14)
+    monkeypatch.setattr(sliding_pivots, "PROBE", 1)
+    rng, length, place = np.random.default_rng(5), 1_000, 950
+    keys = np.append(rng.random(14_000), rng.integers(0, 3, 6_000))  # equal ones are too many
+    windows = len(keys) - length + 1
+    done = len(sliding_pivots.ranked(keys, length, place, 2))
+    assert 0 < done < windows
+    lo = np.arange(windows)
+    check(keys, lo, lo + length, np.full(windows, place), np.full(windows, 2))
+    pair = RankedValues(Column.of(pa.array(keys))).at(
+        lo, lo + length, np.full(windows, place), np.full(windows, 2)
+    )
+    rows = np.lib.stride_tricks.sliding_window_view(keys, length)
+    expected = np.sort(rows[done - 2 : done + 2], axis=1)[:, place : place + 2]
+    np.testing.assert_array_equal(np.stack(pair, axis=1)[done - 2 : done + 2], expected)
 
 
 def test_keys_that_change_places_too_often_have_no_blocks():

@@ -156,6 +156,15 @@ def test_ranges_follow_each_other(drawn):
     assert expected == result.tolist()
 
 
+@pytest.mark.parametrize("most", [0, 5, 100])
+def test_places_are_counted_whether_or_not_they_are_kept(most, monkeypatch):
+    monkeypatch.setattr(grouping, "COUNTED", most)
+    monkeypatch.setattr(grouping, "_counted", np.empty(0, np.intp))
+    for stop in (3, 0, 5, 6, 4):
+        assert list(range(stop)) == grouping.counting(stop).tolist()
+    assert len(grouping._counted) <= most
+
+
 # -- chain --
 
 # All partitions step together, each alone, every row is looked at, whole numbers of all partitions

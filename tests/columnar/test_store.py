@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.helpers.examples import examples
 from windowlib.columnar.arrays import kept_rows
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.arrays.kept_rows import RowStore
+from windowlib.columnar.arrays.kept_rows import RowColumns, RowStore
 
 PARTITIONS = 3
 TYPES = [pa.int64(), pa.string()]
@@ -91,3 +91,16 @@ def test_garbage_does_not_grow_without_end():
         mine.keep(ids, np.arange(first + 5, first + 10), np.array([5]), 10)
         assert len(mine.whole(0)) <= 50
     assert [[99] * 5] == listed(*mine.take(ids))
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=8), st.data())
+def test_places_have_the_number_of_their_partition(lengths, data):
+    rows = RowColumns([], [], None)
+    rows.ends = np.cumsum(lengths)
+    rows.base = rows.ends - lengths
+    numbers = np.repeat(np.arange(len(lengths)), lengths)
+    some = sorted(data.draw(st.sets(st.sampled_from(range(len(numbers))))) if len(numbers) else [])
+    places = np.array(some, np.intp)
+    for ascending in (False, True):
+        found = rows.partition(places, ascending=ascending)
+        assert found.tolist() == numbers[places].tolist()

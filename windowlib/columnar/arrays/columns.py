@@ -18,6 +18,9 @@ from windowlib.window.consumer import Decline
 
 Places = npt.NDArray[np.integer[Any]]
 
+MANY = 4
+"""Of so many values, one that is taken makes it worth while to go over all of them before."""
+
 
 class Column:
     """Values of one Arrow type, with nulls: int64 or float64 numbers where the type has them.
@@ -115,10 +118,11 @@ class Column:
         return Column(self.type, physical.gather(self.data, pa.array(places)), valid)
 
     def gathered(self, places: npt.NDArray[np.intp]) -> Column:
-        """The same, faster where the places are many and the column is not in the cache."""
-        if self.physical and self.valid is None:
-            return Column(self.type, gather(self.data, places))
-        return self.take(places)
+        """The same, faster where many of the values are taken that are not in the cache."""
+        if not self.physical or len(self) > MANY * len(places):
+            return self.take(places)
+        valid = None if self.valid is None else self.valid[places]
+        return Column(self.type, gather(self.data, places), valid)
 
     def take_or_null(self, places: Places) -> Column:
         """The values at these places, null for places below 0."""

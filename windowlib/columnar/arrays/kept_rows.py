@@ -267,7 +267,7 @@ class RowColumns(Mapping[str, Column]):
         if found is None:
             found = self._columns[self.names.index(name)]
             if self._place is not None:
-                found = found.take(self._place)
+                found = found.gathered(self._place)
                 if found.valid is not None and found.valid.all():  # nulls are elsewhere
                     found = found.with_values(found.data)
             self._ordered[name] = found
@@ -285,7 +285,7 @@ class RowColumns(Mapping[str, Column]):
     def part(self, places: Places) -> list[Column]:
         """All columns of some rows."""
         source = self.sources(places)
-        return [column.take(source) for column in self._columns]
+        return [column.gathered(source) for column in self._columns]
 
     def at(self, places: Places) -> RowColumns:
         """Some rows, in this order, without moving anything yet."""
@@ -298,18 +298,21 @@ class RowColumns(Mapping[str, Column]):
     def last(self) -> Column:
         """The last column, which need not have a name."""
         column = self._columns[-1]
-        return column if self._place is None else column.take(self._place)
+        return column if self._place is None else column.gathered(self._place)
 
     def picked(self, name: str, places: Places) -> Column | None:
         """Some values of a column, if there is such a column."""
         if name not in self.names:
             return None
-        return self._columns[self.names.index(name)].take(self.sources(places))
+        return self._columns[self.names.index(name)].gathered(self.sources(places))
 
-    def partition(self, places: Places) -> Places:
+    def partition(self, places: Places, *, ascending: bool = False) -> Places:
         """The number of the partition that each place is in."""
         if len(self.base) == 1:
             return np.zeros(len(places), np.intp)
+        if ascending and len(self.base) < len(places):  # fewer are to be searched
+            ends = np.searchsorted(places, self.ends)
+            return np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
         return np.searchsorted(self.base, places, "right") - 1
 
 

@@ -48,7 +48,7 @@ class Engine:
     """Whether windows count tuples and nothing else, so that rows may stay as they came."""
 
     any_order = False
-    """Whether partitions may come in any order, if windows count tuples and nothing else."""
+    """Whether partitions may come in any order, if no tick and no punctuation comes in between."""
 
     def __init__(self, window: Window[Any, Any], schema: pa.Schema, **starts: Any) -> None:
         self.window, self.schema = window, schema
@@ -163,7 +163,7 @@ class Engine:
     ) -> tuple[Places, Places, Places]:
         """The rows by partition, which may be in order of their keys."""
         found = None
-        if self.any_order and self.counts and not len(self.marks):
+        if self.any_order and not self.beat and not len(self.marks):
             found = keys.group([batch.column(place) for place in self._key_places])
         return group(self.numbered(batch), len(keys)) if found is None else found
 

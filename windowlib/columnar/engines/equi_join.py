@@ -88,6 +88,8 @@ def _validity(array: Any) -> physical.Valid:
 class JoinSide(SlidingEngine):
     """The window of one side, with what a join remembers of each row."""
 
+    any_order = False
+
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
         self.shown = list(schema.names)
         for name in HIDDEN:

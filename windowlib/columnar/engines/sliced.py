@@ -48,7 +48,6 @@ class SlicedEngine(Engine):
 
     way = "slices, side by side"
     form = "sliced"
-    any_order = True
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
         # n: tuples in the open slice; closed: slices carried; second: after the cut of a period
@@ -63,7 +62,7 @@ class SlicedEngine(Engine):
                 raise Decline("a function of slices that needs all values")
             each.limit(self.window_size)
             self.functions.append(each)
-        self.counts = self.every < MOST and not self.tail
+        self.counts = self.any_order = self.every < MOST and not self.tail
         # The newest slice is the last of a row.
         self.history = [PartialStore(each.kernel, self.kept) for each in self.functions]
 

@@ -47,6 +47,7 @@ class SlidingEngine(RowsEngine):
 
     way = "extents of kept rows"
     form = "sliding"
+    any_order = True
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema, **more: Any) -> None:
         super().__init__(window, schema, count=0, ref=0, known=False, full=False, **more)
@@ -94,13 +95,13 @@ class SlidingEngine(RowsEngine):
             self.pending = (layout, rows, age, None)
             return self._ticked(layout, rows, inputs, age)
         places, references = self._triggers(layout, rows, marks)
-        number = rows.partition(places)
+        number = rows.partition(places, ascending=True)
         lo, hi, full = self._extents(layout, rows, age, places, number)
         if not self.partial and not full.all():
             places, number, lo, hi = (each[full] for each in (places, number, lo, hi))
         new = places - _of_each(rows.fresh - layout.starts[:-1], number)
         order, cause = fired_in_order(layout.rows(new), layout)
-        self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
+        self._worth(lo, hi, int(rows.ends[-1]))
         self.pending = (layout, rows, age, references)
         return self._firings(layout.touched[number], rows, inputs, lo, hi, order, cause)
 
@@ -149,7 +150,7 @@ class SlidingEngine(RowsEngine):
         )
         order = np.lexsort((born, tick))
         self.fired_at = times[order]
-        self._worth(int((hi - lo).sum()), int(rows.ends[-1]))
+        self._worth(lo, hi, int(rows.ends[-1]))
         ids, cause = layout.touched[number], behind[tick[order]]
         return self._firings(ids, rows, inputs, lo, hi, order, cause)
 
@@ -185,8 +186,10 @@ class SlidingEngine(RowsEngine):
             if len(lo)
         ]
 
-    def _worth(self, covered: int, rows: int) -> None:
-        if covered > OVERLAP * rows and not all(each.overlaps for each in self.functions):
+    def _worth(self, lo: Places, hi: Places, rows: int) -> None:
+        """Refuse windows that overlap very much, if a function looks at each of them anew."""
+        anew = not all(each.overlaps for each in self.functions)
+        if anew and int((hi - lo).sum()) > OVERLAP * rows:
             raise Decline("windows overlap so much that they are better kept up to date")
 
     def _values(self, inputs: Inputs, rows: RowColumns) -> tuple[Any, Any]:
@@ -233,9 +236,9 @@ class SlidingEngine(RowsEngine):
         limit, full = self.evict_delta.threshold, self.ledger.full[layout.touched][number]
         # A delta trigger looks at the window as the tuple before has left it.
         last = places - 1 if self.trigger_delta else places
-        lo = after = oldest_within(age, base, last, age[last], limit)
+        lo = after = oldest_within(age, base, last, age.take(last), limit)
         if self.trigger_delta and not self.partial:  # this tuple says whether the window is full
-            after = oldest_within(age, base, places, age[places], limit)
+            after = oldest_within(age, base, places, age.take(places), limit)
         return lo, hi, full | (after > base)
 
     def commit(self) -> None:
@@ -356,6 +359,7 @@ class AgingEngine(SlidingEngine):
     """A sliding window with time eviction."""
 
     form = "aging"
+    any_order = False
     worth = 4 * WORTH  # row by row it has to look at the clock, too
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:

@@ -57,7 +57,6 @@ class TumblingEngine(Engine):
 
     way = "running summaries, piece by piece"
     form = "tumbling"
-    any_order = True
 
     def __init__(self, window: TumblingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema, n=0, ref=0, known=False)
@@ -76,7 +75,7 @@ class TumblingEngine(Engine):
                 each.limit(self.size)
         self._room = 0  # for how many partitions the summaries have room
         self._quiet: Any = None  # of a batch, where subwindows only grow: by how much, and to what
-        self.counts = 0 < self.size < MOST and not self.lapse
+        self.counts = self.any_order = 0 < self.size < MOST and not self.lapse
 
     def _summaries(self, plan: Any) -> Summaries:
         """What keeps the state of a plan, once a partition or once a group."""

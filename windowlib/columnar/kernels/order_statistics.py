@@ -6,8 +6,8 @@ once. A value of it is a candidate for the k-th of an extent only if its rank is
 than k by at most the number of values that the extent has besides. The few candidates go down to
 smaller blocks, which have a little more in common, and at last to single extents. Where an extent
 needs but a few of them, a wavelet matrix finds these faster, and for a window that slides from key
-to key, bits that stand for candidates, which pivots find if keys rarely pass the wanted place; with
-numba, a window slides over ranks instead.
+to key, bits that stand for candidates. With numba, a window slides over ranks in place of both.
+Where keys rarely pass the wanted place, pivots find candidates faster than any of these.
 """
 
 from __future__ import annotations
@@ -58,16 +58,15 @@ def smallest_from(
     >>> which.tolist(), rows.tolist()
     ([0, 1], [[5], [1]])
     """
+    if sliding_ranks.slides(lo, hi, first, count):
+        yield from _slid(keys, lo, hi, first, count)
+        return
     if compiles():
         from windowlib.columnar.primitives import compiled_ranks
 
         if compiled_ranks.slides(lo, hi):
             yield slice(None), compiled_ranks.ranked(keys, lo, hi, first, count)
             return
-    elif sliding_ranks.slides(lo, hi, first, count):
-        length, keys = int(hi[0] - lo[0]), keys[lo[0] : hi[-1]]
-        yield slice(None), sliding_pivots.ranked(keys, length, int(first[0]), int(count[0]))
-        return
     elif int(count.max(initial=0)) <= FEW and _overlap(lo, hi):
         order = slice(None) if (lo[1:] >= lo[:-1]).all() else np.argsort(lo)
         yield order, wavelet.ranked(keys, lo[order], hi[order], first[order], count[order])
@@ -78,6 +77,25 @@ def smallest_from(
         args = lo[which], hi[which], first[which], count[which]
         for part, rows in _alike(keys, *args):
             yield which[part], rows
+
+
+def _slid(keys: Array, lo: Places, hi: Places, first: Places, count: Places) -> Iterator[Found]:
+    """Extents of a window that slides from key to key: by pivots as long as keys allow it."""
+    sought = int(hi[0] - lo[0]), int(first[0]), int(count[0])
+    rows = sliding_pivots.ranked(keys[lo[0] : hi[-1]], *sought)
+    done = len(rows)
+    if done:
+        yield slice(done), rows
+    if done == len(lo):
+        return
+    rest = slice(done, None)
+    if compiles():
+        from windowlib.columnar.primitives import compiled_ranks
+
+        rows = compiled_ranks.ranked(keys, lo[rest], hi[rest], first[rest], count[rest])
+    else:
+        rows = sliding_ranks.ranked(keys[lo[done] : hi[-1]], *sought)
+    yield rest, rows
 
 
 def _overlap(lo: Places, hi: Places) -> bool:

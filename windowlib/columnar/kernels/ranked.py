@@ -204,7 +204,7 @@ class QuantileFunction(ListFunction):
         most = int(sizes.max(initial=1))
         if len(sizes) > 1 and int(sizes.min()) == most:  # one division for all
             whole, rest = self._wanted(sizes[:1])
-            return np.full(len(sizes), whole[0]), np.full(len(sizes), rest[0])
+            return np.full(len(sizes), whole[0]), np.broadcast_to(rest, len(sizes))
         if share.numerator * most >= EXACT or share.denominator >= EXACT:
             return self._wanted_in_python(sizes)
         whole, rest = np.divmod(share.numerator * (sizes - 1), share.denominator)
@@ -257,7 +257,7 @@ class RankedValues:
             one, other = rows[:, 0], rows[:, -1]
             if rows.shape[1] > 1 and (count[which] < 2).any():
                 other = np.where(count[which] > 1, other, one)
-            if isinstance(which, slice):  # all at once
+            if isinstance(which, slice) and len(rows) == len(lo):  # all at once
                 below, above = one, other
             else:
                 below[which], above[which] = one, other
@@ -296,10 +296,12 @@ def between(below: Array, above: Array, parts: Array) -> Array:
     >>> between(np.array([1, 5]), np.array([2, 9]), np.array([0.5, 0.0])).tolist()
     [1.5, 5.0]
     """
-    start = below.astype(np.float64)
+    start = below.astype(np.float64, copy=False)
     if below.dtype.kind == "f":
         with np.errstate(over="ignore", invalid="ignore"):
-            found = start + (above - below) * parts
+            found: Array = above - below
+            found *= parts
+            found += start
             finite = np.isfinite(found)
             if not finite.all():
                 # The distance was infinite, or too large; the weighted ends may not be.
@@ -309,4 +311,5 @@ def between(below: Array, above: Array, parts: Array) -> Array:
     else:  # the distance may be too large for a signed number
         distance = above.astype(np.uint64) - below.astype(np.uint64)
         found = start + distance.astype(np.float64) * parts
-    return np.where((parts == 0) | (below == above), start, found)
+    np.copyto(found, start, where=(parts == 0) | (below == above))
+    return found

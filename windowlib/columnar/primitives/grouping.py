@@ -28,9 +28,12 @@ RADIX_BITS = 16
 # compared.
 HALVED_ROWS_PER_ID = 32
 
-# Copying values brings them into the cache in turn, before they are wanted in another order: 2.0 ns
-# for a value instead of 3.9. Larger arrays do not stay there.
-GATHERED = 1 << 21
+# Copying values brings them into the cache in turn, before they are wanted in another order: 1.1 ns
+# for a value instead of 2.5, in the largest of the caches. Larger arrays do not stay there.
+GATHERED = 1 << 23
+
+# Places that are counted once and for all: 8 MB.
+COUNTED = 1 << 20
 
 # Rows looked at before all of them are, to see whether a batch comes sorted.
 GLANCE = 64
@@ -48,8 +51,8 @@ def ranges(starts: Array, lengths: Array) -> Places:
     ends = np.cumsum(lengths)
     if not len(ends):
         return np.empty(0, np.int64)
-    places = np.arange(ends[-1], dtype=np.int64)
-    places += np.repeat(starts - (ends - lengths), lengths)
+    places: Places = np.repeat(starts - (ends - lengths), lengths)
+    places += counting(len(places))
     return places
 
 
@@ -57,14 +60,16 @@ _counted: Places = NONE
 
 
 def counting(stop: int) -> Places:
-    """0, 1, … below `stop`, of which there is one copy; not to be written.
+    """0, 1, … below `stop`, of which there is one copy, if not too long; not to be written.
 
     >>> counting(3).tolist()
     [0, 1, 2]
     """
     global _counted
+    if stop > COUNTED:
+        return np.arange(stop)
     if len(_counted) < stop:
-        _counted = np.arange(stop)
+        _counted = np.arange(min(2 * stop, COUNTED))
         _counted.flags.writeable = False
     return _counted[:stop]
 

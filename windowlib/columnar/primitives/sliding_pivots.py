@@ -10,8 +10,9 @@ says which of them a window has. It changes only where a candidate enters or lea
 work to do for the few windows where the number or the word changes, the *events*, and the others
 have what the last event found.
 
-Where keys do not stay about as large as they are, a window may want what is no candidate. Such
-blocks are left to `sliding_ranks`, which takes longer and works with all keys.
+Where keys do not stay about as large as they are, a window may want what is no candidate. A few
+runs of such blocks are left to `sliding_ranks`, which takes longer and works with all keys. From
+where there are more of them, all windows are left to the caller.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ many, or blocks."""
 SHORTEST = 256
 """Of windows: with shorter ones there are too many blocks."""
 PROBE = 8
-"""Blocks that show whether this works."""
+"""Of about so many blocks all over the keys, only one may be lost."""
 AT_ONCE = 1 << 19
 """About how many keys are worked on at once, in rows of blocks."""
-LOST = 8
-"""Of so many blocks that are looked at, one that is lost shows that it does not."""
+RUN = 10
+"""A run of lost blocks takes as long as so many blocks take in other ways."""
 
 WORD = np.uint64
 
@@ -54,35 +55,45 @@ def block_size(length: int, place: int) -> int:
 
 
 def ranked(keys: Array, length: int, place: int, count: int) -> Array:
-    """For each window the keys that are sorted into the places from `place` on, one or two.
+    """For the first windows the keys that are sorted into the places from `place` on, one or two.
+
+    As many windows as keys stay about as large; all of them, or none, as a rule.
 
     >>> ranked(np.arange(9000) * 7 % 1000, 1000, 950, 2)[:2].tolist()
     [[950, 951], [950, 951]]
     """
     size, windows = block_size(length, place), len(keys) - length + 1
-    if not size or windows < PROBE * size or place == length - 1:
-        return sliding_ranks.ranked(keys, length, place, count)
+    if not size:
+        return np.empty((0, count), keys.dtype)
+    last = int(place == length - 1)  # nothing follows it: it is what follows the one before
     more = -windows % size
     every = np.append(keys, keys[-more:]) if more else keys  # keys like these, for whole blocks
     rows = sliding_window_view(every, size + length - 1)[::size]
-    if not _steady(rows[:: len(rows) // PROBE], length, place):
-        return sliding_ranks.ranked(keys, length, place, count)
-    found, step = np.empty((2, windows), keys.dtype), max(1, AT_ONCE // rows.shape[1])
-    for first in range(0, len(rows), step):
-        pair, lost = _blocks(rows[first : first + step], length, place)
-        for row, each in zip(found, pair, strict=True):
-            own = row[first * size : (first + step) * size]
-            own[:] = each[: len(own)]
-        for block in (np.flatnonzero(lost) + first).tolist():
-            part = found[:, block * size : (block + 1) * size]
-            part[:] = sliding_ranks.ranked(rows[block], length, place, 2).T[:, : part.shape[1]]
-    return found[:count].T
+    if not _steady(rows, length, place - last):
+        return np.empty((0, count), keys.dtype)
+    found, done = np.empty((2, len(rows), size), keys.dtype), 0
+    values, step = found.reshape(2, -1), max(AT_ONCE // rows.shape[1], 1)
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        (one, next_), lost = _blocks(rows[part], length, place - last)
+        runs = np.flatnonzero(np.diff(lost, prepend=False, append=False)).reshape(-1, 2)
+        if RUN * len(runs) + np.count_nonzero(lost) > len(lost):
+            break
+        found[0, part], found[1, part] = one, next_
+        for lo, hi in ((runs + start) * size).tolist():
+            own = every[lo : hi + length - 1]
+            values[:, lo:hi] = sliding_ranks.ranked(own, length, place - last, 2).T
+        done = min((start + step) * size, windows)
+    return values[last : last + count, :done].T
 
 
 def _steady(rows: Array, length: int, place: int) -> bool:
-    """Whether few of some blocks are lost."""
-    _, lost = _blocks(rows, length, place)
-    return bool(LOST * np.count_nonzero(lost) < len(rows))
+    """Whether few blocks are lost; of not many blocks there need not be a sample."""
+    some = rows[:: max(len(rows) // PROBE, 1)]
+    if len(rows) < 2 * len(some):
+        return True
+    _, lost = _blocks(some, length, place)
+    return bool(PROBE * np.count_nonzero(lost) <= len(some))
 
 
 class _Candidates(NamedTuple):
@@ -98,44 +109,33 @@ class _Candidates(NamedTuple):
 def _blocks(rows: Array, length: int, place: int) -> tuple[tuple[Array, Array], Array]:
     """The keys at a place and the next of all windows of blocks; and the blocks that are lost.
 
-    A row has the keys of all windows of a block.
+    A row has the keys of all windows of a block, and so have the results.
     """
     blocks, width = rows.shape
     size = width - length + 1
     low, high = _around(rows, length, place)
-    below = rows < low
-    own = _candidates(rows, ~below & (rows <= high))
+    below, inside = rows < low, rows <= high
+    np.greater(inside, below, out=inside)
+    own = _candidates(rows, inside)
     changes = np.ones((blocks, size), bool)
     np.not_equal(below[:, : size - 1], below[:, length:], out=changes[:, 1:])
-    leaving = np.flatnonzero(own.places < size - 1)
-    entering = np.flatnonzero((own.places >= length) & (own.places < width))
-    # The first window of all blocks without a candidate, or with it.
-    gone = own.places.take(leaving) + leaving // BITS * size + 1
-    come = own.places.take(entering) + entering // BITS * size + (1 - length)
-    changes.ravel()[gone] = True
-    changes.ravel()[come] = True
+    gone, come = _turns(own.places, length, size)
+    changes.ravel()[gone.windows] = True
+    changes.ravel()[come.windows] = True
     events = np.flatnonzero(changes)
     number = np.empty(changes.size, np.intp)  # of the event at a window, if there is one
     number[events] = np.arange(len(events))
     first = number[::size]
-    counts = np.diff(first, append=len(events))
+    block = np.repeat(np.arange(blocks), np.diff(first, append=len(events)))
     # Which candidates windows have: at first each word is what differs from the one before.
     words = np.zeros(len(events), WORD)
-    words[number.take(gone)] = WORD(1) << (leaving % BITS).view(WORD)
-    words[number.take(come)] ^= WORD(1) << (entering % BITS).view(WORD)
+    words[number.take(gone.windows)] = gone.bits
+    words[number.take(come.windows)] ^= come.bits
     words[first] = _packed(own.places < length)
     words[first[1:]] ^= _packed((own.places >= size - 1) & (own.places < width))[:-1]
     np.bitwise_xor.accumulate(words, out=words)
-    # How many candidates are before the wanted one.
-    block = np.repeat(np.arange(blocks), counts)
-    flat, left = below.ravel().view(np.int8), events + block * (length - 1) - 1
-    more = flat.take(left, mode="wrap") - flat.take(left + length, mode="wrap")
-    more[first] = 0
-    before = np.cumsum(more, dtype=np.intp)
-    wanted = place - np.bitwise_count(np.packbits(below[:, :length], axis=1)).sum(1, np.intp)
-    before += np.repeat(wanted - before[first], counts)
+    before, lost = _before(below, events, block, first, length, place), own.lost
     there = (before >= 0) & (before + 1 < np.bitwise_count(words))
-    lost = own.lost
     if not there.all():
         lost = lost | np.logical_or.reduceat(~there, first)
         before[~there] = 0
@@ -143,7 +143,41 @@ def _blocks(rows: Array, length: int, place: int) -> tuple[tuple[Array, Array], 
     keys, windows = own.keys.ravel(), np.diff(events, append=changes.size)
     block *= BITS
     one, next_ = (np.repeat(keys.take(block + bit, mode="clip"), windows) for bit in pair)
-    return (one, next_), lost
+    return (one.reshape(blocks, size), next_.reshape(blocks, size)), lost
+
+
+class _Turns(NamedTuple):
+    """Where candidates leave, or enter."""
+
+    windows: Places
+    """The first window without each, or with it, among those of all blocks."""
+    bits: Array
+    """What stands for each in the word of a window."""
+
+
+def _turns(places: Array, length: int, size: int) -> tuple[_Turns, _Turns]:
+    """The candidates that leave windows of their block, and those that enter one."""
+    last = size + length - 1
+    leaving = np.flatnonzero(places < size - 1)
+    entering = np.flatnonzero((places >= length) & (places < last))
+    gone, come = (
+        _Turns(places.take(some) + some // BITS * size + shift, WORD(1) << (some % BITS).view(WORD))
+        for some, shift in ((leaving, 1), (entering, 1 - length))
+    )
+    return gone, come
+
+
+def _before(
+    below: Array, events: Places, block: Places, first: Places, length: int, place: int
+) -> Places:
+    """How many candidates come before the wanted key, at each event."""
+    flat, left = below.ravel().view(np.int8), events + block * (length - 1) - 1
+    more = flat.take(left, mode="wrap") - flat.take(left + length, mode="wrap")
+    more[first] = 0
+    before = np.cumsum(more, dtype=np.intp)
+    lower = np.bitwise_count(np.packbits(below[:, :length], axis=1)).sum(1, np.intp)
+    before += (place - lower - before[first]).take(block)
+    return before
 
 
 def _around(rows: Array, length: int, place: int) -> tuple[Array, Array]:
