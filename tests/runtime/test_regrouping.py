@@ -18,9 +18,11 @@ from windowlib import (
     Operator,
     OperatorError,
     OperatorModel,
+    PartitionAge,
     PartitionCount,
     Session,
     Sliding,
+    Time,
     Tumbling,
     Watermark,
 )
@@ -47,6 +49,15 @@ OPERATORS = {
     "sliding": lambda: Aggregate(Sliding(Count(4), every=Count(2), by="k"), s=agg.max("n")),
     "evicting": lambda: Aggregate(
         Tumbling(Count(3), by="k", forget=PartitionCount(50)), s=agg.sum("n")
+    ),
+    "idle": lambda: Aggregate(
+        Tumbling(Count(3), by="k", forget=PartitionAge("3s")), s=agg.sum("n")
+    ),
+    "count or time": lambda: Aggregate(
+        Tumbling(Count(3) | Time("4s"), by="k"), s=agg.sum("n")
+    ),
+    "sliding time": lambda: Aggregate(
+        Sliding(Time("6s"), every=Count(2), by="k"), s=agg.sum("n"), partial="emit"
     ),
     "sort": lambda: Sort("n", window=Sliding(Count(3), by="k")),
     "dedup": lambda: Dedup("n", within=Count(3), by="k"),
@@ -86,6 +97,8 @@ def placed(places, operator, port, key):
 
 def fed(places, rows, ports):
     for number, row in enumerate(rows):
+        for place in places:
+            place.advance(row["ts"])
         places[row["k"] % len(places)].insert(row, number % ports)
 
 

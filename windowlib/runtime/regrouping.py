@@ -90,7 +90,9 @@ def _window(
         return found
     for place in PARTITIONS:
         found[place] = [part for part in _partitions(states, place) if mine(port, part["key"])]
-    found["lru"] = _used(states, partial(mine, port))
+    if window.spec.evict.lapse is not None:  # storage order is the order in which they end
+        found["parts"].sort(key=lambda part: part["ref"][0])
+    found["lru"] = _used(states, found["parts"])
     found["left"] = sum(state["left"] for state in states) if first else 0
     return found
 
@@ -101,12 +103,14 @@ def _partitions(windows: Sequence[Mapping[str, Any]], place: str) -> Iterator[Ma
 
 
 def _used(
-    windows: Sequence[Mapping[str, Any]], mine: Callable[[Any], bool]
+    windows: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]
 ) -> list[Any] | None:  # fmt: skip
-    """Some keys, least recently used first; None where no window cares."""
+    """The keys of some partitions, least recently used first; None where no window cares."""
     if any(window["lru"] is None for window in windows):
         return None
-    return [key for window in windows for key in window["lru"] if mine(key)]
+    stamps = {one_key(part["key"]): part["stamp"] for part in parts}
+    keys = (key for window in windows for key in window["lru"] if one_key(key) in stamps)
+    return sorted(keys, key=lambda key: stamps[one_key(key)])
 
 
 def check_regroups(operator: Operator, columns: Sequence[Sequence[str]]) -> None:
