@@ -51,7 +51,7 @@ OPERATORS = {
         Tumbling(Count(3), by="k", forget=PartitionCount(50)), s=agg.sum("n")
     ),
     "idle": lambda: Aggregate(
-        Tumbling(Count(3), by="k", forget=PartitionAge("3s")), s=agg.sum("n")
+        Tumbling(Count(3), by="k", forget=PartitionAge("2500ms")), s=agg.sum("n")
     ),
     "count or time": lambda: Aggregate(
         Tumbling(Count(3) | Time("4s"), by="k"), s=agg.sum("n")
