@@ -960,7 +960,7 @@ class EventTimeHandOver(HandOver):
             except Decline:  # such as sums that have become too large for arrays
                 self.settle()
                 engine = event_time_engine(self.window, schema, empty=True)
-                self.window.inside.absorb(engine.contents(partials), partials.sample)
+                self.window.event_time_state.absorb(engine.contents(partials), partials.sample)
                 return
             engine.commit()
 

@@ -165,7 +165,7 @@ class Emitter(Operator):
         assert isinstance(window, EventTimeWindow)
         return {
             which: np.fromiter(map(itemgetter(AT), rows), np.int64, len(rows))
-            for which, rows in window.passed(start, key).items()
+            for which, rows in window.rows_behind_watermark(start, key).items()
         }
 
     def on_late(self, window: Any, tuple_: Any, key: Any) -> None:
@@ -194,7 +194,7 @@ class Emitter(Operator):
         (window,) = self.containers
         assert window is not None
         if isinstance(window, EventTimeWindow):
-            return np.unique(np.array([row[AT] for row in window.kept()], np.int64))
+            return np.unique(np.array([row[AT] for row in window.all_rows()], np.int64))
         engine = None if window.state.batches is None else window.state.batches.engine_of(window)
         if engine is not None:
             columns, _ = engine.store.take(engine.stored())

@@ -236,7 +236,7 @@ class WindowEvaluator:
         during: AbstractContextManager[None] = nullcontext()
         if isinstance(moment, EventMoment):
             assert isinstance(self.window, EventTimeWindow)
-            during, moment = self.window.processing(extent.key, moment.said, rows), moment.now
+            during, moment = self.window.replayed(extent.key, moment.said, rows), moment.now
         self.window.state.now = moment
         try:
             with during:

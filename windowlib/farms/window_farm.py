@@ -321,7 +321,7 @@ class RunningWindowFarm(RunningFarm):
         self._now = self._told = state["now"]
         self._ended = set(state["ended"])
         self._seen, self.schema = int(self._window.seen), schema
-        rows = {id(row): row for row in self._window.kept()}
+        rows = {id(row): row for row in self._window.all_rows()}
         if rows:
             batch = self._table(list(rows.values()), schema)
             base, self.schema = self.chunks.append(batch).base, batch.schema
@@ -329,7 +329,7 @@ class RunningWindowFarm(RunningFarm):
                 which: {**{name: row[name] for name in self.numbering.columns}, AT: at, INDEX: 0}
                 for at, (which, row) in enumerate(rows.items(), base)
             }
-            self._window.exchange(lambda row: marks[id(row)])
+            self._window.replace_rows(lambda row: marks[id(row)])
 
     def released(self) -> dict[str, Any]:
         """The state as a snapshot of the operator alone, after waiting for what is under way."""
@@ -347,7 +347,7 @@ class RunningWindowFarm(RunningFarm):
             running.restore({**moved, "windows": [own]})
             (window,) = running.operator.containers
             assert isinstance(window, EventTimeWindow)
-            window.exchange(lambda mark: rows[mark[AT]])
+            window.replace_rows(lambda mark: rows[mark[AT]])
             return running.snapshot()
         own = tuple_window(state["windows"][0], alone["windows"][0], rows)
         return {**moved, "windows": [own]}

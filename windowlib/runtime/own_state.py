@@ -52,7 +52,7 @@ class OwnState:
     def _follow(self, window: Window[Any, Any]) -> None:
         """Let the state of keys end with their partitions in a window."""
         if isinstance(window, EventTimeWindow):
-            window.moved = self._moved
+            window.on_progress = self._moved
         elif window.spec.forget is not None:
             handlers = window.state.handlers
             window.state.handlers = {**handlers, EVICTED: self._evicting(handlers.get(EVICTED))}
@@ -79,11 +79,11 @@ class OwnState:
         self, window: EventTimeWindow[Any, Any], key: Any, failures: list[Exception]
     ) -> None:
         """A row of a key came, or the watermark: timers it has reached, and keys it has closed."""
-        if window.each_key:  # others have watermarks of their own, which have not moved
+        if window.watermark_per_key:  # others have watermarks of their own, which have not moved
             self._wake(lambda: self.timers.of(key), self._reached(key), failures)
         else:
             self._wake(self.timers.first, self._reached(None), failures)
-        self._close(window.closed())
+        self._close(window.closed_keys())
 
     def _reached(self, key: Any) -> Number | None:
         """Where the watermark of a key is on the axis of event time, in all windows."""

@@ -33,7 +33,7 @@ from windowlib.window.contents import store_of
 from windowlib.window.engine.rules import key_default, pair, reject_key
 from windowlib.window.events import UNHEARD, WindowEvents
 from windowlib.window.failure import add_note, raise_first
-from windowlib.window.lanes import Firing, IdleKeys, Lane, Layout
+from windowlib.window.open_windows import EventTimeConfig, Firing, IdleKeys, OpenWindows
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, Tuples
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class EventTimeWindow(Window[T, K]):
         events: your handlers.
         summarizer: a `Summarizer` class, or ready-made ones (`windowlib.summaries.summarizers`).
         start: where the window's clock starts, for early results.
-        engine: there is but one.
+        engine: no effect; there is only one engine for event time.
         consumer: takes the firings of whole batches, for operators.
 
     >>> from windowlib import Event, Tumbling, WindowEvents
@@ -75,8 +75,8 @@ class EventTimeWindow(Window[T, K]):
 
     only_handlers = False
     event_time: ClassVar[bool] = True
-    moved: Callable[[EventTimeWindow[T, K], Any, list[Exception]], None] | None = None
-    """Told after each row, with its key, and when a host has moved the watermark."""
+    on_progress: Callable[[EventTimeWindow[T, K], Any, list[Exception]], None] | None = None
+    """Called after each row, with its key, and after a host has moved the watermark."""
     spec_type: ClassVar[Any] = Tumbling | Sliding
 
     def __init__(
@@ -112,24 +112,24 @@ class EventTimeWindow(Window[T, K]):
         self._axis = Axis(event.attribute, repr(event), known.amounts)
         shown = "" if self._factory is None else self._summary_text()
         merges = isinstance(known, Sliding | Session)
-        self._layout = Layout(known, self._axis, store_of(self._factory, shown, merges))
-        self._store = self._layout.store
-        self._source = source_getter(self._layout.watermark)
-        watermark = self._layout.watermark
-        self._each_key = watermark.scope == "key"
+        self._config = EventTimeConfig(known, self._axis, store_of(self._factory, shown, merges))
+        self._store = self._config.store
+        self._source = source_getter(self._config.watermark)
+        watermark = self._config.watermark
+        self._watermark_per_key = watermark.scope == "key"
         self._idle: IdleKeys | None = None
-        if self._each_key and watermark.idle is not None:
-            self._idle = IdleKeys(watermark.idle, self._layout)
-        self._lanes: dict[Any, Lane] = {}
+        if self._watermark_per_key and watermark.idle is not None:
+            self._idle = IdleKeys(watermark.idle, self._config)
+        self._windows: dict[Any, OpenWindows] = {}
         self._arrivals_seen = 0
-        self.inside = Inside(self)
+        self.event_time_state = EventTimeState(self)
         self._taken = 0
         self.late_rows = 0
-        """How many rows came late so far, whatever became of them."""
+        """How many rows came late so far, dropped or not."""
         self._sample: Any = None  # a timestamp, for the form that bounds have
         self._firing: Firing | None = None
         self._failures: list[Exception] = []
-        self._fired_keys: dict[Any, None] = {}  # since they were asked for
+        self._fired_keys: dict[Any, None] = {}  # since the last `closed_keys`
         self._follows = False  # whether a host tells the watermark
         self._period = None if known.early is None else known.early // MICROSECOND
         if self._period is not None:
@@ -164,7 +164,7 @@ class EventTimeWindow(Window[T, K]):
         with self.locked():
             self._guard.check("insert(tuple)")
             self._settle()
-            self._take(tuple_, key)
+            self._insert_row(tuple_, key)
 
     def insert_many(self, tuples: Iterable[T], keys: Iterable[Any] | None = None) -> None:
         """Take tuples in order: the same as `insert` for each.
@@ -177,7 +177,7 @@ class EventTimeWindow(Window[T, K]):
             self._guard.check("insert_many(tuples)")
             self._settle()
             for tuple_, key in pair(self.state, tuples, keys):
-                self._take(tuple_, key)
+                self._insert_row(tuple_, key)
 
     def insert_batch(self, batch: Any, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order: `insert` for each, only faster.
@@ -204,16 +204,16 @@ class EventTimeWindow(Window[T, K]):
             self._batches = extension("event_time_handover")(self)
         return self._batches
 
-    def _take(self, row: Any, key: Any) -> None:
-        """Take a row, or count it as late."""
+    def _insert_row(self, row: Any, key: Any) -> None:
+        """Insert a row, or count it as late."""
         try:
-            self._sort_in(row, key)
+            self._assign(row, key)
         except BaseException as error:
             self._stopped(error, "taking a tuple")
             raise
 
-    def _sort_in(self, row: Any, key: Any) -> None:
-        """Put a row into its windows, and let those fire that it closes."""
+    def _assign(self, row: Any, key: Any) -> None:
+        """Add a row to its windows, and fire the windows that it closes."""
         try:
             if self._key_of is not None:
                 key = self._key_of(row)
@@ -222,30 +222,30 @@ class EventTimeWindow(Window[T, K]):
             value = self._axis.get(row)
             ts = self._axis.place(value, row)
             source = None if self._source is None else one_key(self._source(row))
-            lane = self._lane(key)
+            windows = self._windows_of(key)
             if self._idle is not None:
-                self._idle.admit(key, lane, self._fire)
-            late = lane.late(ts, key)
+                self._idle.admit(key, windows, self._fire)
+            late = windows.late(ts, key)
         except Exception as error:
-            raise self._better(error, key) from error.__cause__
+            raise self._clearer_error(error, key) from error.__cause__
         if self._sample is None:
-            self._sample = self._form_of(value)
+            self._sample = self._bound_like(value)
         if late:
-            self._put_aside(row, key, lane, ts)
+            self._handle_late(row, key, windows, ts)
         else:
-            self._admit(lane, key, ts, row)
+            self._admit(windows, key, ts, row)
         if not self._follows:
-            watermark = lane.progress.observe(ts, source)
-            if lane.next is None or watermark >= lane.next:
-                lane.reach(watermark, self._fire)
+            watermark = windows.progress.observe(ts, source)
+            if windows.next is None or watermark >= windows.next:
+                windows.reach(watermark, self._fire)
             if self._idle is not None:
-                self._idle.observe(key, lane, self._lanes, self._fire)
-        if self.moved is not None:
-            self.moved(self, key, self._failures)
+                self._idle.observe(key, windows, self._windows, self._fire)
+        if self.on_progress is not None:
+            self.on_progress(self, key, self._failures)
         if self._failures:
             self._raise()
 
-    def _better(self, error: Exception, key: Any) -> Exception:
+    def _clearer_error(self, error: Exception, key: Any) -> Exception:
         if isinstance(error, TypeError) and "unhashable" in str(error):
             msg = (
                 f"insert(key={key!r}): a {type(key).__name__} cannot be a partition key. "
@@ -254,24 +254,24 @@ class EventTimeWindow(Window[T, K]):
             return PartitionError(msg)
         return error
 
-    def _lane(self, key: Any) -> Lane:
-        """The lane of a key, or of all."""
-        which = key if self._each_key else None
-        lane = self._lanes.get(which)
-        if lane is None:
+    def _windows_of(self, key: Any) -> OpenWindows:
+        """The open windows of a key, or of all keys."""
+        which = key if self._watermark_per_key else None
+        windows = self._windows.get(which)
+        if windows is None:
             hash(key)
-            lane = self._lanes[which] = self._layout.lane(self._layout)
-        return lane
+            windows = self._windows[which] = self._config.windows_type(self._config)
+        return windows
 
-    def _admit(self, lane: Lane, key: Any, ts: Number, row: Any) -> None:
-        """Take a row that is not late; where a handler refuses it, it is not taken."""
+    def _admit(self, windows: OpenWindows, key: Any, ts: Number, row: Any) -> None:
+        """Add a row that is not late, unless a handler raises before it is in."""
         try:
             if handler := self._on.get("before_insert"):
                 self._call(handler, row, key)
-            lane.add(key, ts, row, self._number(), self._fire)
+            windows.add(key, ts, row, self._number(), self._fire)
         except Exception as error:
             add_note(self, error, f"tuple {self.seen + 1}")
-            raise self._better(error, key) from error.__cause__
+            raise self._clearer_error(error, key) from error.__cause__
         self._taken += 1
         if handler := self._on.get("after_insert"):
             try:
@@ -281,31 +281,31 @@ class EventTimeWindow(Window[T, K]):
                 self._failures.append(error)
 
     def _number(self) -> int:
-        """The number of an arrival."""
+        """The number of the next arrival, counted up."""
         self._arrivals_seen += 1
         return self._arrivals_seen - 1
 
     @property
-    def _longer(self) -> str:
-        """A watermark to advise, of the kind of the timestamps."""
+    def _slack_hint(self) -> str:
+        """A watermark to recommend in messages, in the unit of the timestamps."""
         return 'watermark="1h"' if self._axis.timed else "watermark=10"
 
-    def _put_aside(self, row: Any, key: Any, lane: Lane, ts: Number) -> None:
-        """A row is late: count it, and do what the specification says."""
+    def _handle_late(self, row: Any, key: Any, windows: OpenWindows, ts: Number) -> None:
+        """Count a late row, and treat it as the specification says."""
         if self.spec.late == "error":
-            at = self._form(lane.progress.current)
-            partition = "" if not self._each_key else f" for {self.spec.by!r}={key!r}"
+            at = self._timestamp(windows.progress.current)
+            partition = "" if not self._watermark_per_key else f" for {self.spec.by!r}={key!r}"
             msg = (
                 f"{self._axis.owner}: the row {brief(row)} is late, the stream{partition} is "
-                f"complete up to {at}. Allow more slack, as {self._longer}, or say "
+                f"complete up to {at}. Allow more slack, as {self._slack_hint}, or say "
                 f'late="port" or late="drop".'
             )
             raise DeltaOrderError(msg)
-        since = self._layout.since
-        if self.inside.warns and (since is None or ts >= since):
+        since = self._config.since
+        if self.event_time_state.warns and (since is None or ts >= since):
             msg = (
                 f"{self.spec!r}: the row {brief(row)} came late and was dropped, because nothing "
-                f'says how long to wait. Say {self._longer}, or late="drop" if that is right.'
+                f'says how long to wait. Say {self._slack_hint}, or late="drop" if that is right.'
             )
             warnings.warn(msg, LateWarning, stacklevel=4)
         self.late_rows += 1
@@ -320,15 +320,15 @@ class EventTimeWindow(Window[T, K]):
         failures, self._failures = self._failures, []
         raise_first(failures)
 
-    # -- a watermark from outside -----------------------------------------------------------------
+    # -- a watermark from a host ------------------------------------------------------------------
 
     @property
     def follows(self) -> bool:
-        """Whether a host tells the watermark, so that rows do not move it."""
+        """Whether a host sets the watermark, so that rows do not move it."""
         return self._follows
 
     def follow(self) -> None:
-        """Let a host tell the watermark by `reach`, instead of the slack of the specification.
+        """Let a host set the watermark with `reach`, in place of the slack of the specification.
 
         Only before the first row. A host that splits a stream knows a watermark of all its parts.
 
@@ -340,30 +340,30 @@ class EventTimeWindow(Window[T, K]):
         >>> window.watermark, len(window), window.closes()
         (10, 1, 30)
         """
-        self._follows, self._each_key, self._source, self._idle = True, False, None, None
-        self._layout.watermark = Watermark()
+        self._follows, self._watermark_per_key, self._source, self._idle = True, False, None, None
+        self._config.watermark = Watermark()
 
     def reach(self, watermark: Number) -> None:
-        """The stream is complete up to here: windows that end by then fire.
+        """Raise the watermark: windows that end at it or before it fire.
 
         Args:
             watermark: a place on the axis: a number, or microseconds for datetimes.
         """
-        with self.locked(), self._whole("taking a watermark"):
+        with self.locked(), self._atomic("taking a watermark"):
             self._guard.check(f"reach({watermark!r})")
-            lane = self._lane(None)
-            if lane.progress.current is not None and watermark <= lane.progress.current:
+            windows = self._windows_of(None)
+            if windows.progress.current is not None and watermark <= windows.progress.current:
                 return
             if not self._ahead or not self._host().reach(watermark):
-                lane.progress.current = watermark
-                lane.reach(watermark, self._fire)
-                if self.moved is not None:
-                    self.moved(self, None, self._failures)
+                windows.progress.current = watermark
+                windows.reach(watermark, self._fire)
+                if self.on_progress is not None:
+                    self.on_progress(self, None, self._failures)
                 self._raise()
 
     @contextmanager
-    def _whole(self, doing: str) -> Iterator[None]:
-        """A change that an interrupt must not leave half done."""
+    def _atomic(self, doing: str) -> Iterator[None]:
+        """A context in which an interrupt leaves the window broken."""
         self._refuse_broken()
         try:
             yield
@@ -372,22 +372,22 @@ class EventTimeWindow(Window[T, K]):
             raise
 
     @property
-    def each_key(self) -> bool:
+    def watermark_per_key(self) -> bool:
         """Whether each key has a watermark of its own."""
-        return self._each_key
+        return self._watermark_per_key
 
     def reached(self, key: Any) -> Number | None:
-        """Where the watermark of a key is on the axis, or that of all; None before any row."""
-        lane = self._lanes.get(one_key(key) if self._each_key else None)
-        return None if lane is None else lane.progress.current
+        """The watermark of a key, or of the stream, on the axis; None before any row."""
+        windows = self._windows.get(one_key(key) if self._watermark_per_key else None)
+        return None if windows is None else windows.progress.current
 
-    def closed(self) -> list[K]:
-        """The keys that have fired since the last time, and have no open window any more."""
+    def closed_keys(self) -> list[K]:
+        """The keys that have fired since the last call and have no open window left."""
         fired, self._fired_keys = self._fired_keys, {}
         return [key for key in fired if key not in self]
 
     def absorb(self, parts: Sequence[Any], schema: Any) -> None:
-        """Take rows that the columnar engines of other such windows have folded.
+        """Merge in rows that the columnar engines of other such windows have folded.
 
         Args:
             parts: what those engines gave.
@@ -396,27 +396,27 @@ class EventTimeWindow(Window[T, K]):
         self._host().absorb(parts, schema)
 
     def closes(self) -> Number | None:
-        """The least watermark that may close or forget a window; None: there is none with rows."""
+        """The least watermark that may close or drop a window; None: there is none with rows."""
         if self._ahead:
             return self._host().closes()
-        found = [at for lane in self._lanes.values() if (at := lane.closes()) is not None]
+        found = [at for windows in self._windows.values() if (at := windows.closes()) is not None]
         return min(found, default=None)
 
     def finish(self) -> None:
-        """The input has ended: all open windows fire."""
-        with self.locked(), self._whole("closing its windows"):
+        """Fire all open windows, because the input has ended."""
+        with self.locked(), self._atomic("closing its windows"):
             if self._ahead:
                 self._host().finish()
-            for lane in self._lanes.values():
-                lane.finish(self._fire)
+            for windows in self._windows.values():
+                windows.finish(self._fire)
             self._raise()
 
     # -- firings --------------------------------------------------------------------------------
 
     def _fire(self, firing: Firing) -> None:
-        """Call the handlers for a window; a failure does not keep the others from running."""
+        """Call the handlers for a window; failures are collected."""
         before, self._firing = self._firing, firing
-        if self.moved is not None:
+        if self.on_progress is not None:
             self._fired_keys[firing.key] = None
         try:
             for name in FIRING[self.kind]:
@@ -426,13 +426,13 @@ class EventTimeWindow(Window[T, K]):
                         self._firing = firing._replace(contents=())
                     self._call(handler, firing.key)
         except Exception as error:
-            add_note(self, error, f"window up to {self._form(firing.end)}")
+            add_note(self, error, f"window up to {self._timestamp(firing.end)}")
             self._failures.append(error)
         finally:
             self._firing = before
 
     def _call(self, handler: Callable[..., None], *args: Any) -> None:
-        """Call a handler, which must not change the window meanwhile."""
+        """Call a handler, with the window locked against changes."""
         self._guard.held = True
         try:
             handler(self, *args)
@@ -441,80 +441,82 @@ class EventTimeWindow(Window[T, K]):
 
     @property
     def has_datetimes(self) -> bool | None:
-        """Whether its timestamps are datetimes, dates or durations; None: nothing says so yet."""
+        """Whether its timestamps are datetimes, dates or durations; None before the first row."""
         return self._axis.timed
 
-    def _form_of(self, value: Any) -> Any:
-        """A timestamp in the form of bounds: dates are datetimes if a window is not whole days."""
+    def _bound_like(self, value: Any) -> Any:
+        """A timestamp as bounds have it: a datetime for a date, unless windows are whole days."""
         day = type(value) is date
-        return EPOCH if day and not self.inside.whole_days else value
+        return EPOCH if day and not self.event_time_state.whole_days else value
 
-    def _form(self, at: Number | None) -> Any:
-        """A place on the axis in the form of timestamps."""
+    def _timestamp(self, at: Number | None) -> Any:
+        """A place on the axis as a timestamp."""
         return None if at is None else timestamp_like(at, self._sample)
 
     def bounds(self, key: Any = DEFAULT_KEY) -> tuple[Any, Any]:
-        """Start and end of the window that fires, in the form of its timestamps; for handlers."""
-        firing = self._fired("bounds", key)
-        return self._form(firing.start), self._form(firing.end)
+        """Start and end of the window that fires, as timestamps; for handlers."""
+        firing = self._current("bounds", key)
+        return self._timestamp(firing.start), self._timestamp(firing.end)
 
     def revision(self, key: Any = DEFAULT_KEY) -> int:
         """How often the window that fires was sent before; for handlers."""
-        return self._fired("revision", key).revision
+        return self._current("revision", key).revision
 
     def retracts(self, key: Any = DEFAULT_KEY) -> bool:
         """Whether the window that fires takes back what was sent before; for handlers."""
-        return self._fired("retracts", key).retracts
+        return self._current("retracts", key).retracts
 
     # -- for hosts that keep the rows of windows elsewhere ----------------------------------------
 
     def firing(self, key: Any = DEFAULT_KEY) -> tuple[Any, Any, int, bool, Any]:
-        """What there is to say of the window that fires: where it is, how often it was sent.
+        """The bounds of the window that fires, how often it was sent, and a sample timestamp.
 
-        Start and end are places on the axis, and the last is a timestamp, for the form of bounds.
+        Start and end are places on the axis; the sample has the type of the timestamps.
         """
-        found = self._fired("firing", key)
+        found = self._current("firing", key)
         return found.start, found.end, found.revision, found.retracts, self._sample
 
     def slices(self, key: Any = DEFAULT_KEY) -> list[tuple[int, int]]:
         """The slices of the window that fires: the number of the first arrival, and the size."""
-        contents = self._fired("slices", key).contents
+        contents = self._current("slices", key).contents
         return [(each.born, self._store.size([each])) for each in contents]
 
     def settled(self, key: Any = DEFAULT_KEY) -> int:
-        """How many rows of the window that fires, the first ones, all later windows begin with."""
-        return self._fired("settled", key).settled
+        """How many of the first rows of the window that fires begin every later window, too."""
+        return self._current("settled", key).settled
 
     def rows_from(self, start: int, key: Any = DEFAULT_KEY) -> list[Any]:
-        """The rows of the window that fires in order of event time, but for the first ones."""
-        return self._store.tuples(self._fired("rows_from", key).contents, start)
+        """The rows of the window that fires from number `start` on, in order of event time."""
+        return self._store.tuples(self._current("rows_from", key).contents, start)
 
-    def passed(self, start: Mapping[int, int], key: Any = DEFAULT_KEY) -> dict[int, list[Any]]:
-        """The rows of open windows or sessions that are behind the watermark, in order.
+    def rows_behind_watermark(
+        self, start: Mapping[int, int], key: Any = DEFAULT_KEY
+    ) -> dict[int, list[Any]]:
+        """The rows of open windows or sessions before the watermark, in order of event time.
 
         Args:
-            start: how many of them are known, by the number of the first arrival.
+            start: how many to leave out of each slice, by the number of its first arrival.
             key: a partition.
         """
         self._settle()
-        lane = self._lanes.get(key if self._each_key else None)
-        if lane is None or (reached := lane.progress.current) is None:
+        windows = self._windows.get(key if self._watermark_per_key else None)
+        if windows is None or (reached := windows.progress.current) is None:
             return {}
         return {
             each.born: self._store.before(each, reached, start.get(each.born, 0))
-            for each in lane.filling(key)
+            for each in windows.growing_contents(key)
         }
 
     @contextmanager
-    def processing(self, key: Any, said: Sequence[Any], rows: Iterable[Any]) -> Iterator[None]:
-        """Meanwhile handlers find a window that another such container has fired.
+    def replayed(self, key: Any, fired: Sequence[Any], rows: Iterable[Any]) -> Iterator[None]:
+        """A context in which handlers see a window that another such container has fired.
 
         Args:
             key: its key.
-            said: what `firing` said there.
+            fired: what `firing` returned there.
             rows: its rows, in order of event time.
         """
-        start, end, revision, retracts, self._sample = said
+        start, end, revision, retracts, self._sample = fired
         content = self._store.new(0)
         for row in rows:
             self._store.add(content, 0, row)
@@ -525,20 +527,20 @@ class EventTimeWindow(Window[T, K]):
         finally:
             self._firing = before
 
-    def kept(self) -> Iterator[Any]:
-        """All rows that are kept, those of closed windows that may be corrected included."""
+    def all_rows(self) -> Iterator[Any]:
+        """All rows, including those of closed windows that may be corrected."""
         self._settle()
-        for lane in self._lanes.values():
-            for content in lane.kept():
+        for windows in self._windows.values():
+            for content in windows.all_contents():
                 yield from self._store.tuples([content])
 
-    def exchange(self, other: Callable[[Any], Any]) -> None:
-        """Keep other rows in the places of those that are kept."""
-        for lane in self._lanes.values():
-            for content in lane.kept():
-                content.rows = [other(row) for row in content.rows]
+    def replace_rows(self, change: Callable[[Any], Any]) -> None:
+        """Replace every row by what a function makes of it."""
+        for windows in self._windows.values():
+            for content in windows.all_contents():
+                content.rows = [change(row) for row in content.rows]
 
-    def _fired(self, call: str, key: Any) -> Firing:
+    def _current(self, call: str, key: Any) -> Firing:
         firing = self._firing
         if firing is None or (firing.key != key and firing.key is not one_key(key)):
             msg = (
@@ -552,30 +554,30 @@ class EventTimeWindow(Window[T, K]):
 
     @property
     def watermark(self) -> Any:
-        """Up to where the stream is complete, in the form of timestamps; None before any row.
+        """The watermark as a timestamp; None before any row.
 
-        With one watermark for each key it is the least of them.
+        With a watermark for each key, the least of them.
         """
         self._settle()
-        reached: list[Any] = [lane.progress.current for lane in self._lanes.values()]
-        return self._form(min(reached)) if reached else None
+        reached: list[Any] = [windows.progress.current for windows in self._windows.values()]
+        return self._timestamp(min(reached)) if reached else None
 
     def _contents(self, key: Any) -> Any:
-        """What the window that fires holds of a key, or else all open windows."""
+        """The contents of a key in the window that fires, or else in all open windows."""
         firing = self._firing
         key = one_key(key)
         if firing is not None and (firing.key is key or firing.key == key):
             return firing.contents
         self._settle()
-        lane = self._lanes.get(key if self._each_key else None)
-        return () if lane is None else lane.contents(key)
+        windows = self._windows.get(key if self._watermark_per_key else None)
+        return () if windows is None else windows.contents(key)
 
     def keys(self) -> Any:
         """The partitions with rows in open windows, in order of their first arrival."""
         self._settle()
         firsts: dict[Any, int] = {}
-        for lane in self._lanes.values():
-            firsts |= lane.firsts()
+        for windows in self._windows.values():
+            firsts |= windows.first_arrivals()
         return dict.fromkeys(sorted(firsts, key=firsts.__getitem__)).keys()
 
     def __iter__(self) -> Iterator[K]:
@@ -598,13 +600,13 @@ class EventTimeWindow(Window[T, K]):
         return sum(self.size(key) for key in self.keys())
 
     def held(self) -> tuple[int, int]:
-        """How many tuples and how many partitions open windows have, wherever the state is."""
+        """How many tuples and how many partitions open windows have."""
         if self._ahead:
             return self._host().held()  # type: ignore[no-any-return]
         return len(self), len(self.keys())
 
     def notes(self) -> list[tuple[str, str]]:
-        """The watermark, and what becomes of late rows, for `explain`."""
+        """The watermark and the treatment of late rows, for `explain`."""
         fates = {
             "drop": "dropped, and counted",
             "port": "to the output late",
@@ -612,7 +614,7 @@ class EventTimeWindow(Window[T, K]):
             "update": "correct what was sent",
         }
         late = fates[self.spec.late or "drop"]
-        return [("watermark", self._layout.watermark.describe()), ("late rows", late)]
+        return [("watermark", self._config.watermark.describe()), ("late rows", late)]
 
     def size(self, key: Any = DEFAULT_KEY) -> int:
         """How many tuples the window that fires has, or else all open windows."""
@@ -657,7 +659,7 @@ class EventTimeWindow(Window[T, K]):
     # -- the clock, for early results -----------------------------------------------------------
 
     def _due(self) -> int | None:
-        changed = self._period is not None and any(x.changed for x in self._lanes.values())
+        changed = self._period is not None and any(x.changed for x in self._windows.values())
         return self._tick if changed else None
 
     def _advance(self, now: int) -> None:
@@ -671,7 +673,7 @@ class EventTimeWindow(Window[T, K]):
         return moved
 
     def _skip_ticks(self, now: int) -> None:
-        """Leave out the ticks that are over: nothing had changed at them."""
+        """Skip the ticks that have passed without a change."""
         if self._period is not None and self._tick is not None and self._tick <= now:
             self._tick += ((now - self._tick) // self._period + 1) * self._period
 
@@ -679,8 +681,8 @@ class EventTimeWindow(Window[T, K]):
         assert self._tick is not None
         assert self._period is not None
         self._tick += self._period
-        for lane in self._lanes.values():
-            lane.early(self._fire)
+        for windows in self._windows.values():
+            windows.fire_early(self._fire)
         failures += self._failures
         self._failures = []
 
@@ -690,10 +692,10 @@ class EventTimeWindow(Window[T, K]):
         """Everything the window holds, as plain data with a version and the spec's fingerprint."""
         with self.locked():
             self._settle()
-            lanes = [[k, x.progress.snapshot(), x.save()] for k, x in self._lanes.items()]
+            entries = [[k, x.progress.snapshot(), x.save()] for k, x in self._windows.items()]
             form = None if self._axis.form is None else self._axis.form.__name__
             state: dict[str, Any] = {
-                "lanes": lanes,
+                "lanes": entries,
                 "next": self._arrivals_seen,
                 "taken": self._taken,
                 "late": self.late_rows,
@@ -734,27 +736,27 @@ class EventTimeWindow(Window[T, K]):
     def regrouped(
         self, states: Sequence[Mapping[str, Any]], mine: Callable[[Any], bool], first: bool
     ) -> dict[str, Any]:  # fmt: skip
-        """The event time of several snapshots, merged and restricted to some keys.
+        """The "event_time" of several snapshots, merged and restricted to some keys.
 
         Where all keys have one watermark, it is the greatest of the snapshots.
 
         Args:
             states: "event_time" of snapshots for different keys.
-            mine: whether a key is wanted.
-            first: whether the counts of all rows go here.
+            mine: whether to keep a key.
+            first: whether this part gets the counts of rows.
         """
-        lanes = [lane for state in states for lane in state["lanes"]]
-        if any(key is not None for key, _, _ in lanes) or self._each_key:
-            lanes = [lane for lane in lanes if mine(lane[0])]
-        elif lanes:
-            kind = type(self._layout.lane(self._layout))
-            marks = [progress for _, progress, _ in lanes if progress[0] is not None]
-            progress = max(marks, key=lambda each: each[0], default=lanes[0][1])
-            lanes = [[None, progress, kind.regrouped([saved for *_, saved in lanes], mine)]]
+        entries = [entry for state in states for entry in state["lanes"]]
+        if any(key is not None for key, _, _ in entries) or self._watermark_per_key:
+            entries = [entry for entry in entries if mine(entry[0])]
+        elif entries:
+            kind = type(self._config.windows_type(self._config))
+            marks = [progress for _, progress, _ in entries if progress[0] is not None]
+            progress = max(marks, key=lambda each: each[0], default=entries[0][1])
+            entries = [[None, progress, kind.regrouped([saved for *_, saved in entries], mine)]]
         known = [state for state in states if state["axis"][2] is not None]
         return {
             **states[0],
-            "lanes": lanes,
+            "lanes": entries,
             "next": max(state["next"] for state in states),
             "taken": sum(state["taken"] for state in states) if first else 0,
             "late": sum(state["late"] for state in states) if first else 0,
@@ -771,26 +773,26 @@ class EventTimeWindow(Window[T, K]):
         before = self._axis.timed, self._axis.form
         self._axis.timed, self._axis.form = timed, FORMS[form]
         try:
-            lanes: dict[Any, Lane] = {}
+            opened: dict[Any, OpenWindows] = {}
             for key, progress, content in saved["lanes"]:
-                lane = lanes[one_key(key)] = self._layout.lane(self._layout)
-                lane.progress.restore(progress)
-                lane.load(content)
+                windows = opened[one_key(key)] = self._config.windows_type(self._config)
+                windows.progress.restore(progress)
+                windows.load(content)
             found = saved["next"], saved["taken"], saved["late"]
         except Exception:
             self._axis.timed, self._axis.form = before
             raise
         self._arrivals_seen, self._taken, self.late_rows = found
-        self._lanes, self._sample = lanes, sample
+        self._windows, self._sample = opened, sample
         if self._idle is not None:
-            self._idle.restored(saved["top"], lanes)
+            self._idle.restored(saved["top"], opened)
 
 
 FORMS: dict[str | None, type | None] = {None: None, "float": float, "Decimal": Decimal}
 
 
-class Inside:
-    """What the columnar engine may ask and change of a window of event time."""
+class EventTimeState:
+    """The interface of a window of event time for its columnar engine."""
 
     __slots__ = ("_window",)
 
@@ -798,50 +800,50 @@ class Inside:
         self._window = window
 
     @property
-    def layout(self) -> Layout:
-        """Its points in time, its store and its options."""
-        return self._window._layout
+    def config(self) -> EventTimeConfig:
+        """What the specification fixes: bounds, store and options."""
+        return self._window._config
 
     @property
     def axis(self) -> Axis:
-        """What reads timestamps."""
+        """The reader of timestamps."""
         return self._window._axis
 
     @property
     def whole_days(self) -> bool:
-        """Whether windows start and end where days do."""
+        """Whether windows start and end at midnight."""
         amounts = [length(amount) for _, amount in self._window.spec.amounts]
         return all(amount % DAY == 0 for amount in amounts)
 
-    def lane(self) -> Any:
-        """The only lane, made if there is none."""
-        return self._window._lane(None)
+    def open_windows(self) -> Any:
+        """The open windows, where all keys have one watermark."""
+        return self._window._windows_of(None)
 
     def slack(self) -> State:
         """The state of the only slack."""
-        return self.lane().progress.source(None).state  # type: ignore[no-any-return]
+        return self.open_windows().progress.source(None).state  # type: ignore[no-any-return]
 
     @property
     def drops_quietly(self) -> bool:
-        """Whether nothing has to be done for a late row but to count it."""
+        """Whether a late row is just counted."""
         spec = self._window.spec
         return spec.late in (None, "drop") and not self.warns
 
     @property
     def warns(self) -> bool:
-        """Whether a late row would be the first, where nothing says how long to wait."""
+        """Whether the next late row causes a `LateWarning`."""
         window = self._window
         unsaid = window.spec.late is None and window.spec.watermark is None
         return unsaid and not window.late_rows and not window.follows
 
     @property
     def follows(self) -> bool:
-        """Whether a host tells the watermark."""
+        """Whether a host sets the watermark."""
         return self._window.follows
 
     @property
     def sample(self) -> Any:
-        """A timestamp, for the form that bounds have; None before the first row."""
+        """A timestamp that has the type of bounds; None before the first row."""
         return self._window._sample
 
     @property
@@ -850,33 +852,33 @@ class Inside:
         return self._window._arrivals_seen
 
     def absorb(self, contents: Iterable[tuple[Any, Any, Any, Any]], sample: Any) -> None:
-        """Take rows that were folded elsewhere, where nothing moves the watermark.
+        """Merge in rows that were folded elsewhere, where nothing moves the watermark.
 
         Args:
             contents: key, last and first window, and content of each.
             sample: one of their timestamps.
         """
-        lane = self.lane()
+        windows = self.open_windows()
         taken = late = 0
         for key, last, first, content in contents:
-            if lane.absorb(key, last, first, content):
+            if windows.absorb(key, last, first, content):
                 taken += content.n
             else:
                 late += content.n
         self.count(taken, late, sample)
 
     def count(self, taken: int, late: int, sample: Any) -> None:
-        """Rows have been taken, and some were late."""
+        """Count rows that were taken, and rows that were late."""
         window = self._window
         window._arrivals_seen += taken + late
         window._taken += taken
         window.late_rows += late
         if window._sample is None:
-            window._sample = window._form_of(sample)
+            window._sample = window._bound_like(sample)
 
 
 class Summary:
-    """What a summarizer makes of the rows of a window, when asked."""
+    """The summary of the rows of a window, computed when it is read."""
 
     __slots__ = ("_contents", "_key", "_read")
 

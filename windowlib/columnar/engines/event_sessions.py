@@ -31,7 +31,7 @@ from windowlib.columnar.primitives import NONE, Array, Places
 from windowlib.columnar.primitives.grouping import stable_order
 from windowlib.event_time.axis import later, later_many
 from windowlib.window.consumer import Decline
-from windowlib.window.lanes import Landmarks, Sessions
+from windowlib.window.open_windows import LandmarkWindows, SessionWindows
 
 if TYPE_CHECKING:
     from windowlib.window.event_time import EventTimeWindow
@@ -82,12 +82,12 @@ class SessionEngine(EventTimeEngine):
     """The open sessions as arrays."""
 
     way = "partials of sessions"
-    lanes = Sessions
+    windows_type = SessionWindows
 
     # -- from and to the event engine -------------------------------------------------------------
 
     def _loaded(self, empty: bool) -> Any:
-        entries = [] if empty else list(self.lane.opened())
+        entries = [] if empty else list(self.windows.opened())
         ids = np.zeros(len(entries), np.int64)
         if self.keys is not None:
             ids = self.adopted([key for key, *_ in entries])
@@ -105,13 +105,13 @@ class SessionEngine(EventTimeEngine):
         return found.at(np.lexsort((first, ids)))
 
     def unload(self) -> None:
-        """Give the sessions back to the lane."""
+        """Give the sessions back to the event engine."""
         groups = self.open.at(np.argsort(self.open.born))
         saved = [k.save(p, groups.n) for k, p in zip(self.kernels, groups.planes, strict=True)]
-        load = self.layout.store.load
+        load = self.config.store.load
         columns = (groups.first, groups.last, groups.born, groups.n)
         rows = zip(self._python_keys(groups.ids), *(each.tolist() for each in columns), strict=True)
-        self.lane.refill(
+        self.windows.refill(
             (one_key(key), first, last, load([born, n, [each[i] for each in saved]]))
             for i, (key, first, last, born, n) in enumerate(rows)
         )
@@ -119,7 +119,7 @@ class SessionEngine(EventTimeEngine):
     # -- batches ----------------------------------------------------------------------------------
 
     def _inserted(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
-        current = self.lane.progress.current
+        current = self.windows.progress.current
         reached = state.observe_many(ts)
         if current is not None:
             reached = np.maximum(reached, current)
@@ -129,7 +129,7 @@ class SessionEngine(EventTimeEngine):
 
     def _followed(self, batch: pa.RecordBatch, ts: Array) -> Firings:
         """The same where rows do not move the watermark: no session closes."""
-        current = self.lane.progress.current
+        current = self.windows.progress.current
         behind, at = NONE, current
         if at is None:  # any that closes none
             at = min(ts.min(), self.open.first.min()) if len(self.open) else ts.min()
@@ -169,9 +169,9 @@ class SessionEngine(EventTimeEngine):
             new = self._folded(inputs, ids, ts, lo, hi)
             opened, closed = self._split(self._merged_sessions(new.behind(opened)), reached[hi - 1])
             done.append(closed)
-        if late and not self.inside.drops_quietly:
+        if late and not self.event_time_state.drops_quietly:
             raise Decline("late rows that are looked at one by one")
-        (sample,) = batch.column(self.inside.axis.attribute).slice(0, 1).to_pylist()
+        (sample,) = batch.column(self.event_time_state.axis.attribute).slice(0, 1).to_pylist()
         watermark = reached[-1].item()
         self.pending = Pending(opened, len(ts) - late, late, watermark, sample)
         closed = done[0]
@@ -191,7 +191,7 @@ class SessionEngine(EventTimeEngine):
         They have no order. So those are late that are in no open session when all are joined.
         """
         groups = SessionGroups(partials.first, partials.last, *self._numbered(partials))
-        current, whole = self.lane.progress.current, int(groups.n.sum())
+        current, whole = self.windows.progress.current, int(groups.n.sum())
         opened, behind = self._merged_sessions(groups.behind(self.open)), 0
         if current is not None:
             opened, closed = self._split(opened, current)
@@ -206,12 +206,12 @@ class SessionEngine(EventTimeEngine):
         return pairwise(cuts)
 
     def _ends(self, last: Array) -> Array:
-        found: Array = later_many(last, self.layout.gap)
+        found: Array = later_many(last, self.config.gap)
         return found
 
     def _late(self, opened: SessionGroups, key: int, ts: Any, watermark: Any) -> bool:
         """Whether a row would be in a session that is closed, and touches none that is open."""
-        end = later(ts.item(), self.layout.gap)
+        end = later(ts.item(), self.config.gap)
         touched = (opened.ids == key) & (opened.first <= end) & (ts <= self._ends(opened.last))
         return bool(end < watermark) and not touched.any()
 
@@ -228,7 +228,7 @@ class SessionEngine(EventTimeEngine):
             for kernel, attribute in zip(self.kernels, self.attributes, strict=True)
         ]
         born = np.minimum.reduceat(order, starts) if len(starts) else NONE
-        numbers = self.inside.next_number + born
+        numbers = self.event_time_state.next_number + born
         return SessionGroups(at[starts], at[ends - 1], key[starts], ends - starts, numbers, planes)
 
     @staticmethod
@@ -297,9 +297,9 @@ class SessionEngine(EventTimeEngine):
         pending, self.pending = self.pending, None
         assert pending is not None
         if pending.watermark is not None:
-            self.lane.progress.current = pending.watermark
+            self.windows.progress.current = pending.watermark
         self.open = pending.groups
-        self.inside.count(pending.rows, pending.late, pending.sample)
+        self.event_time_state.count(pending.rows, pending.late, pending.sample)
 
 
 # -- landmark windows -----------------------------------------------------------------------------
@@ -309,15 +309,15 @@ class LandmarkEngine(EventTimeEngine):
     """Landmark windows: the partials of open stretches, and of all that is closed, by key."""
 
     way = "partials by stretch and key, and one of all before them"
-    lanes = Landmarks
+    windows_type = LandmarkWindows
 
     def _check(self) -> None:
         super()._check()
-        if isinstance(self.layout.since, Decimal):
+        if isinstance(self.config.since, Decimal):
             raise Decline("a landmark that is a decimal")
 
     def _loaded(self, empty: bool) -> SliceGroups:
-        contents = {} if empty else self.lane.whole
+        contents = {} if empty else self.windows.closed_contents
         ids = np.zeros(len(contents), np.int64)
         if self.keys is not None:
             ids = self.adopted(list(contents))
@@ -333,26 +333,26 @@ class LandmarkEngine(EventTimeEngine):
         return super()._loaded(empty)
 
     def unload(self) -> None:
-        """Give the contents back to the lane."""
+        """Give the contents back to the event engine."""
         super().unload()
         groups = self.whole.at(np.argsort(self.whole.born))
         saved = [k.save(p, groups.n) for k, p in zip(self.kernels, groups.planes, strict=True)]
-        load, keys = self.layout.store.load, self._python_keys(groups.ids)
+        load, keys = self.config.store.load, self._python_keys(groups.ids)
         rows = zip(keys, groups.born.tolist(), groups.n.tolist(), strict=True)
-        self.lane.whole = {
+        self.windows.closed_contents = {
             one_key(key): load([born, n, [each[i] for each in saved]])
             for i, (key, born, n) in enumerate(rows)
         }
 
     def _inserted(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
-        since = self.layout.since
+        since = self.config.since
         if since is not None and bool(ts.min() < since):
             raise Decline("rows before the landmark")
         return super()._inserted(batch, ts, state)
 
     def _late_slices(self, last: Array) -> Array:
         late = super()._late_slices(last)
-        if self.layout.since is None or self.sends:
+        if self.config.since is None or self.sends:
             return late
         return late | (last < 0)  # before the landmark
 
@@ -394,7 +394,7 @@ class LandmarkEngine(EventTimeEngine):
         made = super()._firings(groups, windows)
         assert made.bounds is not None
         _, ends = made.bounds
-        since = self.layout.since
+        since = self.config.since
         start = pa.nulls(len(ends), ends.type)
         if since is not None:
             start = self._bound(np.full(len(ends), since))
@@ -440,6 +440,8 @@ def event_time_engine(
     """
     if window.state.summarizer is None:
         return EventTimeRowsEngine(window, schema)
-    kind = window.inside.layout.lane
-    engine = {Sessions: SessionEngine, Landmarks: LandmarkEngine}.get(kind, EventTimeEngine)
+    kind = window.event_time_state.config.windows_type
+    engine = {SessionWindows: SessionEngine, LandmarkWindows: LandmarkEngine}.get(
+        kind, EventTimeEngine
+    )
     return engine(window, schema, empty)

@@ -30,7 +30,12 @@ from windowlib.event_time.axis import FIRST_MOMENT, LAST_MOMENT
 from windowlib.spec.specification import KEY
 from windowlib.window.consumer import Decline
 from windowlib.window.contents import FoldStore
-from windowlib.window.lanes import Hopping, Landmarks, Lane, Layout
+from windowlib.window.open_windows import (
+    EventTimeConfig,
+    HoppingWindows,
+    LandmarkWindows,
+    OpenWindows,
+)
 
 if TYPE_CHECKING:
     from windowlib.window.event_time import EventTimeWindow
@@ -126,7 +131,7 @@ class EventTimeEngine:
     """The open windows of event time as arrays."""
 
     way = "partials by slice and key"
-    lanes: ClassVar[type[Lane]] = Hopping
+    windows_type: ClassVar[type[OpenWindows]] = HoppingWindows
     """The windows that it has arrays for."""
     sends = False
     """Whether another engine gets what is folded here, and says which rows are late."""
@@ -135,15 +140,15 @@ class EventTimeEngine:
         self, window: EventTimeWindow[Any, Any], schema: pa.Schema, empty: bool = False
     ) -> None:
         self.window, self.schema = window, schema
-        self.inside = window.inside
-        self.layout: Layout = self.inside.layout
+        self.event_time_state = window.event_time_state
+        self.config: EventTimeConfig = self.event_time_state.config
         self._check()
         self.keys = self._named_keys()
         self.plan: Any = window.state.summarizer
         self.kernels: list[Kernel] = []
         self.attributes: list[Any] = []
         self._read_functions()
-        self.lane = self.inside.lane()
+        self.windows = self.event_time_state.open_windows()
         self.open: Any = self._loaded(empty)
         self.pending: Pending | None = None
         self._before: Any = None  # the slack before the last batch
@@ -151,7 +156,7 @@ class EventTimeEngine:
     @cached_property
     def hops(self) -> bool:
         """Whether windows overlap."""
-        starts, ends = self.layout.starts, self.layout.ends
+        starts, ends = self.config.starts, self.config.ends
         return starts.origin * ends.scale != (ends.origin - ends.step) * starts.scale
 
     def _read_functions(self) -> None:
@@ -163,20 +168,20 @@ class EventTimeEngine:
             self.attributes.append(function.attribute)
 
     def _check_store(self) -> None:
-        if not isinstance(self.layout.store, FoldStore):
+        if not isinstance(self.config.store, FoldStore):
             raise Decline("a function that needs rows in order")
 
     def _check(self) -> None:
         """Refuse what is done row by row."""
-        window, layout = self.window, self.layout
+        window, config = self.window, self.config
         if window.state.consumer.fired is None:
             raise Decline("handlers see each window")
-        if layout.lane is not self.lanes:
-            kind = "landmark" if layout.lane is Landmarks else "session"
+        if config.windows_type is not self.windows_type:
+            kind = "landmark" if config.windows_type is LandmarkWindows else "session"
             raise Decline(f"{kind} windows are filled row by row")
-        if layout.revises:
+        if config.revises:
             raise Decline("windows may be sent more than once")
-        watermark = layout.watermark
+        watermark = config.watermark
         if watermark.scope == "key" or watermark.sources is not None:
             raise Decline("several watermarks")
         if watermark.max_ahead is not None:
@@ -198,10 +203,10 @@ class EventTimeEngine:
     # -- from and to the event engine -------------------------------------------------------------
 
     def _loaded(self, empty: bool) -> SliceGroups:
-        """The contents of the lane, as arrays; or none, if it starts empty."""
+        """The open slices as arrays; `empty`: none of them."""
         entries = [
             (last, first, key, content)
-            for (last, first), keys in sorted(self.lane.slices.items())
+            for (last, first), keys in sorted(self.windows.slices.items())
             for key, content in keys.items()
             if not empty
         ]
@@ -228,18 +233,18 @@ class EventTimeEngine:
         return found
 
     def unload(self) -> None:
-        """Give the contents back to the lane."""
+        """Give the contents back to the event engine."""
         slices: dict[tuple[int, int], dict[Any, Any]] = {}
         order = np.lexsort((self.open.born, self.open.first, self.open.last))
         groups = self.open.at(order)
         saved = [k.save(p, groups.n) for k, p in zip(self.kernels, groups.planes, strict=True)]
         columns = groups.last.tolist(), groups.first.tolist(), self._python_keys(groups.ids)
-        load = self.layout.store.load
+        load = self.config.store.load
         counted = zip(*columns, groups.born.tolist(), groups.n.tolist(), strict=True)
         for i, (last, first, key, born, n) in enumerate(counted):
             content = load([born, n, [each[i] for each in saved]])
             slices.setdefault((last, first), {})[one_key(key)] = content
-        self.lane.slices = slices
+        self.windows.slices = slices
 
     def _python_keys(self, ids: Array) -> list[Any]:
         return [None] * len(ids) if self.keys is None else self.keys.values(ids)
@@ -248,12 +253,12 @@ class EventTimeEngine:
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """The firings of a batch; nothing changes but the slack, until `commit` or `undo`."""
-        ts = self.inside.axis.array(batch)
+        ts = self.event_time_state.axis.array(batch)
         if ts is None:
             raise Decline("timestamps that are read one by one")
-        if self.inside.follows:
+        if self.event_time_state.follows:
             return self._followed(batch, ts)
-        state = self.inside.slack()
+        state = self.event_time_state.slack()
         if not state.fits(ts):
             raise Decline("timestamps that change their type")
         self._before = state.snapshot()
@@ -264,7 +269,7 @@ class EventTimeEngine:
             raise
 
     def _inserted(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
-        current = self.lane.progress.current
+        current = self.windows.progress.current
         in_order = bool((ts[1:] >= ts[:-1]).all())
         in_order = in_order and (current is None or bool(ts[0] >= current))
         if in_order:
@@ -277,39 +282,39 @@ class EventTimeEngine:
         if current is not None and watermark < current:
             watermark = current
         groups = self._grouped(batch, places, starts, last, first)
-        (sample,) = batch.column(self.inside.axis.attribute).slice(0, 1).to_pylist()
+        (sample,) = batch.column(self.event_time_state.axis.attribute).slice(0, 1).to_pylist()
         whole = self._together(groups)
         self.pending = Pending(whole, len(ts) - late, late, watermark, sample)
-        return self._fired(self.layout.ends.index(watermark))
+        return self._fired(self.config.ends.index(watermark))
 
     def _followed(self, batch: pa.RecordBatch, ts: Array) -> Firings:
         """The same where rows do not move the watermark: no window closes."""
-        last = self.layout.starts.indexes(ts)
+        last = self.config.starts.indexes(ts)
         late = self._late_slices(last)
         behind = int(late.sum())
-        if behind and not self.inside.drops_quietly:
+        if behind and not self.event_time_state.drops_quietly:
             raise Decline("late rows that are looked at one by one")
-        first = self.layout.ends.indexes(ts) + 1 if self.hops else last
+        first = self.config.ends.indexes(ts) + 1 if self.hops else last
         groups = self._grouped(batch, *self._slices(last, first, late))
-        (sample,) = batch.column(self.inside.axis.attribute).slice(0, 1).to_pylist()
-        current = self.lane.progress.current
+        (sample,) = batch.column(self.event_time_state.axis.attribute).slice(0, 1).to_pylist()
+        current = self.windows.progress.current
         whole = self._together(groups)
         self.pending = Pending(whole, len(ts) - behind, behind, current, sample)
         return self._firings(groups.at(NONE), NONE)
 
     def _late_slices(self, last: Array) -> Array:
         """Which slices are closed, by their last windows."""
-        closed = self.lane.closed
+        closed = self.windows.closed
         return np.zeros(len(last), bool) if closed is None else last <= closed
 
     def reach(self, watermark: Any) -> Firings:
         """The firings of the windows that end up to a watermark."""
         self.pending = Pending(self.open, 0, 0, watermark, None)
-        return self._fired(self.layout.ends.index(watermark))
+        return self._fired(self.config.ends.index(watermark))
 
     def partials(self) -> SlicePartials:
         """All that is open, to be taken by another engine."""
-        held, sample = self.open, self.inside.sample
+        held, sample = self.open, self.event_time_state.sample
         keys = [] if self.keys is None else self.keys.arrow(held.ids)
         return SlicePartials(held.last, held.first, held.n, held.born, held.planes, keys, sample)
 
@@ -320,7 +325,7 @@ class EventTimeEngine:
         behind, whole = int(groups.n[late].sum()), int(groups.n.sum())
         order = np.lexsort((groups.ids, groups.first, groups.last))
         new = self._united(groups.at(order[~late[order]]))
-        current = self.lane.progress.current
+        current = self.windows.progress.current
         taken = Pending(self._together(new), whole - behind, behind, current, partials.sample)
         self.pending = taken
         return self._firings(groups.at(NONE), NONE)
@@ -330,7 +335,7 @@ class EventTimeEngine:
         ids: Array = np.zeros(len(partials.n), np.int64)
         if self.keys is not None:
             ids = self.keys.encode(partials.keys).astype(np.int64)
-        return ids, partials.n, self.inside.next_number + partials.born, partials.planes
+        return ids, partials.n, self.event_time_state.next_number + partials.born, partials.planes
 
     def _united(self, groups: SliceGroups) -> SliceGroups:
         """Groups in order, those of one slice and key put together."""
@@ -359,26 +364,26 @@ class EventTimeEngine:
         rows = zip(self._python_keys(ids), *columns, strict=True)
         for i, (key, first_number, size, last, first) in enumerate(rows):
             state = [first_number, size, [each[i] for each in saved]]
-            yield one_key(key), last, first, self.layout.store.load(state)
+            yield one_key(key), last, first, self.config.store.load(state)
 
     def closes(self) -> Any:
         """Where the first window with rows ends; None: there are none."""
         if not len(self.open):
             return None
-        k, closed = int(self.open.first.min()), self.lane.closed
+        k, closed = int(self.open.first.min()), self.windows.closed
         k = k if closed is None else max(k, closed + 1)
-        return self.layout.axis.point(self.layout.ends, k)
+        return self.config.axis.point(self.config.ends, k)
 
     def _runs(self, ts: Array) -> tuple[Any, Array, Array, Array, int]:
         """The slices of rows in order, which are runs of them; none is late."""
-        layout = self.layout
-        cuts = self._cuts(ts, layout.starts)
+        config = self.config
+        cuts = self._cuts(ts, config.starts)
         if self.hops:
-            cuts = np.union1d(cuts, self._cuts(ts, layout.ends))
+            cuts = np.union1d(cuts, self._cuts(ts, config.ends))
         starts = np.concatenate(([0], cuts))
         heads = ts[starts]
-        last = layout.starts.indexes(heads)
-        first = last if not self.hops else layout.ends.indexes(heads) + 1
+        last = config.starts.indexes(heads)
+        first = last if not self.hops else config.ends.indexes(heads) + 1
         return None, np.append(starts, len(ts)), last, first, 0
 
     def _cuts(self, ts: Array, grid: Any) -> Array:
@@ -393,20 +398,20 @@ class EventTimeEngine:
 
     def _scattered(self, ts: Array, state: Any, current: Any) -> tuple[Array, Array, Array, int]:
         """The last and the first window of rows in any order, which of them are late, how many."""
-        layout = self.layout
-        last = first = layout.starts.indexes(ts)
+        config = self.config
+        last = first = config.starts.indexes(ts)
         # What is closed after a row is the same for the row as what was before it: it comes from
         # timestamps that are not greater than its own.
-        at, closed = state.observe_points(ts, layout.ends)
+        at, closed = state.observe_points(ts, config.ends)
         if current is not None:
-            closed = np.maximum(closed, layout.ends.index(current))
-        late = layout.starts.behind(ts, at, closed + 1)
+            closed = np.maximum(closed, config.ends.index(current))
+        late = config.starts.behind(ts, at, closed + 1)
         behind = int(np.count_nonzero(late))
-        if behind and not self.inside.drops_quietly:
+        if behind and not self.event_time_state.drops_quietly:
             raise Decline("late rows that are looked at one by one")
         if self.hops:
-            first = layout.ends.indexes(ts) + 1
-            if bool((layout.ends.behind(ts, at, closed) & ~late).any()):
+            first = config.ends.indexes(ts) + 1
+            if bool((config.ends.behind(ts, at, closed) & ~late).any()):
                 raise Decline("rows that come late for some of their windows")
         return last, first, late, behind
 
@@ -451,7 +456,7 @@ class EventTimeEngine:
             for kernel, attribute in zip(self.kernels, self.attributes, strict=True)
         ]
         heads = lo if order is None else order[lo]
-        born = self.inside.next_number + heads
+        born = self.event_time_state.next_number + heads
         return SliceGroups(last[slices], first[slices], ids, hi - lo, born, planes)
 
     def _together(self, new: SliceGroups) -> SliceGroups:
@@ -508,7 +513,7 @@ class EventTimeEngine:
             done = groups.at(np.flatnonzero(groups.last <= to))
             order = np.lexsort((done.born, done.last))
             return self._firings(done.at(order), done.last[order])
-        closed = self.lane.closed
+        closed = self.windows.closed
         low = groups.first if closed is None else np.maximum(groups.first, closed + 1)
         lengths = np.maximum(np.minimum(groups.last, to) - low + 1, 0)
         owners = np.repeat(np.arange(len(groups)), lengths)
@@ -544,7 +549,7 @@ class EventTimeEngine:
             for kernel, each in zip(self.kernels, groups.planes, strict=True)
         ]
         bounds = tuple(
-            self._bound(grid.points(windows)) for grid in (self.layout.starts, self.layout.ends)
+            self._bound(grid.points(windows)) for grid in (self.config.starts, self.config.ends)
         )
         made = Firings(self.keys, groups.ids, groups.n, values, np.arange(len(groups)))
         made.bounds = bounds
@@ -552,7 +557,7 @@ class EventTimeEngine:
 
     def _bound(self, at: Array) -> pa.Array:
         """Points in time in the form of the timestamps."""
-        kind = plain_type(self.schema.field(self.inside.axis.attribute).type)
+        kind = plain_type(self.schema.field(self.event_time_state.axis.attribute).type)
         types = pa.types
         dated = len(at) and (types.is_timestamp(kind) or types.is_date(kind))
         if dated and not FIRST_MOMENT <= int(at.min()) <= int(at.max()) <= LAST_MOMENT:
@@ -563,14 +568,14 @@ class EventTimeEngine:
             return pa.array(at, pa.duration("us"))
         if types.is_date(kind):
             found = pa.array(at, pa.timestamp("us"))
-            return found.cast(pa.date32()) if self.inside.whole_days else found
+            return found.cast(pa.date32()) if self.event_time_state.whole_days else found
         return pa.array(at.astype(np.float64) if types.is_floating(kind) else at)
 
     def undo(self) -> None:
         """The batch is not taken after all."""
         self.pending = None
         if self._before is not None:
-            self.inside.slack().restore(self._before)
+            self.event_time_state.slack().restore(self._before)
 
     def finish(self) -> Firings:
         """The firings of all open windows."""
@@ -583,17 +588,17 @@ class EventTimeEngine:
         pending, self.pending = self.pending, None
         assert pending is not None
         if pending.watermark is None:
-            ends = not self.inside.follows or not pending.rows + pending.late
+            ends = not self.event_time_state.follows or not pending.rows + pending.late
             to = int(self.open.last.max()) if ends and len(self.open) else None
         else:
-            to = self.layout.ends.index(pending.watermark)
-            self.lane.progress.current = pending.watermark
+            to = self.config.ends.index(pending.watermark)
+            self.windows.progress.current = pending.watermark
         groups = pending.groups
         if to is not None:
-            self.lane.passed(to)
+            self.windows.mark_closed(to)
             groups = groups.at(np.flatnonzero(groups.last > to))
         self.open = groups
-        self.inside.count(pending.rows, pending.late, pending.sample)
+        self.event_time_state.count(pending.rows, pending.late, pending.sample)
 
     def held(self) -> tuple[int, int]:
         """How many tuples and how many partitions open windows have."""
@@ -646,7 +651,7 @@ class EventTimeRowsEngine(EventTimeEngine):
         super()._check()
         if self.hops:
             raise Decline("windows that overlap keep rows one by one")
-        if self.inside.follows:
+        if self.event_time_state.follows:
             raise Decline("a watermark from outside takes rows one by one")
 
     def _check_store(self) -> None:
@@ -657,15 +662,15 @@ class EventTimeRowsEngine(EventTimeEngine):
         self.kernels, self.attributes = [], []
 
     def _loaded(self, empty: bool) -> Any:
-        if self.lane.slices:
+        if self.windows.slices:
             raise Decline("rows that came one by one are open")
         none = np.empty(0, np.int64)
         return OpenRows(empty_batch(self.schema), none, none, none, none)
 
     def unload(self) -> None:
-        """Give the rows back to the lane."""
+        """Give the rows back to the event engine."""
         rows: OpenRows = self.open
-        store = self.layout.store
+        store = self.config.store
         slices: dict[tuple[int, int], dict[Any, Any]] = {}
         keys = self._python_keys(rows.ids)
         columns = rows.last.tolist(), keys, rows.ts.tolist(), rows.numbers.tolist()
@@ -677,10 +682,10 @@ class EventTimeRowsEngine(EventTimeEngine):
             if key not in contents:
                 contents[key] = store.new(number)
             store.add(contents[key], ts, row)
-        self.lane.slices = slices
+        self.windows.slices = slices
 
     def _inserted(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
-        current = self.lane.progress.current
+        current = self.windows.progress.current
         last, _, late, behind = self._scattered(ts, state, current)
         watermark = state.punctuation
         watermark = watermark if current is None else max(watermark, current)
@@ -689,12 +694,12 @@ class EventTimeRowsEngine(EventTimeEngine):
             inputs = Inputs(batch)
             codes = self.keys.encode([inputs.arrow(name) for name in self.keys.names])
             ids = codes.astype(np.int64)
-        numbers = self.inside.next_number + np.arange(len(ts))
+        numbers = self.event_time_state.next_number + np.arange(len(ts))
         new = OpenRows(batch, last, ids, ts, numbers)
         whole = self.open.with_more(new.at(np.flatnonzero(~late)) if behind else new)
-        (sample,) = batch.column(self.inside.axis.attribute).slice(0, 1).to_pylist()
+        (sample,) = batch.column(self.event_time_state.axis.attribute).slice(0, 1).to_pylist()
         self.pending = Pending(whole, len(ts) - behind, behind, watermark, sample)
-        return self._fired(self.layout.ends.index(watermark))
+        return self._fired(self.config.ends.index(watermark))
 
     def _fired(self, to: int) -> Firings:
         assert self.pending is not None
@@ -719,7 +724,7 @@ class EventTimeRowsEngine(EventTimeEngine):
         made = Firings(self.keys, ids[heads], lengths, [], np.arange(len(heads)))
         made.hi = np.cumsum(lengths)
         made.lo, made.content = made.hi - lengths, content
-        windows, grids = last[heads], (self.layout.starts, self.layout.ends)
+        windows, grids = last[heads], (self.config.starts, self.config.ends)
         made.bounds = tuple(self._bound(grid.points(windows)) for grid in grids)
         return made
 

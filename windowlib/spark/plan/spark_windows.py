@@ -122,8 +122,8 @@ def aggregated_frame(plan: QueryPlan) -> DataFrame:
     engine = folding(plan.operator, plan.inputs[0])
     names = (plan.key or [()])[0]  # PySpark passes not all names to Python
     keys = [fn.col(quoted(name)).alias(f"{KEY}{n}") for n, name in enumerate(names)]
-    grid = engine.layout.starts
-    frame = _with_ends(plan, str(engine.inside.axis.attribute), grid)
+    grid = engine.config.starts
+    frame = _with_ends(plan, str(engine.event_time_state.axis.attribute), grid)
     functions = functions_on(engine, plan.frames[0].schema)
     for step in zip(*(each.steps() for each in functions), strict=True):
         if named := {name: column for columns in step for name, column in columns.items()}:
@@ -384,9 +384,9 @@ class Finish:
         """Let a window have what Spark has computed."""
         (schema,) = self.spec.inputs
         engine = folding(self.spec.operator, schema)
-        grid, starts = engine.layout.starts, batch.column(START).to_numpy()
+        grid, starts = engine.config.starts, batch.column(START).to_numpy()
         at, n = (starts - grid.origin) // grid.step, batch.column(SIZE).to_numpy()
-        kind = schema.field(engine.inside.axis.attribute).type
+        kind = schema.field(engine.event_time_state.axis.attribute).type
         sample = pa.array(starts[:1], kind)[0].as_py()
         names = [] if engine.keys is None else engine.keys.names
         keys = [batch.column(f"{KEY}{n}") for n in range(len(names))]
@@ -394,14 +394,14 @@ class Finish:
         try:
             planes = [x.load(each, n) for x, each in zip(engine.kernels, saved, strict=True)]
         except Decline:  # a sum of whole numbers has more than 64 bits
-            numbers, load = at.tolist(), window.inside.layout.store.load
+            numbers, load = at.tolist(), window.event_time_state.config.store.load
             ids = [None] * len(n)
             if engine.keys is not None:
                 ids = engine.keys.values(engine.keys.encode(keys))
             states = enumerate(zip(n.tolist(), *saved, strict=True))
             made = (load([i, size, each]) for i, (size, *each) in states)
             contents = zip(ids, numbers, numbers, made, strict=True)
-            window.inside.absorb(contents, sample)
+            window.event_time_state.absorb(contents, sample)
         else:
             born = np.arange(len(n))
             window.absorb([SlicePartials(at, at, n, born, planes, keys, sample)], schema)
