@@ -14,8 +14,8 @@ from typing import Any
 
 from windowlib.attributes import one_key
 from windowlib.spec.policies import Delta
-from windowlib.window.engine.rules import better_error, check_delta, check_mixes, reject_key
-from windowlib.window.failure import add_note, collected
+from windowlib.window.engine.rules import check_delta, check_same_kind, clearer_error, reject_key
+from windowlib.window.failure import add_note, collect_handler_failures
 from windowlib.window.sliding import SlidingWindow
 from windowlib.window.subwindow import NO_KEY, Subwindow, Tuples
 
@@ -85,7 +85,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
         # What time will expire, over all partitions, the oldest first.
         self._ages: OrderedDict[int, tuple[Part, Subwindow]] = OrderedDict()
         # Whether parts are known by anything else than the content of their partition.
-        self._indexed = self._most is None or self._pe is not None
+        self._indexed = self._most is None or self._eviction is not None
         self._engine = "its own"  # type: ignore[assignment]  # for explain
 
     # -- what a subclass says ---------------------------------------------------------------------
@@ -144,7 +144,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
         what = self._read(tuple_)
         key = None if self._key_of is None else self._key(tuple_)
         mark = self._now if self._delta is None else self._value(self._delta, tuple_, key)
-        if self._pe is not None:
+        if self._eviction is not None:
             self._age()
         s = self._subs.get(key)
         if s is None:
@@ -157,8 +157,8 @@ class StoreWindow(SlidingWindow[Any, Any]):
         s.taken += 1
         if self._delta is not None:
             s.newest = mark
-        if self._pe is not None and not self._pe.by_age:
-            self._pe.evict()
+        if self._eviction is not None and not self._eviction.by_age:
+            self._eviction.evict()
 
     def _key(self, tuple_: Any) -> Any:
         assert self._key_of is not None
@@ -166,7 +166,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
         try:
             hash(key)
         except TypeError as error:
-            raise better_error(self.state, error, tuple_, key) or error from error
+            raise clearer_error(self.state, error, tuple_, key) or error from error
         return key
 
     def _value(self, policy: Delta, tuple_: Any, key: Any) -> Any:
@@ -175,7 +175,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
         known = type(value) is int and s is not None and type(s.newest) is int
         if not known:  # whole numbers have nothing to check
             check_delta(policy, value, tuple_)
-            check_mixes(self.state, policy, value, s)
+            check_same_kind(self.state, policy, value, s)
         return value
 
     # -- parts: what adds one or takes one out says so here --------------------------------------
@@ -185,16 +185,16 @@ class StoreWindow(SlidingWindow[Any, Any]):
             s.data.watch(part)
         elif self._most is None:
             self._ages[part[1]] = part, s
-        if self._pe is not None:
-            self._pe.touch(s)
+        if self._eviction is not None:
+            self._eviction.touch(s)
 
     def _note_out(self, s: Subwindow, number: int) -> None:
         if self._delta is not None:
             s.data.live.remove(number)
         elif self._most is None:
             del self._ages[number]
-        if self._pe is not None:
-            self._pe.total -= 1
+        if self._eviction is not None:
+            self._eviction.total -= 1
 
     def _too_far(self, s: Subwindow, mark: Any) -> Part | None:
         """The part whose delta attribute is farthest from `mark`, if that is too far."""
@@ -204,8 +204,8 @@ class StoreWindow(SlidingWindow[Any, Any]):
 
     # -- time -------------------------------------------------------------------------------------
 
-    def _rehandled(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
-        super()._rehandled(handlers)
+    def _use_handlers(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
+        super()._use_handlers(handlers)
         self._evicts_unseen = False  # a subclass may send what leaves
 
     def _expiry(self) -> int | None:
@@ -224,7 +224,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
             leaving.append((s.born, part[1], part, s))
         for _, number, part, s in sorted(leaving):
             # A failure on the way leaves the part here, and the next turn goes on with it.
-            with collected(self, failures):
+            with collect_handler_failures(self, failures):
                 if number in self._ages:
                     self._expired(s, part)
             if s.alive and not len(s.data):
@@ -235,7 +235,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
     def _fields(self) -> tuple[str, ...]:
         kept: tuple[str, ...] = ("data",)
         kept += ("newest",) if self._delta is not None else ()
-        return kept + (("stamp",) if self._pe is not None else ())
+        return kept + (("stamp",) if self._eviction is not None else ())
 
     def _make(self, key: Any) -> Subwindow:
         s = self._sub.made(key)
@@ -253,7 +253,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
         s = self._find(key)
         return Tuples(() if s is None else s.data.rows())
 
-    def _filled(self) -> None:
+    def _storage_replaced(self) -> None:
         self._ages.clear()
         if self._period is not None:
             parts = [(part, s) for s in self._subs.values() for part in s.data.parts()]
@@ -275,9 +275,9 @@ class StoreWindow(SlidingWindow[Any, Any]):
         if self._period is not None:
             assert {number for _, parts in held for _, number, _ in parts} == set(self._ages)
             assert all(self._now - p[0] <= self._period for p, _ in self._ages.values())
-        if self._pe is not None:
-            assert set(self._pe.lru) == set(self._subs)
-            assert self._pe.total == sum(len(parts) for _, parts in held)
+        if self._eviction is not None:
+            assert set(self._eviction.lru) == set(self._subs)
+            assert self._eviction.total == sum(len(parts) for _, parts in held)
 
 
 # -- remembered keys ------------------------------------------------------------------------------
@@ -398,9 +398,9 @@ class KeyWindow(StoreWindow):
             self._remember(s, what, at if self._most is None and at > mark else mark, tuple_)
         elif self._holds:
             s.data.entries[what] = number, at, tuple_
-        if self._pe is not None and not self._renews:
-            self._pe.touch(s)
-            self._pe.total -= 1  # it was used, and has not grown
+        if self._eviction is not None and not self._renews:
+            self._eviction.touch(s)
+            self._eviction.total -= 1  # it was used, and has not grown
         self._repeated(before if self._holds else tuple_)
 
     def _expired(self, s: Subwindow, part: Part) -> None:

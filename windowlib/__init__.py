@@ -137,8 +137,8 @@ __all__ = [
     "trace",
 ]
 # What upper rooms offer to lower ones: loaded when first asked for, see `windowlib.extensions`.
-register("handover", "windowlib.columnar.handover:WindowHandOver")
-register("event_time_handover", "windowlib.columnar.handover:EventTimeHandOver")
+register("handover", "windowlib.columnar.handover:ColumnarWindowHandover")
+register("event_time_handover", "windowlib.columnar.handover:EventTimeHandover")
 register("pane_columns", "windowlib.columnar.engines.open_panes:PaneColumns")
 register("describe_batches", "windowlib.columnar.planner:described")
 register("chain", "windowlib.runtime.graph:chain")

@@ -19,7 +19,7 @@ from windowlib.columnar import handover
 from windowlib.columnar.arrays import kept_rows
 from windowlib.columnar.engines import row_engine
 from windowlib.columnar.engines.equi_join import JoinEngine, JoinKeys, JoinOutcome
-from windowlib.columnar.handover import HandOver, parts_of
+from windowlib.columnar.handover import ColumnarHandover, parts_of
 from windowlib.errors import SchemaError
 from windowlib.runtime.running import nowhere
 from windowlib.window.arrow import OutputColumns, dict_rows
@@ -38,7 +38,7 @@ LEAN = 100
 Insert = Callable[..., None]
 
 
-class JoinHandOver(HandOver):
+class JoinHandover(ColumnarHandover):
     """Takes batches into a join, as columns or not at all.
 
     Args:
@@ -55,7 +55,7 @@ class JoinHandOver(HandOver):
         self.reason = never or self.reason
 
     @property
-    def ahead(self) -> bool:
+    def in_arrays(self) -> bool:
         """Whether the state is in arrays, and windows and indexes are behind."""
         return self.engine is not None
 
@@ -82,19 +82,19 @@ class JoinHandOver(HandOver):
         """
         self._check_idle()
         # Once the state is in arrays, smaller batches pay, too.
-        least = handover.WORTH // 4 if self.ahead else handover.WORTH
-        if self._never or not self._worth(batch.num_rows, least):
-            self.settle()
+        least = handover.MIN_ROWS // 4 if self.in_arrays else handover.MIN_ROWS
+        if self._never or not self._columns_pay(batch.num_rows, least):
+            self.hand_back()
             return batch
         self._schemas[port] = batch.schema.remove_metadata()
-        at, step = 0, handover.SLICE
+        at, step = 0, handover.SLICE_ROWS
         while at < batch.num_rows:
             part = batch.slice(at, step)
             try:
                 taken = self._take(part, port, insert)
             except Decline as reason:
-                self._declined(reason)
-                self.settle()
+                self._pause_columns(reason)
+                self.hand_back()
                 break
             self._wait = 0
             if taken:
@@ -170,7 +170,7 @@ class JoinHandOver(HandOver):
         if stopped.row:
             engine.insert(batch.slice(0, stopped.row), port, batch.num_rows * MOST)
             engine.commit()
-        self.settle()
+        self.hand_back()
         join = self._join
         outputs, puncts = join._outputs, join._puncts
         (row,) = batch.slice(stopped.row, 1).to_pylist()
@@ -198,7 +198,7 @@ class JoinHandOver(HandOver):
         """The engine, with the state in it."""
         join, schema = self._join, self._schemas[port]
         if self.engine is not None and self.engine.schemas[port] not in (None, schema):
-            self.settle()
+            self.hand_back()
         if join._pairs is not None:
             try:
                 join._pairs.note(dict.fromkeys(schema.names), port)
@@ -232,10 +232,10 @@ class JoinHandOver(HandOver):
             elif len(window):
                 raise Decline(f"no batch has come to {join.ports[port]}")
         self.engine, self._lean = engine, [0, 0]
-        self._lead()
+        self._moved_to_arrays()
         return engine
 
-    def settle(self) -> None:
+    def hand_back(self) -> None:
         """Give the state back to the windows and indexes."""
         engine, join = self.engine, self._join
         if engine is None:
@@ -245,7 +245,7 @@ class JoinHandOver(HandOver):
         for port, arrays in enumerate(engine.sides):
             side = join._sides[port]
             if arrays is None:
-                side.window.state.lead(False)
+                side.window.state.set_in_arrays(False)
                 continue
             ids, parts, numbers = arrays.handed_over()
             self._refill(side.window, arrays, parts, ids)

@@ -43,7 +43,7 @@ from windowlib.window.container import Window
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
-    from windowlib.operators.join.batches import JoinHandOver
+    from windowlib.operators.join.batches import JoinHandover
 
 NOBODY: list[Any] = []
 HANDLERS = ("after_insert", "after_evict", "on_partitions_evicted")
@@ -209,16 +209,16 @@ class Join(JoinOperator):
         self._leaving: deque[tuple[int, Any]] = deque()  # unmatched: the side, and the row
         self._measure = None if self._within is None else Measure(self._within)
         self._sides = (self._side(0), self._side(1))
-        self._hand_over: JoinHandOver | None = None  # made by the first batch
+        self._hand_over: JoinHandover | None = None  # made by the first batch
         if (quick := self._quick()) is not None:
             self.on_tuple = quick  # type: ignore[method-assign,assignment]
 
     def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
         """Take the rows of an Arrow batch as columns, if it can."""
         if self._hand_over is None:
-            from windowlib.operators.join.batches import JoinHandOver
+            from windowlib.operators.join.batches import JoinHandover
 
-            self._hand_over = JoinHandOver(self, self._by_rows())
+            self._hand_over = JoinHandover(self, self._by_rows())
         return self._hand_over.take(batch, port, insert)
 
     def _by_rows(self) -> str:
@@ -242,7 +242,7 @@ class Join(JoinOperator):
     def _settle_arrays(self) -> None:
         """Bring windows and indexes up to date: they are going to be used."""
         if self._hand_over is not None:
-            self._hand_over.settle()
+            self._hand_over.hand_back()
 
     def _side(self, port: int) -> Side:
         window = self.containers[port]
@@ -256,8 +256,8 @@ class Join(JoinOperator):
 
     def on_tuple(self, tuple_: Any, port: int) -> None:
         """Match, insert, put out. Whatever may refuse the tuple runs before anything is put out."""
-        if self._hand_over is not None and self._hand_over.ahead:
-            self._hand_over.settle()
+        if self._hand_over is not None and self._hand_over.in_arrays:
+            self._hand_over.hand_back()
         mine, other = self._sides[port], self._sides[1 - port]
         pairs = self._pairs
         if pairs is not None and (type(tuple_) is not dict or tuple_.keys() != pairs.names[port]):
@@ -329,7 +329,7 @@ class Join(JoinOperator):
         def on_tuple(t: Any, port: int) -> None:
             name, columns, side, mine, others = ports[port]
             hand_over = self._hand_over
-            ahead = hand_over is not None and hand_over.ahead
+            ahead = hand_over is not None and hand_over.in_arrays
             key = None
             if not ahead and type(t) is dict and t.keys() == columns:
                 key = t[name]

@@ -213,7 +213,7 @@ class Sort(Partitioned, PassThrough):
             return
         super().on_finish()  # closes a window that waits for a punctuation
         if self.flush_at_end and isinstance(window, TumblingWindow):
-            window.state.settle()
+            window.state.sync()
             subs = dict(window.state.subwindows)
             each_partition(window, subs, lambda key: window.state.flush(subs[key]))
 

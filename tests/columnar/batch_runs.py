@@ -49,11 +49,11 @@ class Fed:
         self.running.insert_batch(table, port)
         if table.num_rows:
             self.given += 1
-            self.took += self.ahead
+            self.took += self.in_arrays
 
     @property
-    def ahead(self) -> bool:
-        return any(window.state.ahead for window in self.running._live)
+    def in_arrays(self) -> bool:
+        return any(window.state.in_arrays for window in self.running._live)
 
     @property
     def reason(self) -> str:

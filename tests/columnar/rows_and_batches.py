@@ -82,7 +82,7 @@ class Run:
     def count(self, batch: Any) -> None:
         """Note who took it."""
         self.log.batches += batch.num_rows > 0
-        self.log.columnar += self.window.state.ahead and batch.num_rows > 0
+        self.log.columnar += self.window.state.in_arrays and batch.num_rows > 0
 
     def over(self, items: Iterable[Any], take: Callable[[Any], None]) -> Log:
         """All of a stream, its batches by `take`; and the state at the end, and what comes then."""
@@ -140,7 +140,7 @@ def through_window(
                 held_back(window)
             written(out, window.insert_batch, given)
             log.batches += given.num_rows > 0
-            log.columnar += window.state.ahead and given.num_rows > 0
+            log.columnar += window.state.in_arrays and given.num_rows > 0
         elif what == "punctuate":
             written(out, window.punctuate)
         else:

@@ -50,18 +50,18 @@ PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, pa.Array, pa.Sche
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     """Small batches are worth it, and what is kept is packed often."""
-    monkeypatch.setattr(handover, "WORTH", 1)
-    monkeypatch.setattr(handover, "SLICE", 40)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
+    monkeypatch.setattr(handover, "SLICE_ROWS", 40)
     monkeypatch.setattr(functions, "PACK", 60)
     monkeypatch.setattr(kept_rows, "ROOM", 64)
-    monkeypatch.setattr(handover, "FEW", 0)
+    monkeypatch.setattr(handover, "MIN_ROWS_PER_TICK", 0)
 
 
 def arrays_of(running: Running) -> list[Any]:
     """The forms of the arrays in which its windows are, None for those that are not."""
     found = []
     for window in running._live:
-        engine = window.state.handover().engine if window.state.ahead else None
+        engine = window.state.handover().engine if window.state.in_arrays else None
         found.append(None if engine is None else engine.form)
     return found
 
@@ -127,7 +127,7 @@ def test_going_on_from_arrays_gives_the_same_rows_and_leaves_the_same_state():
     @settings(max_examples=examples(250), suppress_health_check=checks)
     @given(st.data())
     def run(data: Any) -> None:
-        handover.SLICE = data.draw(st.sampled_from([7, 40, 10**6]))
+        handover.SLICE_ROWS = data.draw(st.sampled_from([7, 40, 10**6]))
         stream = data.draw(streams(others=("punctuate", "restart", "restart", "advance")))
         definition, items = data.draw(operators(stream)), stream.items()
         one, other = Moving(definition, None), Moving(definition, forms)
@@ -345,7 +345,7 @@ def test_a_window_by_itself_gives_its_arrays_with_what_its_handlers_save():
     assert state["events"] is None
     other: Any = TumblingWindow(Tumbling(Count(3)), summarizer=summarizers.sum("x"))
     other.restore(state)
-    assert other._ahead
+    assert other._in_arrays
     assert other.size() == 1
     assert other.snapshot() == window.snapshot()
 
@@ -371,7 +371,7 @@ OPS = {"tumbling": MEAN, "sliced": MEANS, "groups": MEDIAN, "sliding": KEPT}
 def opened(op: Aggregate, keys: Any = ("a", "b", None, "a")) -> Running:
     running = op.open()
     running.insert_batch(of_keys(list(keys)))
-    assert running._live[0]._ahead
+    assert running._live[0]._in_arrays
     return running
 
 
@@ -476,7 +476,7 @@ def test_damaged_arrays_are_refused_and_change_nothing(op):
                 running.restore(copy)
             except StateVersionError:
                 refused += 1
-                assert running._live[0]._ahead
+                assert running._live[0]._in_arrays
                 assert shown(running.snapshot(arrays=True)) == wanted
             else:
                 running = opened(op, ["c", None])
@@ -537,7 +537,7 @@ def test_a_window_that_has_no_arrays_says_why_it_does_not_take_them():
     spec = Sliding(Count(2), by="k")
     window: Any = SlidingWindow(spec)
     window.insert_batch(of_keys([1, 2, 1]))
-    assert window.state.ahead
+    assert window.state.in_arrays
     other: Any = SlidingWindow(spec, engine="reference")
     other.insert({"k": 5, "x": 0.5})
     message = r"arrays are not for this window \(engine=.reference. takes tuples one by one\)"

@@ -40,7 +40,7 @@ SUMS = Aggregate(Tumbling(Time("10s")), n=agg.count(), sum=agg.sum("x"))
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch):
     """Batches go to arrays however short they are."""
-    monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
 
 
 def table(times, kind=None):
@@ -95,7 +95,7 @@ def test_a_column_of_times(name):
     rows = table({**COLUMNS, **FOR_PYTHON}[name])
     running, out = opened(SUMS)
     running.insert_batch(rows, times="ts")
-    assert running.operator.containers[0]._ahead is (name in COLUMNS)
+    assert running.operator.containers[0]._in_arrays is (name in COLUMNS)
     assert running.now == 25
     assert out == row_by_row(SUMS, rows.to_pylist())
     assert out == [{"n": 3, "sum": 3}, {"n": 2, "sum": 7}]
@@ -127,7 +127,7 @@ def test_times_that_arrays_cannot_hold_are_left_to_python(values):
 def test_a_clock_that_arrays_cannot_hold_is_left_to_the_event_engine():
     window: Any = TumblingWindow(evict=Time("10s"), summarizer=summarizers.sum("x"), start=10**14)
     window.insert_batch(table([10**14, 10**14 + 11]), times="ts")
-    assert not window.state.ahead
+    assert not window.state.in_arrays
     assert window.now == 10**14 + 11
     assert window.size() == 1
 
@@ -143,7 +143,7 @@ def test_a_period_that_arrays_cannot_hold_lasts_for_ever():
         running = Aggregate(spec, n=agg.count()).open()
         assert running.process_batch(table(SECONDS), times="ts").to_pylist() == out
         window: Any = running.operator.containers[0]
-        assert window.state.ahead
+        assert window.state.in_arrays
 
 
 # -- what is wrong with it ----------------------------------------------------------------------
@@ -246,7 +246,7 @@ def test_a_handler_may_not_use_a_window_that_is_taking_a_batch(spec, ask):
 def test_windows_take_it():
     window: Any = SlidingWindow("sliding, time(10), count(2)")
     window.insert_batch(table([0, 4, 12, 13]), times="ts")
-    assert window.state.ahead
+    assert window.state.in_arrays
     assert [row["ts"] for row in window[None]] == [4, 12, 13]
     assert window.now == 13
 
@@ -301,13 +301,13 @@ def test_replay_takes_tables_whole(monkeypatch):
     expected = list(replay(SUMS, rows.to_pylist(), times="ts").items())
     assert expected
     took: list[Any] = []
-    insert = handover.WindowHandOver.insert_timed
+    insert = handover.ColumnarWindowHandover.insert_timed
 
     def noted(*given: Any) -> Any:
         took.append(given)
         return insert(*given)
 
-    monkeypatch.setattr(handover.WindowHandOver, "insert_timed", noted)
+    monkeypatch.setattr(handover.ColumnarWindowHandover, "insert_timed", noted)
     assert list(replay(SUMS, rows, times="ts").items()) == expected
     assert list(replay(SUMS, rows.to_batches(max_chunksize=2), times="ts").items()) == expected
     assert list(replay(SUMS, iter(rows.to_batches()), times="ts").items()) == expected

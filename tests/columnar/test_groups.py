@@ -35,7 +35,7 @@ EPOCH = datetime(2024, 5, 1)
 
 @pytest.fixture(autouse=True)
 def _any_batch_is_worth_it(monkeypatch):
-    monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
 
 
 # -- the same rows both ways --
@@ -146,7 +146,7 @@ def one_by_one(op, rows):
 def ahead(running):
     """Whether the window's state is in arrays; without that nothing is tested."""
     (window,) = running._live
-    assert window.state.ahead, window.state.batches.reason
+    assert window.state.in_arrays, window.state.batches.reason
     return window.state.batches.engine
 
 
@@ -460,7 +460,7 @@ def test_groups_that_are_not_exact_as_columns_are_left_to_the_event_engine(group
             running.insert_batch(table)
     else:
         running.insert_batch(table)
-    assert not window.state.ahead
+    assert not window.state.in_arrays
     assert reason in window.state.batches.reason
 
 
@@ -469,7 +469,7 @@ def test_changes_alone_are_left_to_the_event_engine():
     out: list[Any] = []
     running = opened(op, out)
     running.insert_batch(pa.table({"g": [1.0, 1.0, 2.0], "x": [5, 5, 5]}))
-    assert not running._live[0]._ahead
+    assert not running._live[0]._in_arrays
     assert shown(out) == [(1.0, 1, 5), P, P, (2.0, 1, 5), P]
 
 
@@ -479,7 +479,7 @@ def test_a_group_that_the_column_cannot_hold_goes_on_row_by_row():
     running.insert({"g": "one", "x": 1})
     table = pa.Table.from_pylist([{"g": 1.0, "x": 2}] * 3, SMALL)
     running.insert_batch(table)
-    assert not running._live[0]._ahead
+    assert not running._live[0]._in_arrays
     running.insert_batch(table)
     ahead(running)  # the subwindow with that group is over
     assert shown(out) == [("one", 1, 1), (1.0, 3, 6), P]

@@ -384,7 +384,7 @@ def opened(operator):
 
 
 def in_arrays(running):
-    return running._live[0]._ahead
+    return running._live[0]._in_arrays
 
 
 def plain(state):

@@ -38,7 +38,7 @@ DAY = dt.datetime(2024, 3, 1)
 
 @pytest.fixture(autouse=True)
 def all_batches_are_worth_it(monkeypatch):
-    monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
 
 
 # -- random streams --------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_one_row_with_many_matches_is_not_too_much(monkeypatch):
 
 
 def test_large_batches_in_slices(monkeypatch):
-    monkeypatch.setattr(handover, "SLICE", 64)
+    monkeypatch.setattr(handover, "SLICE_ROWS", 64)
     rng = np.random.default_rng(1)
     steps = []
     for i in range(4):
@@ -337,10 +337,10 @@ def test_whoever_looks_at_a_window_sees_its_rows():
     fed = Fed(Join(left=ten, right=Sliding(Count(2), by="k"), on="k"), batches=True)
     fed.batch(table(k=[1, 2], x=[1, 2]), 0)
     fed.batch(table(k=[1, 2, 1, 1], y=[1, 2, 3, 4]), 1)
-    assert fed.ahead
+    assert fed.in_arrays
     left_window, right_window = fed.running._live
     assert 2 == len(left_window)
-    assert not fed.ahead
+    assert not fed.in_arrays
     assert [{"k": 1, "y": 3}, {"k": 1, "y": 4}] == right_window[1]
 
 

@@ -13,7 +13,7 @@ from windowlib.operators import Aggregate, agg
 
 
 def test_keys_whose_partitions_are_gone_are_forgotten(monkeypatch):
-    monkeypatch.setattr(handover, "CROWD", 1000)
+    monkeypatch.setattr(handover, "MANY_KEYS", 1000)
     running = Aggregate(Tumbling(Count(2), by="id"), n=agg.count(), low=agg.min("x")).open()
     (window,) = running.operator.containers
     assert window is not None

@@ -49,8 +49,8 @@ FAILURES = [[], [], [], [3], [4, 11], [20]]
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     """Small batches are worth it, and what is kept is packed often."""
-    monkeypatch.setattr(handover, "WORTH", 1)
-    monkeypatch.setattr(handover, "SLICE", 40)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
+    monkeypatch.setattr(handover, "SLICE_ROWS", 40)
     monkeypatch.setattr(engines, "PARTITIONS_PER_ROW", 4)  # so that it is as before in the end
     monkeypatch.setattr(functions, "PACK", 60)
     monkeypatch.setattr(kept_rows, "ROOM", 64)
@@ -64,7 +64,7 @@ def share_taken(case: Callable[[Any], Log], count: int) -> float:
     @settings(max_examples=examples(count), suppress_health_check=checks)
     @given(st.data())
     def run(data: Any) -> None:
-        handover.SLICE = data.draw(st.sampled_from(SLICES))
+        handover.SLICE_ROWS = data.draw(st.sampled_from(SLICES))
         engines.PARTITIONS_PER_ROW = data.draw(st.sampled_from([0, 10**6]))
         log = case(data)
         taken["batches"] += log.batches
@@ -272,7 +272,7 @@ def ran(definition: Aggregate, *batches: Any, fails: Any = ()) -> tuple[Log, Log
 
 
 def test_a_failure_early_in_a_batch_of_a_long_window_sends_no_row_twice(monkeypatch):
-    monkeypatch.setattr(handover, "SLICE", 10**6)
+    monkeypatch.setattr(handover, "SLICE_ROWS", 10**6)
     definition = Aggregate(
         Sliding(Delta("t", 10**6), every=Count(7)), n=agg.sum("t"), partial="emit"
     )
@@ -302,7 +302,7 @@ def test_a_window_with_a_summarizer_shows_whole_tuples_to_its_users():
         Sliding(Count(2), every=Delta("x", 1)), summarizer=summarizers.sum("x")
     )
     window.insert_batch(KEYED)
-    assert window.state.ahead
+    assert window.state.in_arrays
     assert list(window[None]) == [{"k": "a", "x": 2}, {"k": "a", "x": 3}]
 
 

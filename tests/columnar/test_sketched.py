@@ -32,7 +32,7 @@ FUNCTIONS = {
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
-    monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
     monkeypatch.setattr(sketched, "FEW", 2)
 
 

@@ -89,7 +89,7 @@ OPERATORS = {
 def test_slots_give_what_single_rows_give(make, steps, size):
     fed = [Fed(make(size), batches=batches) for batches in (False, True)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handover, "WORTH", 1)
+        patch.setattr(handover, "MIN_ROWS", 1)
         for what, values, sparse in steps:
             patch.setattr(tumbling, "SPARSE", sparse)  # in slots, or not
             for each in fed:
@@ -126,5 +126,5 @@ def test_many_partitions_with_few_rows_have_no_slots():
     running = Keeping(Tumbling(Count(10_000), by="k")).open()
     running.insert_batch(pa.table({"k": np.arange(5000), "x": np.zeros(5000)}))
     (window,) = running._live
-    assert window.state.ahead
+    assert window.state.in_arrays
     assert window.state.handover().engine._slots is None

@@ -38,7 +38,7 @@ DAY = dt.datetime(2024, 3, 1)
 
 @pytest.fixture(autouse=True)
 def all_batches_are_worth_it(monkeypatch):
-    monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
 
 
 # -- random streams --------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def test_process_batch_gives_the_rows_as_columns_of_the_input(op, found, seed):
         assert SCHEMA == batch.schema
         assert [row for _, row in rows.out if row != "punct"] == list(map(repr, batch.to_pylist()))
         if table.num_rows and op.windows[0].forget is None:
-            assert running._live[0]._ahead
+            assert running._live[0]._in_arrays
 
 
 @settings(max_examples=examples(30))
@@ -199,7 +199,7 @@ def table(**columns):
 
 
 def test_large_batches_in_slices(monkeypatch):
-    monkeypatch.setattr(handover, "SLICE", 100)
+    monkeypatch.setattr(handover, "SLICE_ROWS", 100)
     rng = np.random.default_rng(5)
     steps = [
         ("batch", table(k=rng.integers(0, 9, 1000), x=rng.integers(0, 50, 1000))) for _ in range(3)
@@ -227,7 +227,7 @@ def test_a_punctuation_flushes_columns():
     for _ in range(2):
         fed.batch(table(k=[2, 1, 2], x=[3, 1, 2]))
         fed.running.punctuate()
-        assert fed.ahead
+        assert fed.in_arrays
     rows = ["{'k': 2, 'x': 2}", "{'k': 2, 'x': 3}", "punct", "{'k': 1, 'x': 1}", "punct"]
     assert 2 * rows == [text for _, text in fed.out]
 
@@ -237,10 +237,10 @@ def test_ticks_inside_of_a_batch(monkeypatch):
     rows = table(x=np.arange(3000) % 7, at=np.arange(3000) / 100)
     outs = []
     for worth in (1, 10**9):
-        monkeypatch.setattr(handover, "WORTH", worth)
+        monkeypatch.setattr(handover, "MIN_ROWS", worth)
         fed = Fed(op, batches=True)
         fed.running.insert_batch(rows, times="at")
-        assert fed.ahead == (worth == 1)
+        assert fed.in_arrays == (worth == 1)
         outs.append(fed.out)
     assert outs[0] == outs[1]
     assert 2 == outs[0].count((0, "punct"))
@@ -305,7 +305,7 @@ def test_what_does_not_compare_is_refused_whichever_way_it_comes():
 def test_the_first_value_of_all_is_the_one_that_others_compare_with():
     fed = Fed(Sort("x", window=Tumbling(Count(2), by="k")), batches=True)
     fed.batch(table(k=[1, 2, 2, 2], x=[NAN, None, 7.0, 8.0]))
-    assert fed.ahead
+    assert fed.in_arrays
     assert [[7.0]] == fed.running.snapshot()["state"]
 
 

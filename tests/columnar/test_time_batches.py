@@ -49,10 +49,10 @@ from windowlib.window.consumer import Consumer
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch):
     """Batches go to arrays however short they are, whatever was declined before."""
-    monkeypatch.setattr(handover, "WORTH", 1)
-    monkeypatch.setattr(handover, "PATIENCE", 1)
-    monkeypatch.setattr(handover, "FEW", 0)
-    monkeypatch.setattr(handover, "MANY", handover.MANY)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
+    monkeypatch.setattr(handover, "MAX_PAUSE", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS_PER_TICK", 0)
+    monkeypatch.setattr(handover, "MAX_FIRINGS", handover.MAX_FIRINGS)
 
 
 # -- anything -----------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def whatever_comes(specs, failing):
     def check(data):
         spec, kind = data.draw(specs), data.draw(st.sampled_from(KINDS))
         partial = data.draw(st.sampled_from(["skip", "emit"]))
-        handover.MANY = data.draw(st.sampled_from([6, 1 << 20]))
+        handover.MAX_FIRINGS = data.draw(st.sampled_from([6, 1 << 20]))
         ops = data.draw(streams(spec))
         broken = data.draw(st.frozensets(st.integers(1, 30), min_size=1, max_size=4))
         same(operator(spec, kind, partial), ops, ran, broken if failing else frozenset())
@@ -244,7 +244,7 @@ def test_an_exact_instant(name, cut):
     for part in (rows[:cut], rows[cut:]):
         if part:
             side.do_whole(Batch(part))
-            assert side.window.state.ahead
+            assert side.window.state.in_arrays
     assert [(row["now"], row["x"]) for row in side.out] == expected
 
 
@@ -264,7 +264,7 @@ def test_a_tick_fires_partitions_in_the_order_in_which_they_came():
     side = Side(operator(Tumbling(TEN, by="k"), "looks"), batches=True)
     side.do(Batch(keyed((1, "q"), (2, "p"))))
     side.do(Batch(keyed((3, "r"), (4, "p"), (11, "p"), (12, "q"), (30, "q"))))
-    assert side.window.state.ahead
+    assert side.window.state.in_arrays
     first = [("q", [1]), ("p", [2, 2]), ("r", [1])]
     assert fired(side) == [*first, ("p", [3]), ("q", [4]), (None, [])]
 
@@ -272,7 +272,7 @@ def test_a_tick_fires_partitions_in_the_order_in_which_they_came():
 def test_a_partition_that_comes_back_is_the_last_in_storage():
     side = Side(operator(Sliding(TEN, every=TEN, by="k"), "looks"), batches=True)
     side.do(Batch(keyed((1, "p"), (9, "q"), (18, "q"), (19, "p"), (20, "q"))))
-    assert side.window.state.ahead
+    assert side.window.state.in_arrays
     assert fired(side) == [("p", [1]), ("q", [2]), ("q", [3]), ("p", [4])]
 
 
@@ -286,7 +286,7 @@ def test_a_partition_that_time_has_emptied_keeps_what_its_trigger_has_counted():
             )
         )
     )
-    assert side.window.state.ahead
+    assert side.window.state.in_arrays
     state = side.state()["windows"][0]
     assert [part["key"] for part in state["asleep"]] == ["p"]
     side.do(Batch(keyed((31, "p"), (32, "q"))))
@@ -312,7 +312,7 @@ def test_partitions_of_an_age_are_evicted_when_a_row_arrives(rows, evicted, cut)
         one.do(Batch(part))
         many.do(Batch(part))
     # Where one is evicted, the event engine has taken the batch.
-    assert many.window.state.ahead is not bool(evicted)
+    assert many.window.state.in_arrays is not bool(evicted)
     assert one.state() == many.state()
 
 
@@ -324,7 +324,7 @@ def test_punctuations_flush_arrays_and_leave_them():
     for _ in range(3):
         side.do(Batch(keyed((1, "q"), (1, "p"), (1, "q"))))
         side.do(Mark())
-        assert side.window.state.ahead
+        assert side.window.state.in_arrays
     rows = [row for row in side.out if row != PUNCT]
     assert [(row["n"], row["sum"]) for row in rows] == [(2, 4), (1, 2)] * 3
 
@@ -354,18 +354,18 @@ def test_the_clock_moves_arrays(spec):
     for op in (Batch(keyed((1, "q"), (8, "p"))), Advance(9), Advance(10.5)):
         one.do(op)
         many.do(op)
-        assert many.window.state.ahead
+        assert many.window.state.in_arrays
     assert one.out == many.out
     assert one.running.due() == many.running.due()
     assert one.state() == many.state()
 
 
 def test_ticks_that_find_nothing_again_and_again_are_for_the_event_engine(monkeypatch):
-    monkeypatch.setattr(handover, "FEW", 300)
+    monkeypatch.setattr(handover, "MIN_ROWS_PER_TICK", 300)
     side = Side(operator(Tumbling(TEN), "numbers"), batches=True)
     rows = keyed(*((30 * i, "p") for i in range(20)))
     side.do(Batch(rows))
-    assert not side.window.state.ahead
+    assert not side.window.state.in_arrays
     assert side.window.state.batches.reason == "fewer than 300 rows between ticks that stop them"
     assert [row["sum"] for row in side.out if row != PUNCT] == list(range(1, 20))
 
@@ -378,7 +378,7 @@ def test_long_windows_are_not_moved_for_a_few_rows_for_ever(monkeypatch):
     ahead = []
     for i in range(40, 100):
         side.do(Batch(keyed((i, "p"))))
-        ahead.append(side.window.state.ahead)
+        ahead.append(side.window.state.in_arrays)
     assert ahead[:20] == [True] * 20  # giving up at once would cost more
     assert not ahead[-1]
     assert side.window.state.batches.reason.startswith("windows that are long against the batch")

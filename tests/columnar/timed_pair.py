@@ -169,7 +169,7 @@ class Side:
     def batch(self, op: Batch | Now) -> None:
         self.ran["batches"] += 1
         self.running.insert_batch(batch_of(op.rows), times="t" if isinstance(op, Batch) else None)
-        self.ran["columnar"] += self.window.state.ahead
+        self.ran["columnar"] += self.window.state.in_arrays
 
     def state(self) -> Any:
         """All that is saved; of tuples only what is read, of slices not how they are stacked."""

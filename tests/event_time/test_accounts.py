@@ -32,7 +32,7 @@ from windowlib.operators import Aggregate, Panes, Reorder, agg
 
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch):
-    monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
     monkeypatch.setattr(event_sessions, "FEW", 0)
 
 

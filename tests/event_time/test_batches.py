@@ -46,7 +46,7 @@ FUNCTIONS: Any = {
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch):
     """Take the smallest batches as arrays."""
-    monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
     monkeypatch.setattr(event_sessions, "FEW", 0)
 
 
@@ -269,7 +269,7 @@ def test_a_row_that_cannot_be_sent_costs_no_other_its_turn():
 
 
 def test_keys_whose_windows_are_closed_are_forgotten(monkeypatch):
-    monkeypatch.setattr(handover, "CROWD", 50)
+    monkeypatch.setattr(handover, "MANY_KEYS", 50)
     op = Aggregate(Tumbling(Event("ts", 10), by="k", late="drop"), n=agg.count())
     rows = pa.table({"ts": list(range(2_000)), "k": [n // 4 for n in range(2_000)]})
     running = op.open()

@@ -59,7 +59,7 @@ def test_windows_close_when_they_are_told_to(name, worth, rows, cut, folds):
     running, made = opened(window)
     container: Any = running.operator.containers[0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handover, "WORTH", worth)
+        patch.setattr(handover, "MIN_ROWS", worth)
         for part in (rows[:cut], rows[cut:]):
             if part and folds:
                 tasks = [task for task in (part[::2], part[1::2]) if task]
@@ -115,7 +115,7 @@ def test_rows_before_a_landmark_are_late():
     rows = [{"ts": ts, "k": "a", "n": 1} for ts in (-1, 5, -30, 7)]
     container.absorb([folded(window, rows[1:])], SCHEMA)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handover, "WORTH", 1)
+        patch.setattr(handover, "MIN_ROWS", 1)
         running.insert_batch(pa.RecordBatch.from_pylist(rows, SCHEMA))
     running.reach(10)
     assert [row["rows"] for row in made] == [4]

@@ -57,7 +57,7 @@ def test_every_kind_can_be_drawn(spec):
     ids=str,
 )
 def test_counters_account_for_every_row(window, batches, monkeypatch):
-    monkeypatch.setattr("windowlib.columnar.handover.WORTH", 1)
+    monkeypatch.setattr("windowlib.columnar.handover.MIN_ROWS", 1)
     running = Aggregate(window, n=agg.count()).open()
     counters = Counters(running)
     if batches:

@@ -132,7 +132,7 @@ def main() -> None:
     """Write the files of this format that are not there."""
     from tests.formats import stored_buckets  # the only part that takes PySpark
 
-    handover.WORTH = 1  # so that a few rows are in arrays
+    handover.MIN_ROWS = 1  # so that a few rows are in arrays
     version = f"{VERSION}-{ARRAYS}"
     for name, case in {**WINDOWS, **OPERATORS}.items():
         made = case.make()

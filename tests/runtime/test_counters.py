@@ -84,9 +84,9 @@ def watched(operator):
 @pytest.fixture
 def eager(monkeypatch):
     """Batches of any size go to arrays, a few rows at a time."""
-    monkeypatch.setattr(handover, "WORTH", 1)
-    monkeypatch.setattr(handover, "FIRST", 7)
-    monkeypatch.setattr(handover, "SLICE", 7)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
+    monkeypatch.setattr(handover, "FIRST_SLICE_ROWS", 7)
+    monkeypatch.setattr(handover, "SLICE_ROWS", 7)
 
 
 # -- by hand --------------------------------------------------------------------------------------
@@ -249,9 +249,9 @@ def test_arrays_give_the_same_counts_and_stay_arrays(operator):
     ahead, of_arrays = watched(operator)
     ahead.insert_batch(batch(keys))
     (window,) = windows_of(ahead)
-    assert window.state.ahead
+    assert window.state.in_arrays
     assert of_arrays.read() == expected
-    assert window.state.ahead
+    assert window.state.in_arrays
 
 
 def test_it_may_be_made_while_the_state_is_in_arrays():
@@ -259,16 +259,16 @@ def test_it_may_be_made_while_the_state_is_in_arrays():
         running = operator.open()
         running.insert_batch(batch([n % 3 for n in range(MANY)]))
         (window,) = windows_of(running)
-        assert window.state.ahead
+        assert window.state.in_arrays
         counters = Counters(running)
         assert counters.read() == counted(partitions=3)
-        assert window.state.ahead
+        assert window.state.in_arrays
         other, late = operator.open(), batch([n % 3 for n in range(MANY)])
         other.insert_many(late.to_pylist())
         expected = Counters(other)
         other.insert_many(late.to_pylist())
         running.insert_batch(late)
-        assert window.state.ahead
+        assert window.state.in_arrays
         assert counters.read() == expected.read()
 
 
@@ -284,11 +284,11 @@ def test_the_arrays_of_a_join_count(join):
         running.insert_many(rows(keys), port)
         ahead.insert_batch(batch(keys), port)
     windows = list(windows_of(ahead))
-    assert all(window.state.ahead for window in windows)
+    assert all(window.state.in_arrays for window in windows)
     assert of_arrays.read() == counters.read() != counted()
-    assert all(window.state.ahead for window in windows)
+    assert all(window.state.in_arrays for window in windows)
     ahead.insert(rows("a")[0])
-    assert not any(window.state.ahead for window in windows)
+    assert not any(window.state.in_arrays for window in windows)
 
 
 small = st.integers(0, 2)
@@ -343,8 +343,8 @@ def test_every_firing_is_counted_once_by_whichever_engine(operator, stream, cut)
         events.running.advance(row["at"])
         events.running.insert(row)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(handover, "WORTH", 1)
-        patched.setattr(handover, "FIRST", 7)
+        patched.setattr(handover, "MIN_ROWS", 1)
+        patched.setattr(handover, "FIRST_SLICE_ROWS", 7)
         for part in (found[:cut], found[cut:]):
             if part:
                 arrays.running.insert_batch(pa.RecordBatch.from_pylist(part), times="at")

@@ -238,7 +238,7 @@ def test_a_function_that_was_taken_before_the_end_knows_of_the_end():
 def test_it_finds_the_state_that_batches_and_snapshots_have_left():
     running, insert, _ = opened(TOTAL)
     running.insert_batch(pa.RecordBatch.from_pylist(ROWS[1:7] * 100))
-    assert running.windows[0].state.ahead
+    assert running.windows[0].state.in_arrays
     insert(ROWS[7])
     other, _, _ = opened(TOTAL)
     other.insert_many(ROWS[1:7] * 100)
@@ -358,7 +358,7 @@ def test_an_advance_that_was_taken_before_knows_of_the_end_snapshots_and_batches
     advance(1)
     assert (running.now, running.windows[0].now) == (1, 1)
     running.insert_batch(pa.RecordBatch.from_pylist(ROWS * 100))
-    assert running.windows[0].state.ahead
+    assert running.windows[0].state.in_arrays
     advance(3)
     assert sorted(row["total"] for row in out) == [3000, 3600]
     insert(ROWS[1])

@@ -150,7 +150,7 @@ def in_order(made: Any) -> list[Any]:
 @pytest.fixture(autouse=True, params=[1, 1000], ids=["arrays", "rows"])
 def _batches(request, monkeypatch):
     """As arrays and row by row."""
-    monkeypatch.setattr(handover, "WORTH", request.param)
+    monkeypatch.setattr(handover, "MIN_ROWS", request.param)
 
 
 @pytest.mark.parametrize("name", operators())

@@ -369,7 +369,7 @@ def aged_alone(operator: Operator, rows: list[dict[str, Any]]) -> list[Any]:
     made: list[Any] = []
     for key in sorted({row["k"] for row in rows}):
         running = operator.open(first)
-        running.part_ages()
+        running.isolate_partition_ages()
         running.connect(0, made.append)
         for row in rows:
             if row["k"] == key:
@@ -388,7 +388,7 @@ def test_partitions_age_alike_whichever_keys_share_a_bucket(name, worth, data):
     rows, cuts = data.draw(streams(SLACK)), data.draw(CUTS)
     found = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handover, "WORTH", worth)
+        patch.setattr(handover, "MIN_ROWS", worth)
         for buckets in (1, 2, 3):
             host = Host(AGED[name], buckets)
             fed(host, rows, cuts, restarts=buckets == 2)

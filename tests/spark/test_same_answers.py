@@ -166,7 +166,7 @@ def replayed(name, case):
 def aged(operator, rows):
     """What replay gives where partitions age by themselves, as on Spark."""
     running, out = operator.open(rows[0]["ts"]), list[Any]()
-    running.part_ages()
+    running.isolate_partition_ages()
     for number, port in enumerate(operator.model.outputs):
         running.connect(number, lambda row, name=port.name: out.append((name, row)))
     for row in rows:

@@ -449,8 +449,8 @@ SCHEMA = pa.schema({"ts": pa.float64(), "k": pa.string(), "x": pa.int64()})
 @pytest.fixture
 def eager(monkeypatch):
     """Batches go to arrays however short they are."""
-    monkeypatch.setattr(handover, "WORTH", 1)
-    monkeypatch.setattr(handover, "FEW", 0)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS_PER_TICK", 0)
 
 
 @pytest.mark.parametrize("cut", [5, 100])
@@ -468,7 +468,7 @@ def test_batches_keep_slices_and_give_the_same_rows(eager, cut, period, beat, fo
         part = pa.RecordBatch.from_pylist(rows[lo : lo + cut], SCHEMA)
         running.insert_batch(part, times="ts")
         window = running.windows[0]
-        assert window.state.ahead
+        assert window.state.in_arrays
         assert "columnar: slices of time, side by side" in window.explain()
         if lo % 3 == 0:
             state = load_state(dump_state(running.snapshot(arrays=form == "arrays")))

@@ -26,7 +26,7 @@ from windowlib.operators import Aggregate, agg
 from windowlib.window.subwindow import UNSET
 
 
-def stray(item):
+def is_mark(item):
     return isinstance(item, str)
 
 
@@ -86,7 +86,7 @@ def test_it_is_insert_many_with_a_pause_after_each_tuple_that_made_something(spe
             asked.append(row["x"])
             yield row
 
-    for _ in window.state.insert_each(source(), out, first, stray):
+    for _ in window.state.insert_each(source(), out, first, is_mark):
         assert out
         found += out
         pauses.append(asked[-1])
@@ -104,7 +104,7 @@ def test_it_gives_back_the_first_that_is_no_tuple(by):
     tuples = [{"k": None, "x": 2}, OrderedDict(k=None, x=3), "no row", {"x": 4}]
     source = iter(tuples)
     with pytest.raises(StopIteration) as ended:
-        next(window.state.insert_each(source, [], first, stray))
+        next(window.state.insert_each(source, [], first, is_mark))
     assert "no row" == ended.value.value
     assert [{"x": 4}] == list(source)
     assert [(None, [1, 2])] == out
@@ -128,10 +128,10 @@ def test_a_handler_may_not_insert_and_others_may_between_two_tuples():
     window = TumblingWindow(Tumbling(Count(2), by="k"), events=Inserting())
     window.insert({"k": 1, "x": 1})
     with pytest.raises(AccessError, match="called by a handler"):
-        list(window.state.insert_each(iter(rows()), [], {"k": 1, "x": 1}, stray) or ())
+        list(window.state.insert_each(iter(rows()), [], {"k": 1, "x": 1}, is_mark) or ())
     window, out = made(Tumbling(Count(2), by="k"))
     window.insert({"k": 1, "x": 1})
-    next(window.state.insert_each(iter(rows()), out, {"k": 1, "x": 1}, stray))
+    next(window.state.insert_each(iter(rows()), out, {"k": 1, "x": 1}, is_mark))
     window.insert({"k": 1, "x": 1})
 
 
@@ -139,14 +139,14 @@ def test_it_says_that_the_source_has_ended():
     window, _ = made(Tumbling(Count(2)))
     window.insert({"x": 1})
     with pytest.raises(StopIteration) as ended:
-        next(window.state.insert_each(iter([]), [], {"x": 1}, stray))
+        next(window.state.insert_each(iter([]), [], {"x": 1}, is_mark))
     assert ended.value.value is UNSET
 
 
 def test_a_loop_that_is_given_up_leaves_the_window_as_it_is():
     window, out = made(Tumbling(Count(2), by="k"))
     window.insert({"k": 1, "x": 1})
-    each = window.state.insert_each(iter(rows()), out, {"k": 1, "x": 1}, stray)
+    each = window.state.insert_each(iter(rows()), out, {"k": 1, "x": 1}, is_mark)
     next(each)
     each.close()
     before = window.snapshot()
@@ -160,14 +160,14 @@ def test_a_tuple_that_fails_is_said_and_counted_as_in_insert():
     window, out = made(Tumbling(Count(2), by="k"))
     window.insert({"k": 1, "x": 1})
     with pytest.raises(Exception, match="cannot be a partition key"):
-        next(window.state.insert_each(iter([{"k": [], "x": 1}]), out, {"k": 1, "x": 1}, stray))
+        next(window.state.insert_each(iter([{"k": [], "x": 1}]), out, {"k": 1, "x": 1}, is_mark))
     assert 1 == window.seen
 
 
 def test_keys_are_those_of_the_caller_or_none():
     window = TumblingWindow[Any, Any](evict=Count(2), summarizer=summarizers.sum("x"))
     window.insert({"x": 1}, "a")
-    each = window.state.insert_each(iter([{"x": 2}, {"x": 3}]), [], {"x": 1}, stray)
+    each = window.state.insert_each(iter([{"x": 2}, {"x": 3}]), [], {"x": 1}, is_mark)
     assert each is not None
     list(each)
     assert ["a"] == list(window.keys())  # both went in without a key, and that window was full
@@ -175,7 +175,7 @@ def test_keys_are_those_of_the_caller_or_none():
 
 def test_there_is_no_such_loop_before_a_tuple_nor_in_the_reference_engine():
     window, out = made(Tumbling(Count(2)))
-    assert window.state.insert_each(iter(()), out, {"x": 1}, stray) is None
+    assert window.state.insert_each(iter(()), out, {"x": 1}, is_mark) is None
     reference, out = made(Tumbling(Count(2)), engine="reference")
     reference.insert({"x": 1})
-    assert reference.state.insert_each(iter(()), out, {"x": 1}, stray) is None
+    assert reference.state.insert_each(iter(()), out, {"x": 1}, is_mark) is None

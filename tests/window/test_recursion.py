@@ -286,7 +286,7 @@ def test_an_insert_that_was_taken_before_a_batch_finds_its_state():
     window.insert(ROWS[0])
     insert = window.insert
     window.insert_batch(pa.RecordBatch.from_pylist(ROWS * 40))
-    assert window.state.ahead
+    assert window.state.in_arrays
     insert(ROWS[0])
     assert window.seen == 1 + len(ROWS) * 40 + 1
     window.state.check()

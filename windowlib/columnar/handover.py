@@ -1,8 +1,8 @@
-"""The hand-over between events and arrays: which engine takes a batch, and where the state is.
+"""The hand-over between the event engine and arrays: where a window's state is, and how it moves.
 
 A window's state is in its subwindows, where the event engine works, or in the arrays of a columnar
-engine. It moves when the other one is needed: to the arrays with a batch that they can do exactly,
-back with the first call that asks for anything else.
+engine. It moves to the arrays with a batch that they can compute exactly, and back with the first
+call that needs the event engine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from windowlib.columnar.arrays.encoding import checked_count, need
 from windowlib.columnar.arrays.physical import plain_type
-from windowlib.columnar.arrays.stamps import HUGE, Stamps, read, stretches
+from windowlib.columnar.arrays.stamps import HUGE, Stamps, read, spans_between_ticks
 from windowlib.columnar.engines.engine import Engine
 from windowlib.columnar.engines.event_sessions import event_time_engine
 from windowlib.columnar.engines.event_time import EventTimeEngine, SlicePartials
@@ -40,70 +40,70 @@ if TYPE_CHECKING:
     from windowlib.window.container import Window
     from windowlib.window.event_time import EventTimeWindow
 
-WORTH = 256
-"""Rows from which on it pays to move the state to arrays."""
-SLICE = 1 << 16
-"""Rows that are worked on at once: their columns fit the cache."""
-CROWD = 1 << 17
-"""Keys without a partition that are of no concern."""
-FIRST, ALONE = 1 << 14, 1 << 11
-"""Rows of the first slice, which shows what is coming; without keys, what starts a stream."""
-PATIENCE = 64
-"""The most batches that are left to the event engine before the next try."""
+MIN_ROWS = 256
+"""The least number of rows for which the state is moved to arrays."""
+SLICE_ROWS = 1 << 16
+"""How many rows an engine takes at once: their columns fit the cache."""
+MANY_KEYS = 1 << 17
+"""Up to so many keys are kept without asking whether they still have partitions."""
+FIRST_SLICE_ROWS, UNKEYED_SLICE_ROWS = 1 << 14, 1 << 11
+"""Rows of the first slice of a new engine, with keys and without."""
+MAX_PAUSE = 64
+"""The most batches that go to the event engine before columns are tried again."""
 
-FEW = 300
-"""Rows between two ticks from which on it pays to work on them at once."""
+MIN_ROWS_PER_TICK = 300
+"""The least number of rows between two ticks for which arrays pay."""
 
-MANY = 1 << 20
-"""The most firings that are looked for at once."""
+MAX_FIRINGS = 1 << 20
+"""The most firings that one step computes."""
 
 Parts = Sequence[dict[str, Any]]
-"""The state of partitions, as snapshots have it."""
+"""The state of partitions in the form of snapshots."""
 
 
-class HandOver:
-    """Where the state of some windows is, and how it moves.
+class ColumnarHandover:
+    """Base of hand-overs: where the state of some windows is, and how it moves.
 
-    A window asks its hand-over for its state. What takes the batches, the window or an operator
-    with several of them, is a hand-over of its own kind: it makes the engine, and gives it rows.
+    A subclass takes the batches of a window, or of an operator with several windows: it makes the
+    engine, and passes rows to it.
 
     Args:
-        windows: whose state moves together.
+        windows: the windows whose state moves together.
     """
 
     def __init__(self, *windows: Window[Any, Any]) -> None:
         self.windows = windows
         self.reason = "no batch has come"
         self._pause = self._wait = 0
-        self._telling = False  # whether the output of a batch that is not yet taken is sent
+        self._telling = False  # whether the output of an uncommitted batch is being sent
         self.cause: Callable[[int], None] | None = None
-        """Told, if an operator asks for it, which row of a batch causes what happens next."""
+        """Called, if it is set, with the row of a batch that causes the next firing."""
 
     @property
-    def ahead(self) -> bool:
+    def in_arrays(self) -> bool:
         """Whether the state is in arrays, and the subwindows are behind."""
         raise NotImplementedError
 
     def engine_of(self, window: Window[Any, Any]) -> Engine | None:
-        """What has the state of a window as arrays, if that is where it is."""
+        """The columnar engine with the state of a window; None: its subwindows have it."""
         raise NotImplementedError
 
     def schema_of(self, window: Window[Any, Any]) -> pa.Schema | None:
-        """The schema of the batches that have come to a window; None: none have."""
+        """The schema of the batches of a window; None: no batch has come."""
         raise NotImplementedError
 
-    def settle(self) -> None:
+    def hand_back(self) -> None:
         """Give the state back to the event engine."""
         raise NotImplementedError
 
     def stopped(self, error: BaseException, doing: str) -> None:
-        """A change raised; after an interrupt, every later use of the windows is refused."""
+        """Note that a change raised; an interrupt leaves the windows broken."""
         for window in self.windows:
             window.state.stopped(error, doing)
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """A batch that an interrupt must not leave half taken."""
+    def _atomic(self) -> Iterator[None]:
+        """A context in which an interrupt leaves the windows broken."""
         try:
             yield
         except BaseException as error:
@@ -111,14 +111,14 @@ class HandOver:
             raise
 
     def plain_schema(self, window: Window[Any, Any]) -> pa.Schema | None:
-        """The schema of the rows that have come to a window, without encodings."""
+        """The schema of the rows of a window, without encodings."""
         schema = self.schema_of(window)
         if schema is None:
             return None
         return pa.schema([(field.name, _plain(field.type)) for field in schema])
 
     def text(self, window: Window[Any, Any]) -> str:
-        """How the batches of a window are taken, in words."""
+        """How the batches of a window are taken, for `explain`."""
         return "none so far" if self.schema_of(window) is None else self._text()
 
     def _text(self) -> str:
@@ -126,8 +126,8 @@ class HandOver:
 
     # -- whether to try ---------------------------------------------------------------------------
 
-    def _worth(self, rows: int, least: int) -> bool:
-        """Whether to try so many rows as columns; at `least` so many have to come at once."""
+    def _columns_pay(self, rows: int, least: int) -> bool:
+        """Whether to try columns for so many rows; fewer than `least` are refused."""
         if self._pause:
             self._pause -= 1
             return False
@@ -136,15 +136,15 @@ class HandOver:
             return False
         return True
 
-    def _declined(self, reason: Decline) -> None:
-        """Leave some batches to the event engine, more of them every time."""
+    def _pause_columns(self, reason: Decline) -> None:
+        """Leave the next batches to the event engine, more of them each time."""
         self.reason = str(reason)
-        self._wait = min(2 * self._wait + 1, PATIENCE)
+        self._wait = min(2 * self._wait + 1, MAX_PAUSE)
         self._pause = self._wait - 1
 
     @contextmanager
     def _sending(self) -> Iterator[None]:
-        """Output is sent that comes of a batch which is not yet taken."""
+        """A context in which the output of an uncommitted batch is sent."""
         self._telling = True
         try:
             yield
@@ -152,7 +152,7 @@ class HandOver:
             self._telling = False
 
     def _check_idle(self) -> None:
-        """Refuse to be used by what gets the output of a batch that is not yet taken."""
+        """Refuse a call that the output of an uncommitted batch has caused."""
         if self._telling:
             msg = (
                 f"{type(self.windows[0]).__name__}: it is taking a batch, and what it holds is not "
@@ -163,23 +163,23 @@ class HandOver:
 
     # -- moving -----------------------------------------------------------------------------------
 
-    def _lead(self) -> None:
-        """The state of the windows is in arrays from now on."""
+    def _moved_to_arrays(self) -> None:
+        """Note that the state of the windows is in arrays from now on."""
         for window in self.windows:
             window.state.batches = self
-            window.state.lead(True)
+            window.state.set_in_arrays(True)
 
     def _refill(self, window: Window[Any, Any], engine: Engine, parts: Parts, ids: Places) -> None:
-        """The state of a window is in its subwindows again.
+        """Put the state of a window back into its subwindows.
 
         Args:
             window: the window.
-            engine: what had the state.
+            engine: the columnar engine that had the state.
             parts: the state of each partition in storage, as snapshots have it.
             ids: the numbers of these partitions.
         """
         state = window.state
-        state.lead(False)
+        state.set_in_arrays(False)
         subs = [snapshot.restored(state, part) for part in parts]
         state.fill(subs, engine.left, [part["stamps"] for part in parts])
         if state.eviction is not None:
@@ -189,52 +189,52 @@ class HandOver:
     # -- what a window asks where its state may be in arrays --------------------------------------
 
     def advance(self, now: int, failures: list[Exception]) -> bool:
-        """Move the clock; false: the event engine goes on from where it is."""
+        """Move the clock; false: the event engine moves it the rest of the way."""
         return False
 
     def due(self) -> int | None:
-        """When time does something by itself next, apart from ticks."""
+        """The next deadline, apart from ticks; None: there is none."""
         return None
 
-    def rehandle(self) -> None:
-        """The handlers of the windows are others from now on."""
+    def handlers_changed(self) -> None:
+        """Note that the windows call other handlers from now on."""
 
     def dump(self) -> dict[str, Any] | None:
-        """The arrays and what batches look like; None: they do not belong to one window."""
+        """The arrays and the schema as plain data; None: they belong to several windows."""
         return None
 
-    def manner(self) -> dict[str, Any] | None:
-        """What batches look like, and how many are left to the event engine; None: as at first."""
+    def batch_state(self) -> dict[str, Any] | None:
+        """The schema of batches and the pause after declined ones, as plain data; None: initial."""
         return None
 
-    def put_manner(self, manner: Mapping[str, Any] | None) -> None:
-        """Take batches as `manner` said; None: as at first."""
+    def restore_batch_state(self, batch_state: Mapping[str, Any] | None) -> None:
+        """Restore what `batch_state` returned; None: the initial state."""
 
 
-class WindowHandOver(HandOver):
-    """Takes Arrow batches into one window, by the engine that can do it exactly."""
+class ColumnarWindowHandover(ColumnarHandover):
+    """Inserts Arrow batches into one window, with the columnar engine that fits it."""
 
     def __init__(self, window: Window[Any, Any]) -> None:
         super().__init__(window)
         self.window = window
         self.engine: Engine | None = None
         self.schema: pa.Schema | None = None  # of the batches that have come
-        self._crowd = CROWD  # keys from which on it is worth asking whether they are in use
+        self._key_limit = MANY_KEYS  # with more keys than this, unused ones are looked for
         self._handlers: Callable[[Firings], None] | None = None
-        self._beat = window.spec.policies[-1].tick  # how far ticks are apart, if it ticks
-        self._locked = window.locked()  # one lock, or none, for good
+        self._beat = window.spec.policies[-1].tick  # from one tick to the next, if it ticks
+        self._locked = window.locked()  # it is always the same lock, or none
 
     @property
-    def ahead(self) -> bool:
+    def in_arrays(self) -> bool:
         """Whether the state is in arrays."""
         return self.engine is not None
 
     def engine_of(self, window: Window[Any, Any]) -> Engine | None:
-        """What has the window's state, if it is in arrays."""
+        """The columnar engine, while the state is in arrays."""
         return self.engine
 
     def schema_of(self, window: Window[Any, Any]) -> pa.Schema | None:
-        """The schema of the batches that have come; None: none have."""
+        """The schema of the batches; None: no batch has come."""
         return self.schema
 
     def _text(self) -> str:
@@ -244,7 +244,7 @@ class WindowHandOver(HandOver):
         """Insert each row in order; all of them arrive now."""
         self.schema = batch.schema
         for part in self._slices(batch):
-            with self._locked, self._whole():
+            with self._locked, self._atomic():
                 self._insert(part, None)
 
     def insert_marked(
@@ -252,41 +252,43 @@ class WindowHandOver(HandOver):
     ) -> list[Exception]:
         """Insert each row in order, with punctuations between them; all of them arrive now.
 
-        A failure costs no other row its turn; gives all of them.
+        All rows are inserted, whatever handlers raise; returns the failures.
 
         Args:
             batch: the rows.
             marks: before which row each punctuation comes, in order.
-            insert: inserts one row, where arrays cannot take them.
+            insert: inserts one row, for the event engine.
         """
         self.schema, failures = batch.schema, list[Exception]()
         whole = MarkedRows(batch, np.asarray(marks, np.intp), insert, failures)
-        empty = self._empty(whole.marks)
-        if len(empty) * FEW > batch.num_rows:
-            self.settle()
+        empty = self._empty_marks(whole.marks)
+        if len(empty) * MIN_ROWS_PER_TICK > batch.num_rows:
+            self.hand_back()
             whole.insert(self.window, 0, batch.num_rows)
             return failures
         for part in whole.parts(empty):
-            self._run(part)
+            self._insert_marked_rows(part)
         return failures
 
-    def _empty(self, marks: Places) -> Places:
-        """Which punctuations find no partition, if a handler is told of that."""
+    def _empty_marks(self, marks: Places) -> Places:
+        """The punctuations that find no partition, if there is a handler for that."""
         if "on_empty_punctuation" not in self.window.state.handlers or not len(marks):
             return NONE
         repeated = marks[1:] == marks[:-1]
         if marks[0] and not repeated.any():
             return NONE
-        vacant = self.vacant if self.engine is not None else not self.window.state.subwindows
-        return np.flatnonzero(np.append(vacant and marks[0] == 0, repeated))
+        empty = (
+            self.has_no_partition if self.engine is not None else not self.window.state.subwindows
+        )
+        return np.flatnonzero(np.append(empty and marks[0] == 0, repeated))
 
     @property
-    def vacant(self) -> bool:
+    def has_no_partition(self) -> bool:
         """Whether the state is in arrays, and there is no partition."""
         return self.engine is not None and not self.engine.ledger.alive.any()
 
-    def _run(self, marked: MarkedRows) -> None:
-        """Insert rows with punctuations, slice by slice."""
+    def _insert_marked_rows(self, marked: MarkedRows) -> None:
+        """Insert rows with punctuations, one slice after the other."""
         at, batch, marks = 0, marked.batch, marked.marks
         if not batch.num_rows:
             marked.insert(self.window, 0, 0)
@@ -294,20 +296,20 @@ class WindowHandOver(HandOver):
             end = at + part.num_rows
             to = len(marks) if end == batch.num_rows else np.searchsorted(marks, end)
             own = marked.part(at, end, marks[np.searchsorted(marks, at) : to])
-            with self.window.locked(), self._whole():
+            with self.window.locked(), self._atomic():
                 self._check_idle()
-                if not self._marked(own):
-                    self.settle()
+                if not self._insert_marked_columns(own):
+                    self.hand_back()
                     own.insert(self.window, 0, part.num_rows)
             at = end
 
-    def _marked(self, marked: MarkedRows) -> bool:
-        """Whether the columnar engine has taken rows and punctuations."""
+    def _insert_marked_columns(self, marked: MarkedRows) -> bool:
+        """Insert rows and punctuations as columns; false: the event engine has to."""
         batch, consumer = marked.batch, self.window.state.consumer
-        if not self._worth(batch.num_rows, WORTH if self.engine is None else 0):
+        if not self._columns_pay(batch.num_rows, MIN_ROWS if self.engine is None else 0):
             return False
         try:
-            engine = self._ready(batch.schema, batch.num_rows)
+            engine = self._loaded_engine(batch.schema, batch.num_rows)
             if consumer.guard is not None:
                 consumer.guard(batch)
             engine.arrive(None)
@@ -315,9 +317,9 @@ class WindowHandOver(HandOver):
             firings = engine.insert(batch)
             firings.times = engine.times(firings)
             causes, firings.rows = firings.rows, np.arange(len(firings))
-            failed = self._told(firings, marked.failures)
+            failed = self._deliver_timed(firings, marked.failures)
         except Decline as reason:
-            self._declined(reason)
+            self._pause_columns(reason)
             return False
         self._wait = 0
         if failed is None:
@@ -325,11 +327,11 @@ class WindowHandOver(HandOver):
             return True
         row = int(causes[failed.row])
         keys, first = firings.python_keys(), int(np.searchsorted(causes, row))
-        self.settle()
-        with quiet(self.window):  # these firings have been told
+        self.hand_back()
+        with without_handlers(self.window):  # these firings were delivered
             marked.insert(self.window, 0, row)
         broken = RepeatedFiring(keys[first : failed.row], keys[failed.row], failed.error)
-        with broken.in_place(self.window):
+        with broken.replaying(self.window):
             rest = marked.cause(self.window, row)
         marked.insert(self.window, rest, batch.num_rows)
         return True
@@ -337,21 +339,21 @@ class WindowHandOver(HandOver):
     def insert_timed(self, batch: pa.RecordBatch, times: Attribute) -> list[Any]:
         """For each row, advance to the time in a column, and insert it.
 
-        Gives back, as tuples, the rows from the first on whose time is none, or lies in the past.
+        Returns, as tuples, the rows from the first one on whose time is invalid or in the past.
         """
         self.schema, window, at = batch.schema, self.window, 0
         stamps = read(batch, times, window.state.now)
-        if window.state.acting:  # a handler must not move the clock, which is said elsewhere
+        if window.state.acting:  # a handler must not move the clock: the event engine refuses it
             stamps = stamps[:0]
         for part in self._slices(batch.slice(0, len(stamps))):
-            with self._locked, self._whole():
+            with self._locked, self._atomic():
                 self._insert(part, stamps[at : at + part.num_rows])
             at += part.num_rows
         rest: list[Any] = batch.slice(at).to_pylist()
         return rest
 
-    def one_by_one(self, rows: Sequence[Any], times: Times) -> None:
-        """The same for rows whose times Python has to read, or to say what is wrong with them."""
+    def insert_timed_rows(self, rows: Sequence[Any], times: Times) -> None:
+        """Advance to the time of each row and insert it, where Python has to read the times."""
         window = self.window
         for row in rows:
             with self._locked:
@@ -363,17 +365,17 @@ class WindowHandOver(HandOver):
         taken = self._columnar(batch, stamps)
         if taken == batch.num_rows:
             return
-        self.settle()
+        self.hand_back()
         rest = rows_of(batch.slice(taken))
         if stamps is None and self.cause is not None:
             for row, tuple_ in enumerate(rest, taken):
                 self.cause(row)
                 self.window.insert(tuple_)
             return
-        self._by_rows(rest, None if stamps is None else stamps[taken:])
+        self._insert_rows(rest, None if stamps is None else stamps[taken:])
 
-    def _by_rows(self, rows: list[Any], stamps: Stamps | None) -> None:
-        """Insert tuples into the event engine, which has the state."""
+    def _insert_rows(self, rows: list[Any], stamps: Stamps | None) -> None:
+        """Insert tuples one by one, with the state in the subwindows."""
         window = self.window
         if stamps is None:
             window.insert_many(rows)
@@ -385,48 +387,52 @@ class WindowHandOver(HandOver):
     def _slices(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         at = 0
         while at < batch.num_rows:
-            step = self._first() if self.engine is None else self.engine.step(SLICE)
+            step = self._first_slice_rows() if self.engine is None else self.engine.step(SLICE_ROWS)
             yield batch.slice(at, step) if at or step < batch.num_rows else batch
             at += step
 
-    def _first(self) -> int:
-        """How many rows to take at once while no engine says so."""
+    def _first_slice_rows(self) -> int:
+        """How many rows to insert first, before there is an engine that decides it."""
         window = self.window
         starts = not window.spec.partitioned and not window.state.subwindows
-        return min(SLICE, FIRST, ALONE) if starts else min(SLICE, FIRST)
+        return (
+            min(SLICE_ROWS, FIRST_SLICE_ROWS, UNKEYED_SLICE_ROWS)
+            if starts
+            else min(SLICE_ROWS, FIRST_SLICE_ROWS)
+        )
 
     def _columnar(self, batch: pa.RecordBatch, stamps: Stamps | None) -> int:
-        """How many rows of a batch the columnar engine has taken, with what is due before them."""
-        if not self._worth(batch.num_rows, WORTH if self.engine is None else 0):
+        """Insert rows as columns, with what is due before them; how many rows were taken."""
+        if not self._columns_pay(batch.num_rows, MIN_ROWS if self.engine is None else 0):
             return 0
         taken = 0
         try:
-            for lo, hi in self._stretches(batch.num_rows, stamps):
+            for lo, hi in self._spans_between_ticks(batch.num_rows, stamps):
                 part = None if stamps is None else stamps[lo:hi]
                 if part is not None:
                     self._advance(int(part[0]))
-                engine = self._ready(batch.schema, batch.num_rows)
+                engine = self._loaded_engine(batch.schema, batch.num_rows)
                 whole = hi - lo == batch.num_rows
-                self._take(engine, batch if whole else batch.slice(lo, hi - lo), part)
+                self._insert_columns(engine, batch if whole else batch.slice(lo, hi - lo), part)
                 taken = hi
         except Decline as reason:
-            self._declined(reason)
+            self._pause_columns(reason)
             return taken
         self._wait = 0
         return taken
 
     def _advance(self, now: int) -> None:
-        """Let happen what is due before a row, with the state where it is."""
+        """Move the clock to the time of a row."""
         tick = self.window.state.tick
         if tick is None or tick > now:
             return
         ahead = self.engine is not None
         self.window.state.advance(now)
         if ahead and self.engine is None and self.window.state.subwindows:
-            raise Decline(self.reason)  # and not the same again at the next tick
+            raise Decline(self.reason)  # or else every tick would try again
 
-    def _take(self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None) -> None:
-        """Insert rows, with all that is due in between."""
+    def _insert_columns(self, engine: Engine, batch: pa.RecordBatch, stamps: Stamps | None) -> None:
+        """Insert rows as columns, and deliver their firings."""
         consumer = self.window.state.consumer
         if consumer.guard is not None:
             consumer.guard(batch)
@@ -434,13 +440,13 @@ class WindowHandOver(HandOver):
         firings = engine.insert(batch)
         firings.times = engine.times(firings)
         rows = firings.rows
-        if engine.together:  # then a failure has to say which one it was
+        if engine.together:  # then a failure has to name the firing, not the row
             firings.rows = np.arange(len(firings))
-        if (failed := self._failure(firings, consumer)) is not None:
+        if (failed := self._deliver(firings, consumer)) is not None:
             at = failed.row if engine.together else int(np.searchsorted(rows, failed.row))
             first, keys = int(np.searchsorted(rows, rows[at])), firings.python_keys()
             broken = RepeatedFiring(keys[first:at], keys[at], failed.error)
-            self._fail(batch, stamps, int(rows[at]), broken)
+            self._replay_failure(batch, stamps, int(rows[at]), broken)
         self._commit(engine)
 
     def _commit(self, engine: Engine) -> None:
@@ -450,47 +456,47 @@ class WindowHandOver(HandOver):
             window.state.now = engine.now
         if ticks:
             window.state.tick = self._tick_after(ticks)
-        if engine.keys is not None and len(engine.keys) > self._crowd:
+        if engine.keys is not None and len(engine.keys) > self._key_limit:
             self._clear(engine)
 
     def _clear(self, engine: Engine) -> None:
-        """Forget keys whose partitions are gone, by taking over the others, if most are."""
+        """Make a new engine with the keys that have partitions, if most keys have none."""
         keys, known = len(engine.keys or ()), len(engine.remembered())
-        self._crowd = 2 * max(known, CROWD)
-        if keys > 2 * known + CROWD:
-            self.engine = self._made(engine.schema, engine.dump())
+        self._key_limit = 2 * max(known, MANY_KEYS)
+        if keys > 2 * known + MANY_KEYS:
+            self.engine = self._engine_of_dump(engine.schema, engine.dump())
         else:
-            self._crowd = 2 * keys
+            self._key_limit = 2 * keys
 
-    def _ready(self, schema: pa.Schema, rows: int) -> Engine:
-        """The engine, with the window's state in it."""
+    def _loaded_engine(self, schema: pa.Schema, rows: int) -> Engine:
+        """The engine for batches of this schema, with the window's state."""
         if self.engine is not None and self.engine.schema.equals(schema):
             return self.engine
-        self.settle()
+        self.hand_back()
         window = self.window
         engine = engine_for(window, schema.remove_metadata())
         engine.check_load(rows)
         engine.load(parts_of(window))
         engine.load_asleep(parts_of(window, asleep=True))
-        self.lead(engine)
+        self.use(engine)
         return engine
 
-    def lead(self, engine: Engine) -> None:
-        """The window's state is in this engine from now on."""
+    def use(self, engine: Engine) -> None:
+        """Note that this engine has the window's state from now on."""
         self._handlers = handlers_of(self.window)
         self.engine, self.schema = engine, engine.schema
-        self._lead()
+        self._moved_to_arrays()
 
-    def rehandle(self) -> None:
-        """The window has other handlers from now on."""
+    def handlers_changed(self) -> None:
+        """Note that the window has other handlers from now on."""
         if self._handlers is not None:
             self._handlers = handlers_of(self.window)
 
-    def _failure(self, firings: Firings, consumer: Consumer) -> FiringFailed | None:
-        """Tell of firings; what failed, if anything did.
+    def _deliver(self, firings: Firings, consumer: Consumer) -> FiringFailed | None:
+        """Deliver firings to the consumer or the handlers; the one that failed, if any.
 
-        The error is raised again outside of this `except`, so that it is not said to have come up
-        while the one was handled that has it as its cause.
+        The failure is returned, not raised, so that its error can be raised without `FiringFailed`
+        as its context.
         """
         tell = consumer.fired or self._handlers
         if tell is None or not len(firings.ids):
@@ -502,23 +508,23 @@ class WindowHandOver(HandOver):
             return failed
         return None
 
-    def _fail(
+    def _replay_failure(
         self, batch: pa.RecordBatch, stamps: Stamps | None, row: int, broken: RepeatedFiring
     ) -> None:
-        """Bring the window to where the event engine would have stopped, and raise."""
+        """Insert the rows before the failure without handlers, and then repeat the failure."""
         window = self.window
         if self.engine is not None:
-            window.state.now = self.engine.now  # which it was when the batch came
-        self.settle()
+            window.state.now = self.engine.now  # the time before the batch
+        self.hand_back()
         *before, tuple_ = rows_of(batch.slice(0, row + 1))
-        with quiet(window):  # these firings have been told
-            self._by_rows(before, stamps)
-        with broken.in_place(window):
+        with without_handlers(window):  # these firings were delivered
+            self._insert_rows(before, stamps)
+        with broken.replaying(window):
             if stamps is not None:
                 window.state.advance(int(stamps[row]))
             window.insert(tuple_)
 
-    def settle(self) -> None:
+    def hand_back(self) -> None:
         """Give the state back to the event engine."""
         engine, window = self.engine, self.window
         if engine is None:
@@ -534,49 +540,49 @@ class WindowHandOver(HandOver):
 
     # -- time -------------------------------------------------------------------------------------
 
-    def _stretches(self, rows: int, stamps: Stamps | None) -> list[tuple[int, int]]:
-        """The rows of a batch in runs that are inserted at once; not if these get too short."""
+    def _spans_between_ticks(self, rows: int, stamps: Stamps | None) -> list[tuple[int, int]]:
+        """The extents of a batch to insert at once; declines if ticks make them too short."""
         beat = self._beat
         if stamps is None or beat is None or (tick := self.window.state.tick) is None:
             return [(0, rows)]
-        quiet = self._quiet(beat)
-        found = stretches(stamps, tick, beat, quiet, HUGE)
-        if len(found) > 2 and rows < FEW * len(found):
-            raise Decline(f"fewer than {FEW} rows between ticks that stop them")
+        idle = self._idle_time(beat)
+        found = spans_between_ticks(stamps, tick, beat, idle, HUGE)
+        if len(found) > 2 and rows < MIN_ROWS_PER_TICK * len(found):
+            raise Decline(f"fewer than {MIN_ROWS_PER_TICK} rows between ticks that stop them")
         if isinstance(self.window.spec, Tumbling):
             return found
-        return stretches(stamps, tick, beat, quiet, self._most(rows))
+        return spans_between_ticks(stamps, tick, beat, idle, self._max_ticks(rows))
 
-    def _quiet(self, beat: int) -> int:
-        """How long after the last row a tick finds a partition in storage, which then fires."""
+    def _idle_time(self, beat: int) -> int:
+        """How long after the last row a tick still finds a partition to fire."""
         if isinstance(self.window.spec, Tumbling):
             return beat
         period = self.window.spec.evict.tick
         return HUGE if period is None else period
 
-    def _most(self, rows: int) -> int:
-        """How many ticks fire all partitions of a sliding window at once."""
+    def _max_ticks(self, rows: int) -> int:
+        """How many ticks of a sliding window to compute at once."""
         known = self.engine.keys if self.engine is not None else None
         partitions = rows if known is None else len(known)
-        return MANY // (partitions if self.window.spec.partitioned else 1)
+        return MAX_FIRINGS // (partitions if self.window.spec.partitioned else 1)
 
     def _tick_after(self, ticks: int) -> int:
-        """When the clock ticks after some more ticks."""
+        """The next tick after some more ticks."""
         tick, beat = self.window.state.tick, self._beat
         assert tick is not None
         assert beat is not None
         return tick + ticks * beat
 
     def due(self) -> int | None:
-        """When time does something by itself next, apart from ticks."""
+        """The next deadline, apart from ticks; None: there is none."""
         return None if self.engine is None else self.engine.due()
 
     def advance(self, now: int, failures: list[Exception]) -> bool:
-        """Move the clock; false: the event engine has the state, and goes on from where it is."""
+        """Move the clock; false: the event engine has to move it the rest of the way."""
         self._check_idle()
         window = self.window
         if abs(now) >= HUGE or self._lapses(now):
-            self.settle()
+            self.hand_back()
         while self.engine is not None and (tick := window.state.tick) is not None and tick <= now:
             self._tick(tick, failures)
         if self.engine is None:
@@ -585,11 +591,11 @@ class WindowHandOver(HandOver):
         return True
 
     def ages_at(self) -> int | None:
-        """When the next partition has been idle for longer than its age."""
+        """When the next partition reaches its maximum age."""
         return None if self.engine is None else self.engine.ages_at()
 
     def _lapses(self, now: int) -> bool:
-        """Whether the time of a subwindow of its own is over, or the age of a partition."""
+        """Whether the time of a single subwindow, or the age of a partition, is over."""
         eviction = self.window.state.eviction
         ages = eviction is not None and eviction.alone
         found = [self.ages_at() if ages else None]
@@ -601,7 +607,7 @@ class WindowHandOver(HandOver):
         engine, window = self.engine, self.window
         assert engine is not None
         window.state.now = max(tick, window.state.now)
-        engine.advance(window.state.now)  # what is too old goes before anything fires
+        engine.advance(window.state.now)  # evicts what is too old before anything fires
         self.fire_all(window.state.act, failures)
         if self.engine is not None:
             window.state.tick = self._tick_after(1)
@@ -609,11 +615,11 @@ class WindowHandOver(HandOver):
     def fire_all(
         self, otherwise: Callable[[list[Exception]], None], failures: list[Exception]
     ) -> bool:
-        """Let every partition fire; false: the event engine has to, which has the state.
+        """Fire every partition; false: the event engine has to do it.
 
         Args:
-            otherwise: how the event engine does it, to go on after a firing that failed.
-            failures: where exceptions of handlers go, and of consumers.
+            otherwise: fires every partition in the event engine, to go on after a failure.
+            failures: the list that exceptions of handlers and consumers are added to.
         """
         self._check_idle()
         engine, window = self.engine, self.window
@@ -624,15 +630,15 @@ class WindowHandOver(HandOver):
             engine.check_age(window.state.now)
             firings = engine.fire_all()
             firings.rows = np.arange(len(firings))
-            failed = self._told(firings, failures)
+            failed = self._deliver_timed(firings, failures)
         except Decline as reason:
             self.reason = str(reason)
-            self.settle()
+            self.hand_back()
             return False
         if failed is not None:
             keys = firings.python_keys()
-            self.settle()
-            with RepeatedFiring(keys[: failed.row], keys[failed.row], failed.error).in_place(
+            self.hand_back()
+            with RepeatedFiring(keys[: failed.row], keys[failed.row], failed.error).replaying(
                 window
             ):
                 otherwise(failures)
@@ -640,13 +646,13 @@ class WindowHandOver(HandOver):
             engine.commit_all()
         return True
 
-    def _told(self, firings: Firings, failures: list[Exception]) -> FiringFailed | None:
-        """Tell the consumer of firings that time caused; the firing that failed, if it is known.
+    def _deliver_timed(self, firings: Firings, failures: list[Exception]) -> FiringFailed | None:
+        """Deliver firings caused by time; the one that failed, if it is known.
 
-        If it is not known, none of the firings is repeated, and time goes on.
+        If it is not known, no firing is repeated, and the exception is collected.
         """
         try:
-            return self._failure(firings, self.window.state.consumer)
+            return self._deliver(firings, self.window.state.consumer)
         except Decline:
             raise
         except Exception as error:
@@ -656,12 +662,12 @@ class WindowHandOver(HandOver):
     # -- as arrays --------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any] | None:
-        """The arrays and what batches look like; None: the state is elsewhere."""
+        """The arrays and the schema as plain data; None: the state is not in arrays."""
         self._check_idle()
         return None if self.engine is None else {"schema": self.engine.schema, **self.engine.dump()}
 
-    def former_parts(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The partitions of a snapshot whose arrays have rows where slices are kept now, if so."""
+    def legacy_parts(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The partitions of a snapshot whose arrays have rows in place of slices, else None."""
         dump, window = state["arrays"], self.window
         if dump["form"] != AgingEngine.form or not isinstance(window.state.slices, TimeSlices):
             return None
@@ -677,13 +683,13 @@ class WindowHandOver(HandOver):
             "lru": None if window.state.eviction is None else lru,
         }
 
-    def loaded(self, state: Mapping[str, Any]) -> Engine:
-        """A new engine with the arrays of a window's snapshot; nothing changes yet."""
+    def engine_of_snapshot(self, state: Mapping[str, Any]) -> Engine:
+        """A new engine with the arrays of a snapshot; the window does not use it yet."""
         dump, times = state["arrays"], (state["start"], state["now"], state["tick"] or 0)
         need(all(type(time) is int for time in times), "the clock")
         need(isinstance(dump["schema"], pa.Schema), "no schema")
         try:
-            return self._made(dump["schema"], dump)
+            return self._engine_of_dump(dump["schema"], dump)
         except Decline as reason:
             msg = (
                 f"restore(state): arrays are not for this window ({reason}). Build the window as "
@@ -691,37 +697,37 @@ class WindowHandOver(HandOver):
             )
             raise StateVersionError(msg) from reason
 
-    def manner(self) -> dict[str, Any] | None:
-        """What batches look like, and how many are left to the event engine."""
+    def batch_state(self) -> dict[str, Any] | None:
+        """The schema of batches and the pause after declined ones, as plain data."""
         return {"schema": self.schema, "pause": self._pause, "wait": self._wait}
 
-    def put_manner(self, manner: Mapping[str, Any] | None) -> None:
-        """Take batches as `manner` said; None: as at first."""
-        found = {"schema": None, "pause": 0, "wait": 0} if manner is None else manner
+    def restore_batch_state(self, batch_state: Mapping[str, Any] | None) -> None:
+        """Restore what `batch_state` returned; None: the initial state."""
+        found = {"schema": None, "pause": 0, "wait": 0} if batch_state is None else batch_state
         pause, wait = (checked_count(found[name], name) for name in ("pause", "wait"))
         need(isinstance(found["schema"], pa.Schema | None), "no schema")
         self.schema, self._pause, self._wait = found["schema"], pause, wait
 
-    def _made(self, schema: pa.Schema, dump: Mapping[str, Any]) -> Engine:
+    def _engine_of_dump(self, schema: pa.Schema, dump: Mapping[str, Any]) -> Engine:
         engine = engine_for(self.window, schema)
         engine.load_dump(dump)
         return engine
 
     def resume(self, engine: Engine) -> None:
-        """Go on with this engine, as if all batches so far had gone into it."""
+        """Use this engine, as if it had taken all batches so far."""
         self._pause = self._wait = 0
-        self.lead(engine)
+        self.use(engine)
 
 
 def parts_of(window: Window[Any, Any], *, asleep: bool = False) -> list[dict[str, Any]]:
-    """What the subwindows in storage hold, or what those asleep know, as snapshots have it."""
+    """The subwindows in storage, or those asleep, in the form of snapshots."""
     state = window.state
     found, stamps = state.asleep if asleep else state.subwindows, state.arrivals.by_subwindow()
     return [snapshot.dumped(state, s, stamps.get(s, ())) for s in found.values()]
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """A type without its encoding, if that is known."""
+    """A type without its encoding; a type that is not supported stays as it is."""
     try:
         return plain_type(kind)
     except Decline:
@@ -735,7 +741,7 @@ class MarkedRows:
         batch: the rows.
         marks: before which row each punctuation comes, in order.
         insert: inserts one row.
-        failures: where exceptions go; they cost no other row its turn.
+        failures: the list that exceptions are added to; the other rows are inserted all the same.
     """
 
     def __init__(
@@ -749,11 +755,11 @@ class MarkedRows:
         self._insert = insert
 
     def part(self, lo: int, hi: int, marks: Places) -> MarkedRows:
-        """Some rows, with these punctuations before and behind them."""
+        """Some of the rows, with some of the punctuations."""
         return MarkedRows(self.batch.slice(lo, hi - lo), marks - lo, self._insert, self.failures)
 
     def parts(self, alone: Places) -> Iterator[MarkedRows]:
-        """All of them, with some of the punctuations by themselves."""
+        """The rows in parts, where the punctuations `alone` are parts without rows."""
         at = done = 0
         for place in alone.tolist():
             end = int(self.marks[place])
@@ -768,23 +774,23 @@ class MarkedRows:
 
     @cached_property
     def _counts(self) -> Counter[int]:
-        """How many punctuations come before a row."""
+        """How many punctuations come before each row."""
         return Counter(self.marks.tolist())
 
     def insert(self, window: Window[Any, Any], lo: int, hi: int) -> None:
-        """Rows lo to hi, hi excluded, with the punctuations before them; at the end, all others."""
+        """Insert rows [lo, hi) and the punctuations before each, and behind the last row."""
         for row in range(lo, hi):
             self._punctuate(window, row)
-            self._one(row)
+            self._insert_one(row)
         if hi == len(self._rows):
             self._punctuate(window, hi)
 
     def cause(self, window: Window[Any, Any], row: int) -> int:
-        """What makes windows fire before a row is in, or else with it; the next row."""
+        """Insert the punctuations before a row, or else the row; the number of the next row."""
         if self._counts[row]:
             self._punctuate(window, row)
             return row
-        self._one(row)
+        self._insert_one(row)
         return row + 1
 
     def _punctuate(self, window: Window[Any, Any], row: int) -> None:
@@ -794,7 +800,7 @@ class MarkedRows:
             except Exception as error:
                 self.failures.append(error)
 
-    def _one(self, row: int) -> None:
+    def _insert_one(self, row: int) -> None:
         try:
             self._insert(self._rows[row])
         except Exception as error:
@@ -802,10 +808,10 @@ class MarkedRows:
 
 
 class RepeatedFiring:
-    """A firing that failed: the event engine repeats what caused it, and goes on behind it.
+    """A firing that failed, to be repeated in the event engine, which then goes on after it.
 
     Args:
-        done: the keys of firings with the same cause that are over.
+        done: the keys of earlier firings with the same cause, which succeeded.
         key: the key of the one that failed.
         error: what it raised.
     """
@@ -814,9 +820,9 @@ class RepeatedFiring:
         self._done, self._key, self._error = list(done), [key], error
 
     @contextmanager
-    def in_place(self, window: Window[Any, Any]) -> Iterator[None]:
-        """Let handlers do nothing for what is over, and raise for what failed."""
-        with handling(window, self._rest):
+    def replaying(self, window: Window[Any, Any]) -> Iterator[None]:
+        """A context in which handlers skip earlier firings, and the failed one raises."""
+        with replaced_handlers(window, self._rest):
             yield
 
     def _rest(self, handler: Callable[..., None]) -> Callable[..., None]:
@@ -833,10 +839,10 @@ class RepeatedFiring:
 
 
 @contextmanager
-def handling(
+def replaced_handlers(
     window: Window[Any, Any], change: Callable[[Callable[..., None]], Callable[..., None]]
 ) -> Iterator[None]:
-    """Call other handlers of firings for a while."""
+    """A context in which other handlers of firings are called."""
     handlers = window.state.handlers
     window.state.handlers = {
         name: change(each) if name in FIRING else each for name, each in handlers.items()
@@ -847,16 +853,16 @@ def handling(
         window.state.handlers = handlers
 
 
-def quiet(window: Window[Any, Any]) -> AbstractContextManager[None]:
-    """Call no handler of firings for a while."""
-    return handling(window, lambda _: lambda window, key: None)
+def without_handlers(window: Window[Any, Any]) -> AbstractContextManager[None]:
+    """A context in which no handler of firings is called."""
+    return replaced_handlers(window, lambda _: lambda window, key: None)
 
 
 # -- event time -----------------------------------------------------------------------------------
 
 
-class EventTimeHandOver(HandOver):
-    """Takes Arrow batches into a window of event time."""
+class EventTimeHandover(ColumnarHandover):
+    """Inserts Arrow batches into a window of event time."""
 
     def __init__(self, window: EventTimeWindow[Any, Any]) -> None:
         super().__init__(window)
@@ -865,16 +871,16 @@ class EventTimeHandOver(HandOver):
         self.schema: pa.Schema | None = None
 
     @property
-    def ahead(self) -> bool:
+    def in_arrays(self) -> bool:
         """Whether the state is in arrays."""
         return self.engine is not None
 
     def engine_of(self, window: Window[Any, Any]) -> Engine | None:
-        """None: what it has is no partitions."""
+        """None: its state is not kept by partition."""
         return None
 
     def schema_of(self, window: Window[Any, Any]) -> pa.Schema | None:
-        """The schema of the batches that have come; None: none have."""
+        """The schema of the batches; None: no batch has come."""
         return self.schema
 
     def _text(self) -> str:
@@ -883,26 +889,26 @@ class EventTimeHandOver(HandOver):
     def insert(self, batch: pa.RecordBatch) -> None:
         """Insert each row in order; all of them arrive now."""
         self.schema = batch.schema
-        for at in range(0, batch.num_rows, SLICE):
-            part = batch.slice(at, SLICE)
-            with self.window.locked(), self._whole():
+        for at in range(0, batch.num_rows, SLICE_ROWS):
+            part = batch.slice(at, SLICE_ROWS)
+            with self.window.locked(), self._atomic():
                 self._check_idle()
                 if not self._columnar(part):
-                    self.settle()
+                    self.hand_back()
                     self.window.insert_many(rows_of(part))
 
     def _columnar(self, batch: pa.RecordBatch) -> bool:
-        """Whether the columnar engine has taken a batch."""
-        if not self._worth(batch.num_rows, WORTH if self.engine is None else 0):
+        """Insert a batch as columns; false: the event engine has to."""
+        if not self._columns_pay(batch.num_rows, MIN_ROWS if self.engine is None else 0):
             return False
         try:
-            engine = self._ready(batch.schema.remove_metadata())
+            engine = self._loaded_engine(batch.schema.remove_metadata())
             if (guard := self.window.state.consumer.guard) is not None:
                 guard(batch)
             firings = engine.insert(batch)
-            failures = self._tell(engine, firings)
+            failures = self._deliver(engine, firings)
         except Decline as reason:
-            self._declined(reason)
+            self._pause_columns(reason)
             return False
         self._wait = 0
         engine.commit()
@@ -911,22 +917,22 @@ class EventTimeHandOver(HandOver):
         return True
 
     def _forget_keys(self, engine: EventTimeEngine) -> None:
-        """Start anew with the keys of open windows, if most of the others are closed."""
+        """Hand the state back if most keys have no open window, so that these are forgotten."""
         keys = 0 if engine.keys is None else len(engine.keys)
-        if keys > CROWD and keys > CROWD + 2 * self.held()[1]:
-            self.settle()  # the next batch takes over what is open
+        if keys > MANY_KEYS and keys > MANY_KEYS + 2 * self.held()[1]:
+            self.hand_back()  # the next batch takes over what is open
 
-    def _ready(self, schema: pa.Schema) -> EventTimeEngine:
-        """The engine, with the window's state in it."""
+    def _loaded_engine(self, schema: pa.Schema) -> EventTimeEngine:
+        """The engine for batches of this schema, with the window's state."""
         if self.engine is not None and self.engine.schema != schema:
-            self.settle()
+            self.hand_back()
         if self.engine is None:
             self.engine = event_time_engine(self.window, schema)
-            self._lead()
+            self._moved_to_arrays()
         return self.engine
 
-    def _tell(self, engine: EventTimeEngine, firings: Firings) -> list[Exception]:
-        """Tell the consumer of all firings; those that failed cost no other its turn."""
+    def _deliver(self, engine: EventTimeEngine, firings: Firings) -> list[Exception]:
+        """Deliver all firings to the consumer; the failures."""
         consumer = self.window.state.consumer
         assert consumer.fired is not None
         failures: list[Exception] = []
@@ -945,63 +951,63 @@ class EventTimeHandOver(HandOver):
         return failures
 
     def closes(self) -> Any:
-        """The least watermark that closes a window; for state that is in arrays."""
+        """The least watermark that closes a window, while the state is in arrays."""
         assert self.engine is not None
         return self.engine.closes()
 
     def absorb(self, parts: Sequence[SlicePartials], schema: pa.Schema) -> None:
-        """Take rows that were folded elsewhere by the same functions."""
+        """Merge in rows that were folded elsewhere by the same functions."""
         partials = SlicePartials.joined(parts)
-        with self.window.locked(), self._whole():
+        with self.window.locked(), self._atomic():
             self._check_idle()
             try:
-                engine = self._ready(schema)
+                engine = self._loaded_engine(schema)
                 engine.absorb(partials)
             except Decline:  # such as sums that have become too large for arrays
-                self.settle()
+                self.hand_back()
                 engine = event_time_engine(self.window, schema, empty=True)
                 self.window.event_time_state.absorb(engine.contents(partials), partials.sample)
                 return
             engine.commit()
 
     def reach(self, watermark: Any) -> bool:
-        """Whether the columnar engine has closed the windows that end up to a watermark."""
+        """Close the windows that a watermark has passed; false: the event engine has to."""
         engine = self.engine
         assert engine is not None
         try:
-            failures = self._tell(engine, engine.reach(watermark))
+            failures = self._deliver(engine, engine.reach(watermark))
         except Decline:
-            self.settle()
+            self.hand_back()
             return False
         engine.commit()
         raise_first(failures)
         return True
 
     def held(self) -> tuple[int, int]:
-        """How many tuples and how many partitions the arrays have."""
+        """How many tuples and how many partitions are in the arrays."""
         assert self.engine is not None
         return self.engine.held()
 
     def finish(self) -> None:
-        """The input has ended: all open windows fire."""
+        """Fire all open windows, because the input has ended."""
         engine = self.engine
         if engine is None:
             return
         try:
-            failures = self._tell(engine, engine.finish())
+            failures = self._deliver(engine, engine.finish())
         except Decline:
-            self.settle()
+            self.hand_back()
             return
         engine.commit()
-        self.settle()
+        self.hand_back()
         raise_first(failures)
 
-    def settle(self) -> None:
+    def hand_back(self) -> None:
         """Give the state back to the event engine."""
         engine = self.engine
         if engine is None:
             return
         self._check_idle()
         self.engine = None
-        self.window.state.lead(False)
+        self.window.state.set_in_arrays(False)
         engine.unload()

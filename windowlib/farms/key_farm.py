@@ -19,7 +19,7 @@ import pyarrow as pa
 from windowlib.attributes import one_key
 from windowlib.columnar.arrays.partition_keys import AnyKeys
 from windowlib.columnar.arrays.stamps import Stamps
-from windowlib.columnar.handover import FIRST
+from windowlib.columnar.handover import FIRST_SLICE_ROWS
 from windowlib.columnar.primitives import Array
 from windowlib.errors import FarmError
 from windowlib.farms.chunks import ChunkRange, ChunkReader
@@ -130,10 +130,10 @@ class KeyWorker:
                 window.state.handover().schema = schema
 
     def _at_once(self, batch: Any, numbers: Array, port: int) -> None:
-        for at in range(0, batch.num_rows, FIRST):
-            self._rows = numbers[at : at + FIRST]
+        for at in range(0, batch.num_rows, FIRST_SLICE_ROWS):
+            self._rows = numbers[at : at + FIRST_SLICE_ROWS]
             self._row = int(self._rows[0])
-            self.running.insert_batch(batch.slice(at, FIRST), port)
+            self.running.insert_batch(batch.slice(at, FIRST_SLICE_ROWS), port)
 
     def _one_by_one(self, batch: Any, numbers: Array, port: int) -> None:
         for self._row, row in zip(numbers.tolist(), batch.to_pylist(), strict=True):
@@ -208,7 +208,7 @@ class RunningKeyFarm(RunningFarm):
         """Workers know when, and act when the clock is moved."""
         return None
 
-    _wakes = due
+    _visible_due = due
 
     # -- input ------------------------------------------------------------------------------------
 

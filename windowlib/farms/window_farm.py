@@ -105,8 +105,8 @@ class RunningWindowFarm(RunningFarm):
         """When its window acts next."""
         return self.emitter.due()
 
-    def _wakes(self) -> int | None:
-        return self.emitter._wakes()
+    def _visible_due(self) -> int | None:
+        return self.emitter._visible_due()
 
     def _ticks(self) -> int | None:
         tick: int | None = self._window.state.tick

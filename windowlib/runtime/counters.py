@@ -119,7 +119,7 @@ class WindowCounter:
         handler = (self._full if skips else self._any)(state.handlers[event])
         state.handlers = {**state.handlers, event: handler}
         if state.batches is not None:
-            state.batches.rehandle()
+            state.batches.handlers_changed()
 
     def _any(self, handler: Callable[..., None]) -> Callable[..., None]:
         def call(window: Any, key: Any) -> None:  # named as handlers are, for notes of failures
@@ -172,7 +172,7 @@ class WindowCounter:
             rows, partitions = window.held()
             return window.seen - rows, partitions
         arrays: Any = None
-        if window.state.ahead and window.state.batches is not None:
+        if window.state.in_arrays and window.state.batches is not None:
             arrays = window.state.batches.engine_of(window)
         if arrays is not None:
             return arrays.gone(), int(arrays.ledger.alive.sum())

@@ -283,7 +283,7 @@ class Replay(Iterator[Any]):
         item = next(source, UNSET)
         while item is not UNSET:
             running = self._running = self._running or self._opened([item])
-            if not running.streams or _is_stray(item):
+            if not running.streams or _is_mark(item):
                 for chunk in _flat([[item]], open_batches=False):
                     self._running = self._take(running, chunk)
                 yield
@@ -294,7 +294,9 @@ class Replay(Iterator[Any]):
                 running.insert(item, port)
                 if out:
                     yield
-                item = yield from running.insert_each(source, out, port, like=item, stray=_is_stray)
+                item = yield from running.insert_each(
+                    source, out, port, sample=item, is_mark=_is_mark
+                )
 
     def _ended(self) -> Iterator[None]:
         """The input has ended."""
@@ -450,7 +452,7 @@ def _checked(
     return checked
 
 
-def _is_stray(item: Any) -> bool:
+def _is_mark(item: Any) -> bool:
     """Whether it stands among rows and is none."""
     return isinstance(item, MARKS) or is_batch(item)
 

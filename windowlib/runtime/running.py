@@ -164,13 +164,15 @@ class Running:
             return error
 
         other = partial(Running.insert, self)
-        self._place("insert", window.state.taker(row, other, row_failed, self._unbind))
+        self._place("insert", window.state.fused_insert(row, other, row_failed, self._unbind))
 
     def _bind_clock(self) -> None:
         """Let `advance` be one function with that of the only window, if nothing else is timed."""
         window = self._clocked
         if window is not None and type(self).advance_micros is Running.advance_micros:
-            self._place("advance", window.state.mover(self, self.advance_micros, self._unbind))
+            self._place(
+                "advance", window.state.fused_advance(self, self.advance_micros, self._unbind)
+            )
 
     def _place(self, name: str, made: Bound | None) -> None:
         """Put a function in the place of a method."""
@@ -238,8 +240,8 @@ class Running:
         out: Sized,
         port: int = 0,
         *,
-        like: Any,
-        stray: Callable[[Any], bool],
+        sample: Any,
+        is_mark: Callable[[Any], bool],
     ) -> Generator[None, None, Any]:
         """Take each row before the next is asked for, and pause after one that has made something.
 
@@ -247,15 +249,15 @@ class Running:
             rows: where rows come from.
             out: what the outputs put their rows into: anything in it is a reason to pause.
             port: the input port.
-            like: the row before.
-            stray: whether what is given is no row. It is the last that is asked for.
+            sample: the row before.
+            is_mark: whether what is given is no row. It is the last that is asked for.
 
         Returns:
             A generator, whose value is what is no row, or UNSET.
         """
         window = self._direct[port]
-        each = None if window is None else window.state.insert_each(rows, out, like, stray)
-        return each or insert_pieces(self, rows, out, port, like=like, stray=stray)
+        each = None if window is None else window.state.insert_each(rows, out, sample, is_mark)
+        return each or insert_pieces(self, rows, out, port, sample=sample, is_mark=is_mark)
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
@@ -283,10 +285,10 @@ class Running:
         if all(schema is not None for schema in schemas):
             self.operator.expect_columns([schema.names for schema in schemas])
 
-    def part_ages(self) -> None:
+    def isolate_partition_ages(self) -> None:
         """For hosts that split keys: partitions age by themselves, whichever share a window."""
         for window in self._live:
-            window.state.part_ages()
+            window.state.isolate_partition_ages()
 
     def collect(self, outputs: Sequence[OutputRows]) -> None:
         """For hosts: rows of each output go there, those of the first as columns where it can."""
@@ -595,11 +597,11 @@ class Running:
         due = None if self.operator.on_event_time else self._own.timers.due()
         return [due] if due is not None and self._taking else []
 
-    def _wakes(self) -> int | None:
+    def _visible_due(self) -> int | None:
         """When next something happens that can be seen."""
         if self.operator._watches_clock:
             return self.due()
-        times = [at for window in self._awake if (at := window.state.wakes()) is not None]
+        times = [at for window in self._awake if (at := window.state.visible_due()) is not None]
         return min(times, default=None)
 
     @property
@@ -620,12 +622,12 @@ class Running:
         self._refuse_broken()
         self._check_time(now)
         window = self._clocked
-        if window is not None and self._taking and window.state.passes(now):
+        if window is not None and self._taking and window.state.try_advance(now):
             self._now = now
             return
         failures: list[Exception] = []
         try:
-            while (due := self._wakes()) is not None and due <= now:
+            while (due := self._visible_due()) is not None and due <= now:
                 self._tell(max(due, self._now))
                 self._act(failures)
             self._tell(now)
@@ -732,15 +734,15 @@ def insert_pieces(
     out: Sized,
     port: int,
     *,
-    like: Any,
-    stray: Callable[[Any], bool],
+    sample: Any,
+    is_mark: Callable[[Any], bool],
 ) -> Generator[None, None, Any]:
     """`insert_each` by `insert_many`, which is called again after each pause."""
-    kind, other = type(like), []
+    kind, other = type(sample), []
 
     def alike() -> Iterator[Any]:
         for row in rows:
-            if type(row) is not kind and stray(row):
+            if type(row) is not kind and is_mark(row):
                 other.append(row)
                 return
             yield row
@@ -777,15 +779,15 @@ NO_SNAPSHOT = "restore(state): this is not a snapshot of an operator. Pass what 
 def form_of(schemas: Sequence[Any], windows: Sequence[Window[Any, Any]]) -> dict[str, Any]:
     """What a snapshot with arrays has beside the others: its format, and how batches are taken."""
     hosts = [window.state.batches for window in windows]
-    batches = [None if host is None else host.manner() for host in hosts]
+    batches = [None if host is None else host.batch_state() for host in hosts]
     return {"arrays": ARRAYS, "schemas": list(schemas), "batches": batches}
 
 
 def put_form(state: Mapping[str, Any], windows: Sequence[Window[Any, Any]]) -> list[Any]:
     """Let windows take batches as they did in a snapshot with arrays; the schemas of the ports."""
-    for window, manner in zip(windows, state["batches"], strict=True):
-        if manner is not None or window.state.batches is not None:
-            window.state.handover().put_manner(manner)
+    for window, batch_state in zip(windows, state["batches"], strict=True):
+        if batch_state is not None or window.state.batches is not None:
+            window.state.handover().restore_batch_state(batch_state)
     return list(state["schemas"])
 
 

@@ -144,10 +144,10 @@ class RunningGraph(Running):
             if self._failures:
                 self._raise()
 
-    def part_ages(self) -> None:
+    def isolate_partition_ages(self) -> None:
         """For hosts that split keys: partitions age by themselves, in all operators."""
         for node in self.nodes.values():
-            node.part_ages()
+            node.isolate_partition_ages()
 
     def collect(self, outputs: Sequence[OutputRows]) -> None:
         """For hosts: rows of each output go there, as columns where one operator makes them."""
@@ -215,8 +215,8 @@ class RunningGraph(Running):
         times = [due for node in self.nodes.values() if (due := node.due()) is not None]
         return min(times, default=None)
 
-    def _wakes(self) -> int | None:
-        times = [at for node in self.nodes.values() if (at := node._wakes()) is not None]
+    def _visible_due(self) -> int | None:
+        times = [at for node in self.nodes.values() if (at := node._visible_due()) is not None]
         return min(times, default=None)
 
     def _tell(self, now: int) -> None:

@@ -1,4 +1,4 @@
-"""Arrow batches and rows: how one becomes the other, and who takes batches into a window."""
+"""Arrow batches and rows: conversions, arrival times, and the interface that takes batches."""
 
 from __future__ import annotations
 
@@ -18,63 +18,64 @@ from windowlib.spec.policies import Attribute
 
 
 class Handover(Protocol):
-    """Where the state of some windows is, and how it moves; the columnar room has them.
+    """The hand-over of some windows: where their state is, and how it moves.
 
-    A window has one of its own, or shares that of an operator which takes the batches itself.
+    A window has a hand-over of its own, or shares that of an operator that takes the batches
+    itself. `windowlib.columnar.handover` implements them.
     """
 
     reason: str
     """Why the last batch was not taken as columns."""
     cause: Callable[[int], None] | None
-    """Told, if it is set, which row of a batch causes what happens next."""
+    """Called, if it is set, with the row of a batch that causes the next firing."""
 
     def engine_of(self, window: Any) -> Any:
-        """What has the state of a window as arrays, if that is where it is."""
+        """The columnar engine with the state of a window; None: its subwindows have it."""
 
-    def settle(self) -> None:
+    def hand_back(self) -> None:
         """Give the state back to the event engine."""
 
     def stopped(self, error: BaseException, doing: str) -> None:
-        """A change raised; after an interrupt, every later use of the windows is refused."""
+        """Note that a change raised; an interrupt leaves the windows broken."""
 
     def due(self) -> int | None:
-        """When time does something by itself next, apart from ticks."""
+        """The next deadline, apart from ticks; None: there is none."""
 
     def advance(self, now: int, failures: list[Exception]) -> bool:
         """Move the clock; false: the event engine has the state."""
 
-    def rehandle(self) -> None:
-        """The windows call other handlers from now on."""
+    def handlers_changed(self) -> None:
+        """Note that the windows call other handlers from now on."""
 
     def plain_schema(self, window: Any) -> Any:
-        """The schema of the rows that have come to a window, without encodings; None: none have."""
+        """The schema of the rows of a window, without encodings; None: no batch has come."""
 
     def text(self, window: Any) -> str:
-        """How the batches of a window are taken, in words."""
+        """How the batches of a window are taken, for `explain`."""
 
     def dump(self) -> dict[str, Any] | None:
-        """The arrays and what batches look like; None: the state is elsewhere."""
+        """The arrays and the schema as plain data; None: the state is not in arrays."""
 
-    def manner(self) -> dict[str, Any] | None:
-        """What batches look like, and how many are left to the event engine."""
+    def batch_state(self) -> dict[str, Any] | None:
+        """The schema of batches and the pause after declined ones, as plain data."""
 
-    def put_manner(self, manner: Mapping[str, Any] | None) -> None:
-        """Take batches as `manner` said; None: as at first."""
+    def restore_batch_state(self, batch_state: Mapping[str, Any] | None) -> None:
+        """Restore what `batch_state` returned; None: the initial state."""
 
 
 class WindowHandover(Handover, Protocol):
-    """The hand-over of one window, which takes batches into it."""
+    """The hand-over of one window, which inserts batches into it."""
 
     schema: Any
     """The schema of the batches that have come."""
     engine: Any
-    """What has the window's state, if that is in arrays."""
+    """The columnar engine, while the state is in arrays."""
 
     def ages_at(self) -> int | None:
-        """When the next partition has been idle for longer than its age."""
+        """When the next partition reaches its maximum age."""
 
     @property
-    def vacant(self) -> bool:
+    def has_no_partition(self) -> bool:
         """Whether the state is in arrays, and there is no partition."""
 
     def insert(self, batch: Any) -> None:
@@ -83,27 +84,27 @@ class WindowHandover(Handover, Protocol):
     def insert_marked(
         self, batch: Any, marks: Any, insert: Callable[[Any], None]
     ) -> list[Exception]:
-        """Insert each row in order, with punctuations before some; gives all failures."""
+        """Insert each row in order, with punctuations before some; the failures of handlers."""
 
     def insert_timed(self, batch: Any, times: Attribute) -> list[Any]:
         """Advance to the time of each row and insert it; the rows whose times Python must read."""
 
-    def one_by_one(self, rows: Sequence[Any], times: Times) -> None:
-        """The same for rows whose times Python has to read."""
+    def insert_timed_rows(self, rows: Sequence[Any], times: Times) -> None:
+        """Advance to the time of each row and insert it, where Python has to read the times."""
 
     def fire_all(
         self, otherwise: Callable[[list[Exception]], None], failures: list[Exception]
     ) -> bool:
-        """Let every partition fire; false: the event engine has the state."""
+        """Fire every partition; false: the event engine has to do it."""
 
-    def former_parts(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The partitions of a snapshot whose arrays are in a form of earlier releases, if so."""
+    def legacy_parts(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The partitions of a snapshot with arrays of an earlier release; None: of this one."""
 
-    def loaded(self, state: Mapping[str, Any]) -> Any:
-        """A new engine with the arrays of a window's snapshot; nothing changes yet."""
+    def engine_of_snapshot(self, state: Mapping[str, Any]) -> Any:
+        """A new engine with the arrays of a snapshot; the window does not use it yet."""
 
     def resume(self, engine: Any) -> None:
-        """Go on with this engine, as if all batches so far had gone into it."""
+        """Use this engine, as if it had taken all batches so far."""
 
 
 class Times:
@@ -116,7 +117,7 @@ class Times:
     def __init__(self, times: Attribute) -> None:
         self.column = times
         self.get = Getter(times, f"times={times!r}")
-        """Reads what the column has."""
+        """Reads the value of the column."""
 
     def __call__(self, row: Any) -> int:
         """When this row arrives."""
@@ -134,7 +135,7 @@ class Times:
             raise ClockError(msg) from None
 
     def forward(self, at: int, now: int) -> int:
-        """The time of a row, which must not be before now."""
+        """The time of a row; one before `now` is refused."""
         if at >= now:
             return at
         msg = (

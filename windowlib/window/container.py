@@ -62,22 +62,22 @@ from windowlib.window.engine.generated import (
     InsertEach,
     InsertTimed,
     generate_each,
-    generate_mover,
-    generate_taker,
+    generate_fused_advance,
+    generate_fused_insert,
     generate_timed,
 )
 from windowlib.window.engine.reference import Reference
-from windowlib.window.engine.rules import better_error, pair
+from windowlib.window.engine.rules import clearer_error, pair
 from windowlib.window.events import HANDLERS, WindowEvents, misspelt, never_called, overridden
 from windowlib.window.failure import (
     Guard,
     add_note,
+    before_changes,
     broken_state,
-    collected,
-    entered,
+    collect_handler_failures,
     find,
     raise_first,
-    untouched,
+    tuple_entered,
 )
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import (
@@ -116,7 +116,7 @@ class Window(Generic[T, K]):
     only_handlers: ClassVar[bool] = True
     """Whether what is in it is processed by handlers alone; others need not be for its kind."""
     _restores = 0  # how often its state was replaced
-    _ahead = False  # whether the state is in arrays, and the subwindows are behind
+    _in_arrays = False  # whether the state is in arrays, and the subwindows are behind
     _broken: str | None = None  # what an interrupt stopped half-way; the state is lost
     _interrupts = 0  # how often one came while a tuple changed the window
     _batches: Handover | None = None
@@ -176,7 +176,7 @@ class Window(Generic[T, K]):
         self._arrivals = Arrivals()  # the tuples that time will evict
         self._oldest: float = UNKNOWN  # when the first of them came
         self._lock = threading.RLock() if self.spec.timed else None
-        self._pe = (
+        self._eviction = (
             Partitions(self.state, self.spec.forget) if self.spec.forget is not None else None
         )
         deltas = self.spec.deltas
@@ -263,7 +263,7 @@ class Window(Generic[T, K]):
             tuple_: any object; policies read their attributes from it.
             key: the partition, for windows made with `by=KEY` or straight from policies.
         """
-        self._settle()
+        self._sync()
         insert = self._build(tuple_)["insert"]
         if key is NO_KEY:
             insert(tuple_)
@@ -277,7 +277,7 @@ class Window(Generic[T, K]):
             tuples: any iterable.
             keys: one key per tuple, for windows that are given keys at `insert`.
         """
-        self._settle()
+        self._sync()
         if not isinstance(tuples, Sequence):
             source = iter(tuples)
             first = list(islice(source, 1))
@@ -336,7 +336,7 @@ class Window(Generic[T, K]):
             if times is None:
                 host.insert(part)
             else:
-                host.one_by_one(host.insert_timed(part, times), Times(times))
+                host.insert_timed_rows(host.insert_timed(part, times), Times(times))
 
     def _no_tuples(self, keys: Iterable[Any]) -> None:
         for _ in pair(self.state, (), keys):
@@ -368,7 +368,7 @@ class Window(Generic[T, K]):
             self._advance(now)
 
     def _advance(self, now: int) -> None:
-        if self._passes(now):
+        if self._try_advance(now):
             return
         self._refuse_broken()
         if self._acting:
@@ -387,13 +387,13 @@ class Window(Generic[T, K]):
         failures: list[Exception] = []
         try:
             self._acting = self._guard.held = True
-            done = self._ahead and self._host().advance(now, failures)
-            while not done and (due := self._sooner(self._due())) is not None and due <= now:
+            done = self._in_arrays and self._host().advance(now, failures)
+            while not done and (due := self._earliest(self._due())) is not None and due <= now:
                 self._now = max(due, self._now)
                 if self._due() == due:  # ticks and deadlines look at ages themselves
                     self._act(failures)
                 else:
-                    with collected(self, failures):
+                    with collect_handler_failures(self, failures):
                         self._age()
             self._now = now
             self._acting = self._guard.held = False
@@ -403,15 +403,19 @@ class Window(Generic[T, K]):
             raise
         raise_first(failures)
 
-    def _passes(self, now: int) -> bool:
+    def _try_advance(self, now: int) -> bool:
         """Move the clock, unless something can be seen to happen until then; whether it moved."""
-        if self._now > now or self._acting or self._guard.held or self._ahead:
+        if self._now > now or self._acting or self._guard.held or self._in_arrays:
             return False
-        if self._pe is not None and self._pe.alone and (age := self._pe.ages_at()) is not None:
-            return age > now and self._pass(now)
-        return self._pass(now)
+        if (
+            self._eviction is not None
+            and self._eviction.alone
+            and (age := self._eviction.ages_at()) is not None
+        ):
+            return age > now and self._advance_if_nothing_due(now)
+        return self._advance_if_nothing_due(now)
 
-    def _pass(self, now: int) -> bool:
+    def _advance_if_nothing_due(self, now: int) -> bool:
         """The same for a clock that can be moved, and tuples that are in subwindows."""
         due = self._due()
         if due is not None and due <= now:
@@ -421,7 +425,7 @@ class Window(Generic[T, K]):
 
     def _rebase(self, start: int) -> None:
         """Start the clock of a window that has never been advanced at another time."""
-        self._settle()
+        self._sync()
         if self._tick is not None:
             self._tick += start - self._start
         self._now = self._start = start
@@ -432,24 +436,24 @@ class Window(Generic[T, K]):
             if "stamp" in s.fields:
                 s.stamp = start
 
-    def _filled(self) -> None:
+    def _storage_replaced(self) -> None:
         """Other subwindows are in storage: work out anew what is known of them elsewhere."""
 
     def _age(self) -> None:
         """The check of partition age, before anything else of an insert, a mark or a tick."""
-        if self._pe is not None and self._pe.by_age:
-            self._pe.evict()
+        if self._eviction is not None and self._eviction.by_age:
+            self._eviction.evict()
 
-    def _sooner(self, due: int | None) -> int | None:
+    def _earliest(self, due: int | None) -> int | None:
         """What is due first: something, or a partition whose age is over on its own account."""
         age = self._ages_at()
         return due if age is None else age if due is None else min(due, age)
 
     def _ages_at(self) -> int | None:
         """When the age of a partition is over by itself, with nothing that would check it."""
-        if self._pe is None or not self._pe.alone:
+        if self._eviction is None or not self._eviction.alone:
             return None
-        return self._host().ages_at() if self._ahead else self._pe.ages_at()
+        return self._host().ages_at() if self._in_arrays else self._eviction.ages_at()
 
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due first; a handler's failure does not keep the others from running."""
@@ -494,7 +498,7 @@ class Window(Generic[T, K]):
     def _new(self, key: Any) -> Subwindow:
         """The subwindow of a key that is not in storage."""
         if key is NO_KEY or key != key or type(key) is tuple:
-            key = self._sound_key(key)
+            key = self._checked_key(key)
             if key in self._subs:
                 return self._subs[key]
         s = self._asleep.get(key) if self._asleep else None
@@ -530,7 +534,7 @@ class Window(Generic[T, K]):
         """What makes an empty subwindow."""
         return self._make
 
-    def _sound_key(self, key: Any) -> Any:
+    def _checked_key(self, key: Any) -> Any:
         if key is NO_KEY:
             msg = (
                 f"insert(tuple): this window is '{self.spec}' and gets its keys from the caller. "
@@ -544,8 +548,8 @@ class Window(Generic[T, K]):
 
     def _drop(self, s: Subwindow) -> None:
         """A partition leaves with all it remembers."""
-        if self._pe is not None:
-            self._pe.forget(s)
+        if self._eviction is not None:
+            self._eviction.forget(s)
         del self._subs[s.key]
         s.alive = False
         self._left += self._arrived(s)
@@ -561,27 +565,27 @@ class Window(Generic[T, K]):
         if (refusal := self._guard.refused(error)) is not None:
             return refusal
         try:
-            return self._brought_to_an_end(error, tuple_, key)
+            return self._finish_insert(error, tuple_, key)
         except BaseException as other:
             self._stopped(other, "taking a tuple")
             raise
         finally:
             self._guard.held = False
 
-    def _brought_to_an_end(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
+    def _finish_insert(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
         """What to raise, after what was still to be done."""
         failed = find(self, error)
         if not isinstance(error, Exception) and (failed is None or failed.event not in HANDLERS):
-            if not untouched(error):
+            if not before_changes(error):
                 self._interrupts += 1
             if not self._interrupted(error, key):
                 self._break("taking a tuple")
             return error
         if not isinstance(error, Exception):
             self._interrupts += 1
-        if (better := better_error(self.state, error, tuple_, key)) is not None:
+        if (better := clearer_error(self.state, error, tuple_, key)) is not None:
             return better
-        inside = failed is not None and entered(self, failed.event)
+        inside = failed is not None and tuple_entered(self, failed.event)
         add_note(self, error, f"tuple {self.seen + (not inside)}")
         if failed is not None and not isinstance(error, WindowlibError):  # for readers of logs
             error.add_note(f"the tuple: {brief(tuple_)}")
@@ -593,7 +597,7 @@ class Window(Generic[T, K]):
 
     def _interrupted(self, error: BaseException, key: Any) -> bool:
         """An insert was stopped between two steps; whether it is as before the tuple, or after."""
-        if not untouched(error):
+        if not before_changes(error):
             return False
         s = self._find(key)
         if s is not None and not self._size(s):
@@ -608,22 +612,22 @@ class Window(Generic[T, K]):
     def _break(self, doing: str) -> None:
         """Refuse every use until a snapshot is restored.
 
-        The window counts as one whose state is elsewhere: whatever looks at it asks `_settle` or
+        The window counts as one whose state is elsewhere: whatever looks at it asks `_sync` or
         `_host` first, so that this costs nothing while all is well.
         """
         self._broken = doing
         self._interrupts += 1
-        self._lead(True)
+        self._set_in_arrays(True)
 
     def _refuse_broken(self) -> None:
         if self._broken is not None:
             raise broken_state(f"{type(self).__name__} '{self.spec}'", self._broken)
 
-    def _mended(self) -> None:
+    def _discard_broken(self) -> None:
         """Drop what an interrupt has left, before a snapshot takes its place."""
         self._broken = self._batches = None
         self._acting = self._guard.held = False
-        self._lead(False)
+        self._set_in_arrays(False)
         self._asleep.clear()
         self.state.fill((), 0)
 
@@ -657,7 +661,7 @@ class Window(Generic[T, K]):
             self._guard.check("restore(state)")
             broken = self._broken
             if broken is not None:
-                self._mended()
+                self._discard_broken()
             try:
                 snapshot.put(self.state, state)
             except BaseException as error:
@@ -678,13 +682,13 @@ class Window(Generic[T, K]):
             assert key not in self._asleep
         births = [s.born for s in self._subs.values()]
         assert births == sorted(births), "storage order is creation order"
-        if self._pe is not None:
-            assert set(self._pe.lru) <= set(self._subs)
-            stamps = [s.stamp for s in self._pe.lru.values()]
+        if self._eviction is not None:
+            assert set(self._eviction.lru) <= set(self._subs)
+            stamps = [s.stamp for s in self._eviction.lru.values()]
             assert stamps == sorted(stamps), "LRU order is the order of last insertions"
             if isinstance(self.spec.forget, TupleCount):  # the only policy that counts tuples
-                sizes = sum(map(self._size, self._pe.lru.values()))
-                assert self._pe.total == sizes, (self._pe.total, sizes)
+                sizes = sum(map(self._size, self._eviction.lru.values()))
+                assert self._eviction.total == sizes, (self._eviction.total, sizes)
         if self._lock is None:
             assert not self._arrivals
             assert not self.spec.times
@@ -697,7 +701,7 @@ class Window(Generic[T, K]):
     @property
     def next_due(self) -> float | None:
         """When the window next has to act by itself, in seconds, or None."""
-        due = self._sooner(self._due())
+        due = self._earliest(self._due())
         return None if due is None else due / 1e6
 
     def locked(self) -> AbstractContextManager[object]:
@@ -713,19 +717,19 @@ class Window(Generic[T, K]):
 
     def keys(self) -> KeysView[K]:
         """The partitions in storage order (order of creation)."""
-        self._settle()
+        self._sync()
         return self._subs.keys()
 
     def __iter__(self) -> Iterator[K]:
-        self._settle()
+        self._sync()
         return iter(self._subs)
 
     def __contains__(self, key: object) -> bool:
         return self._find(key) is not None
 
     def _find(self, key: object) -> Subwindow | None:
-        if self._ahead:
-            self._settle()
+        if self._in_arrays:
+            self._sync()
         s = self._subs.get(key)
         # NaN equals nothing, itself included; all NaN are one partition.
         return self._subs.get(one_key(key)) if s is None else s
@@ -744,7 +748,7 @@ class Window(Generic[T, K]):
         return Tuples(s.data)
 
     def __len__(self) -> int:
-        self._settle()
+        self._sync()
         return sum(map(self._size, self._subs.values()))
 
     def size(self, key: Any = DEFAULT_KEY) -> int:
@@ -779,7 +783,7 @@ class Window(Generic[T, K]):
     @property
     def seen(self) -> int:
         """How many tuples the window has taken."""
-        self._settle()
+        self._sync()
         live = [*self._subs.values(), *self._asleep.values()]
         return self._left + sum(map(self._arrived, live))
 
@@ -817,25 +821,25 @@ class Window(Generic[T, K]):
             self._batches = extension("handover")(self)
         return cast(WindowHandover, self._batches)  # an operator takes the batches of the others
 
-    def _settle(self) -> None:
+    def _sync(self) -> None:
         """Bring the subwindows up to date, before they are looked at."""
-        if self._ahead:
+        if self._in_arrays:
             self._refuse_broken()
             assert self._batches is not None
             try:
-                self._batches.settle()
+                self._batches.hand_back()
             except BaseException as error:
                 self._batches.stopped(error, "moving its state out of arrays")
                 raise
 
-    def _lead(self, ahead: bool) -> None:
+    def _set_in_arrays(self, in_arrays: bool) -> None:
         """Say where the state is; inserts of single tuples then find out by themselves."""
-        self._ahead = ahead
+        self._in_arrays = in_arrays
         self._guard.held = self._guard.held  # what stands in for the table depends on it
-        if ahead:
+        if in_arrays:
             self._unbind()
 
-    def _rehandled(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
+    def _use_handlers(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
         """Call other handlers from now on."""
         self._on = handlers
         self._before_flush = handlers.get("before_flush")
@@ -849,14 +853,14 @@ class Window(Generic[T, K]):
         raise NotImplementedError
 
     def _arrived(self, s: Subwindow) -> int:
-        """Tuples that entered this incarnation."""
+        """Tuples that tuple_entered this incarnation."""
         raise NotImplementedError
 
     def _due(self) -> int | None:
         """When something has to happen next, in microseconds, or None."""
         raise NotImplementedError
 
-    def _wakes(self) -> int | None:
+    def _visible_due(self) -> int | None:
         """When next something happens that can be seen, in microseconds, or None."""
         return self._due()
 
@@ -986,7 +990,7 @@ class WindowState:
         return self._window._why_tuples()
 
     @property
-    def former_storage(self) -> str | None:
+    def legacy_storage(self) -> str | None:
         """What a subwindow consisted of in earlier releases, if `folded` can read that."""
         slices = self._window._slices
         known = isinstance(slices, TimeSlices)
@@ -1014,7 +1018,7 @@ class WindowState:
 
     @handlers.setter
     def handlers(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
-        self._window._rehandled(handlers)
+        self._window._use_handlers(handlers)
 
     @property
     def consumer(self) -> Consumer:
@@ -1028,36 +1032,36 @@ class WindowState:
             self._window._consumer = replace(self._window._consumer, fired=wrap(fired))
 
     def insert_each(
-        self, tuples: Iterator[Any], out: Sized, like: Any, stray: Callable[[Any], bool]
+        self, tuples: Iterator[Any], out: Sized, sample: Any, is_mark: Callable[[Any], bool]
     ) -> Generator[None, None, Any] | None:
-        """Insert tuples as `like`, and pause after one that has put something into `out`.
+        """Insert tuples as `sample`, and pause after one that has put something into `out`.
 
         Returns:
-            A generator, whose value is the first that is no tuple, as `stray` says, or UNSET.
+            A generator, whose value is the first that is no tuple, as `is_mark` says, or UNSET.
             None: there is no such loop; it is made once a tuple was inserted.
         """
-        each = self._window._inserter(like)
-        return None if each is None else each(tuples, type(like), stray, out)
+        each = self._window._inserter(sample)
+        return None if each is None else each(tuples, type(sample), is_mark, out)
 
-    def insert_timed(self, like: Any, times: Getter) -> InsertTimed | None:
-        """A loop over tuples as `like` that advances to the time of each, and inserts it.
+    def insert_timed(self, sample: Any, times: Getter) -> InsertTimed | None:
+        """A loop over tuples as `sample` that advances to the time of each, and inserts it.
 
         It takes an iterator, a function from a tuple to its time, and one that advances to a time
         where there is something to be done. None: there is no such loop.
         """
-        return self._window._timed_inserter(like, times)
+        return self._window._timed_inserter(sample, times)
 
-    def taker(
+    def fused_insert(
         self,
-        like: Any,
+        sample: Any,
         other: Callable[[Any, int], None],
         failed: Callable[[BaseException, Any, Any], BaseException],
         reset: Callable[[], None],
     ) -> Bound | None:
-        """An operator's `insert(row, port=0)` for rows as `like`, if it can be one with ours.
+        """An operator's `insert(row, port=0)` for rows as `sample`, if it can be one with ours.
 
         Args:
-            like: a row that was inserted.
+            sample: a row that was inserted.
             other: takes the rows of other ports.
             failed: what it raises after an error.
             reset: told when another one is needed.
@@ -1068,9 +1072,9 @@ class WindowState:
         if not self._window._is_bound():
             return None
         self._window._on_reset = reset
-        return generate_taker(self, like, other, failed)
+        return generate_fused_insert(self, sample, other, failed)
 
-    def mover(
+    def fused_advance(
         self, host: Any, move: Callable[[int], None], reset: Callable[[], None]
     ) -> Bound | None:
         """The `advance(now)` of a running operator that has nothing else on the clock.
@@ -1086,7 +1090,7 @@ class WindowState:
         if not self._window._is_bound():
             return None
         self._window._on_reset = reset
-        return generate_mover(self, host, move)
+        return generate_fused_advance(self, host, move)
 
     def reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
         """A function from a key to `use(key, size, summary)`; None if empty, or never full."""
@@ -1133,28 +1137,28 @@ class WindowState:
 
     def due(self) -> int | None:
         """When something has to happen next, or None."""
-        return self._window._sooner(self._window._due())
+        return self._window._earliest(self._window._due())
 
-    def wakes(self) -> int | None:
+    def visible_due(self) -> int | None:
         """When next something happens that can be seen, or None."""
-        return self._window._sooner(self._window._wakes())
+        return self._window._earliest(self._window._visible_due())
 
-    def part_ages(self) -> None:
+    def isolate_partition_ages(self) -> None:
         """Let the age of a partition depend on its own rows and the clock alone.
 
         For hosts that split keys over several windows: whatever keys share one, a partition goes
         when it has been idle for longer than the age, and at that time.
         """
-        if (evicting := self._window._pe) is not None and evicting.by_age:
+        if (evicting := self._window._eviction) is not None and evicting.by_age:
             evicting.alone = True
 
-    def passes(self, now: int) -> bool:
+    def try_advance(self, now: int) -> bool:
         """Move the clock, unless something can be seen to happen until then; whether it moved."""
         window = self._window
         if window._lock is None:
-            return window._passes(now)
+            return window._try_advance(now)
         with window._lock:
-            return window._passes(now)
+            return window._try_advance(now)
 
     def advance(self, now: int) -> None:
         """Move the clock; the lock must be held."""
@@ -1221,7 +1225,7 @@ class WindowState:
     @property
     def eviction(self) -> Partitions | None:
         """Partition eviction, for windows that have it."""
-        return self._window._pe
+        return self._window._eviction
 
     @property
     def left(self) -> int:
@@ -1273,9 +1277,9 @@ class WindowState:
         """Gives the trigger state of a sliding window for a key that is not in storage."""
         return self._window._revive
 
-    def sound_key(self, key: Any) -> Any:
+    def checked_key(self, key: Any) -> Any:
         """A key as it is stored: all NaN are one; a key that is missing is refused."""
-        return self._window._sound_key(key)
+        return self._window._checked_key(key)
 
     @property
     def drop(self) -> Callable[[Subwindow], None]:
@@ -1300,7 +1304,7 @@ class WindowState:
             window._subs[s.key] = s
         window._arrivals.fill(dict(zip(parts, stamps, strict=True)))
         window._oldest = UNKNOWN
-        window._filled()
+        window._storage_replaced()
 
     def age(self) -> None:
         """The check of partition age, before anything else of an insert, a mark or a tick."""
@@ -1313,7 +1317,7 @@ class WindowState:
 
     @property
     def arrived(self) -> Callable[[Subwindow], int]:
-        """Tells how many tuples entered this incarnation of a partition."""
+        """Tells how many tuples tuple_entered this incarnation of a partition."""
         return self._window._arrived
 
     def was_full(self, s: Subwindow) -> bool:
@@ -1349,9 +1353,9 @@ class WindowState:
     # -- batches ----------------------------------------------------------------------------------
 
     @property
-    def ahead(self) -> bool:
+    def in_arrays(self) -> bool:
         """Whether the state is in arrays, and the subwindows are behind."""
-        return self._window._ahead
+        return self._window._in_arrays
 
     @property
     def batches(self) -> Handover | None:
@@ -1366,13 +1370,13 @@ class WindowState:
         """What takes batches into the window, made if there is none."""
         return self._window._host()
 
-    def lead(self, ahead: bool) -> None:
+    def set_in_arrays(self, in_arrays: bool) -> None:
         """Say whether the state is in arrays; inserts of single tuples find out by themselves."""
-        self._window._lead(ahead)
+        self._window._set_in_arrays(in_arrays)
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Bring the subwindows up to date."""
-        self._window._settle()
+        self._window._sync()
 
     def stopped(self, error: BaseException, doing: str) -> None:
         """A change of the window raised; after an interrupt, every later use is refused."""

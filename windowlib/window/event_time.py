@@ -163,7 +163,7 @@ class EventTimeWindow(Window[T, K]):
             reject_key(self.state, f"insert(tuple, key={key!r})")
         with self.locked():
             self._guard.check("insert(tuple)")
-            self._settle()
+            self._sync()
             self._insert_row(tuple_, key)
 
     def insert_many(self, tuples: Iterable[T], keys: Iterable[Any] | None = None) -> None:
@@ -175,7 +175,7 @@ class EventTimeWindow(Window[T, K]):
         """
         with self.locked():
             self._guard.check("insert_many(tuples)")
-            self._settle()
+            self._sync()
             for tuple_, key in pair(self.state, tuples, keys):
                 self._insert_row(tuple_, key)
 
@@ -218,7 +218,7 @@ class EventTimeWindow(Window[T, K]):
             if self._key_of is not None:
                 key = self._key_of(row)
             if key is NO_KEY or key != key or type(key) is tuple:
-                key = self._sound_key(key)
+                key = self._checked_key(key)
             value = self._axis.get(row)
             ts = self._axis.place(value, row)
             source = None if self._source is None else one_key(self._source(row))
@@ -354,7 +354,7 @@ class EventTimeWindow(Window[T, K]):
             windows = self._windows_of(None)
             if windows.progress.current is not None and watermark <= windows.progress.current:
                 return
-            if not self._ahead or not self._host().reach(watermark):
+            if not self._in_arrays or not self._host().reach(watermark):
                 windows.progress.current = watermark
                 windows.reach(watermark, self._fire)
                 if self.on_progress is not None:
@@ -397,7 +397,7 @@ class EventTimeWindow(Window[T, K]):
 
     def closes(self) -> Number | None:
         """The least watermark that may close or drop a window; None: there is none with rows."""
-        if self._ahead:
+        if self._in_arrays:
             return self._host().closes()
         found = [at for windows in self._windows.values() if (at := windows.closes()) is not None]
         return min(found, default=None)
@@ -405,7 +405,7 @@ class EventTimeWindow(Window[T, K]):
     def finish(self) -> None:
         """Fire all open windows, because the input has ended."""
         with self.locked(), self._atomic("closing its windows"):
-            if self._ahead:
+            if self._in_arrays:
                 self._host().finish()
             for windows in self._windows.values():
                 windows.finish(self._fire)
@@ -498,7 +498,7 @@ class EventTimeWindow(Window[T, K]):
             start: how many to leave out of each slice, by the number of its first arrival.
             key: a partition.
         """
-        self._settle()
+        self._sync()
         windows = self._windows.get(key if self._watermark_per_key else None)
         if windows is None or (reached := windows.progress.current) is None:
             return {}
@@ -529,7 +529,7 @@ class EventTimeWindow(Window[T, K]):
 
     def all_rows(self) -> Iterator[Any]:
         """All rows, including those of closed windows that may be corrected."""
-        self._settle()
+        self._sync()
         for windows in self._windows.values():
             for content in windows.all_contents():
                 yield from self._store.tuples([content])
@@ -558,7 +558,7 @@ class EventTimeWindow(Window[T, K]):
 
         With a watermark for each key, the least of them.
         """
-        self._settle()
+        self._sync()
         reached: list[Any] = [windows.progress.current for windows in self._windows.values()]
         return self._timestamp(min(reached)) if reached else None
 
@@ -568,13 +568,13 @@ class EventTimeWindow(Window[T, K]):
         key = one_key(key)
         if firing is not None and (firing.key is key or firing.key == key):
             return firing.contents
-        self._settle()
+        self._sync()
         windows = self._windows.get(key if self._watermark_per_key else None)
         return () if windows is None else windows.contents(key)
 
     def keys(self) -> Any:
         """The partitions with rows in open windows, in order of their first arrival."""
-        self._settle()
+        self._sync()
         firsts: dict[Any, int] = {}
         for windows in self._windows.values():
             firsts |= windows.first_arrivals()
@@ -601,7 +601,7 @@ class EventTimeWindow(Window[T, K]):
 
     def held(self) -> tuple[int, int]:
         """How many tuples and how many partitions open windows have."""
-        if self._ahead:
+        if self._in_arrays:
             return self._host().held()  # type: ignore[no-any-return]
         return len(self), len(self.keys())
 
@@ -666,8 +666,8 @@ class EventTimeWindow(Window[T, K]):
         super()._advance(now)
         self._skip_ticks(now)
 
-    def _pass(self, now: int) -> bool:
-        moved = super()._pass(now)
+    def _advance_if_nothing_due(self, now: int) -> bool:
+        moved = super()._advance_if_nothing_due(now)
         if moved:
             self._skip_ticks(now)
         return moved
@@ -691,7 +691,7 @@ class EventTimeWindow(Window[T, K]):
     def snapshot(self, *, arrays: bool = False) -> dict[str, Any]:
         """Everything the window holds, as plain data with a version and the spec's fingerprint."""
         with self.locked():
-            self._settle()
+            self._sync()
             entries = [[k, x.progress.snapshot(), x.save()] for k, x in self._windows.items()]
             form = None if self._axis.form is None else self._axis.form.__name__
             state: dict[str, Any] = {
@@ -711,7 +711,7 @@ class EventTimeWindow(Window[T, K]):
         with self.locked():
             self._guard.check("restore(state)")
             if self._broken is None:
-                self._settle()
+                self._sync()
             state = snapshot.checked(self.state, state)
             try:
                 self._put(state)
@@ -719,7 +719,7 @@ class EventTimeWindow(Window[T, K]):
                 self._stopped(error, "restoring a snapshot")
                 raise
             if self._broken is not None:
-                self._mended()
+                self._discard_broken()
             self._restores += 1
         if self._on_due is not None:
             self._on_due()
@@ -763,8 +763,8 @@ class EventTimeWindow(Window[T, K]):
             "axis": (known or states)[0]["axis"],
         }
 
-    def _mended(self) -> None:
-        super()._mended()
+    def _discard_broken(self) -> None:
+        super()._discard_broken()
         self._failures, self._firing = [], None
 
     def _load(self, state: Mapping[str, Any]) -> None:

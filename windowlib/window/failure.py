@@ -44,7 +44,7 @@ class FailedCall(NamedTuple):
 
 
 @contextmanager
-def collected(window: Window[Any, Any], failures: list[Exception]) -> Iterator[None]:
+def collect_handler_failures(window: Window[Any, Any], failures: list[Exception]) -> Iterator[None]:
     """Keep an exception for later, so that one partition's failure does not cost the others."""
     try:
         yield
@@ -108,7 +108,7 @@ CHANGES = "# changes from here on"
 """The line of a generated insert, as a comment, up to which nothing has changed."""
 
 
-def untouched(error: BaseException) -> bool:
+def before_changes(error: BaseException) -> bool:
     """Whether an insert was interrupted before it changed anything but empty partitions.
 
     The lines of the insert say it: those that only read come first.
@@ -137,7 +137,7 @@ def is_generated(code: CodeType) -> bool:
     return code.co_filename.startswith("<windowlib insert")
 
 
-def inside(error: BaseException, *codes: CodeType) -> bool:
+def raised_in(error: BaseException, *codes: CodeType) -> bool:
     """Whether an exception came out of one of these functions."""
     traceback = error.__traceback__
     while traceback is not None:
@@ -184,7 +184,7 @@ def _key_near(caller: TracebackType) -> Any:
     return s.key if isinstance(s, Subwindow) else _UNKNOWN
 
 
-def entered(window: Window[Any, Any], event: str) -> bool:
+def tuple_entered(window: Window[Any, Any], event: str) -> bool:
     """Whether the tuple being inserted was already in when this event fired."""
     if event in ("before_insert", "after_insert"):
         return event == "after_insert"
@@ -195,7 +195,7 @@ def entered(window: Window[Any, Any], event: str) -> bool:
     return step in order and order.index(step) > order.index(Step.INSERT)
 
 
-class StandIn(dict[Any, Subwindow]):
+class GuardedTable(dict[Any, Subwindow]):
     """An empty table of subwindows: a look-up in it asks first."""
 
     __slots__ = ("_ask",)
@@ -218,13 +218,13 @@ class Guard:
     tells, so that an interrupt which leaves the stand-in does no harm.
     """
 
-    __slots__ = ("_away", "_table", "_window", "busy", "subs")
+    __slots__ = ("_elsewhere", "_table", "_window", "busy", "subs")
 
     def __init__(self, window: Window[Any, Any], table: dict[Any, Subwindow]) -> None:
         self._window, self._table = window, table
-        self.busy = StandIn(self._asked)
+        self.busy = GuardedTable(self._when_busy)
         """What stands in for the table while a handler is at work."""
-        self._away = StandIn(self._settled)
+        self._elsewhere = GuardedTable(self._when_in_arrays)
         self.subs: dict[Any, Subwindow] = table
         """The table of subwindows, or what stands in for it."""
 
@@ -235,15 +235,15 @@ class Guard:
 
     @held.setter
     def held(self, held: bool) -> None:
-        free = self._away if self._window.state.ahead else self._table
+        free = self._elsewhere if self._window.state.in_arrays else self._table
         self.subs = self.busy if held else free
 
-    def _asked(self) -> dict[Any, Subwindow]:
+    def _when_busy(self) -> dict[Any, Subwindow]:
         self.check("insert(tuple)")
         return self.subs
 
-    def _settled(self) -> dict[Any, Subwindow]:
-        self._window.state.settle()
+    def _when_in_arrays(self) -> dict[Any, Subwindow]:
+        self._window.state.sync()
         self.held = False
         return self.subs
 
@@ -257,7 +257,7 @@ class Guard:
 
     def refused(self, error: BaseException) -> BaseException | None:
         """What comes of an insert that failed, if a handler made it: nothing has changed then."""
-        nested = self.held and at_insert(error) and untouched(error) and self._in_handler()
+        nested = self.held and at_insert(error) and before_changes(error) and self._in_handler()
         if not nested:
             return None
         return self._refusal("insert(tuple)") if isinstance(error, Exception) else error

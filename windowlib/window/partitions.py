@@ -50,7 +50,7 @@ class Partitions:
         self.lru[s.key] = s
         self.lru.move_to_end(s.key)
 
-    def settle(self, s: Subwindow) -> None:
+    def touch_interrupted(self, s: Subwindow) -> None:
         """An insert into `s` was interrupted, before or while it was touched."""
         s.stamp = self.state.now
         self.lru[s.key] = s

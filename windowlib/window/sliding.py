@@ -31,7 +31,7 @@ from windowlib.window.events import (
     PARTITION_EVENTS,
     WindowEvents,
 )
-from windowlib.window.failure import collected
+from windowlib.window.failure import collect_handler_failures
 from windowlib.window.subwindow import (
     DEFAULT_KEY,
     NO_KEY,
@@ -114,10 +114,10 @@ class SlidingWindow(Window[T, K]):
         self._slices = self._sliced()
         self._periods = isinstance(self._slices, Slices)  # whether slices are of counts
         self._sub = subwindow_class(self._fields())
-        self._rehandled(self._on)
+        self._use_handlers(self._on)
 
-    def _rehandled(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
-        super()._rehandled(handlers)
+    def _use_handlers(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
+        super()._use_handlers(handlers)
         watched = any(name in handlers for name in EVICT_EVENTS)
         self._evicts_unseen = self._engine == "generated" and not watched
 
@@ -193,13 +193,13 @@ class SlidingWindow(Window[T, K]):
         expiry = None if self._period is None else self._expiry()
         return self._tick if expiry is None or self._tick_first(expiry) else expiry
 
-    def _wakes(self) -> int | None:
-        unseen = self._ahead or self._evicts_unseen  # arrays forget what is old in silence
+    def _visible_due(self) -> int | None:
+        unseen = self._in_arrays or self._evicts_unseen  # arrays forget what is old in silence
         return self._tick if unseen else self._due()
 
-    def _pass(self, now: int) -> bool:
+    def _advance_if_nothing_due(self, now: int) -> bool:
         if self._period is None or not self._evicts_unseen:
-            return super()._pass(now)
+            return super()._advance_if_nothing_due(now)
         if self._tick is not None and self._tick <= now:
             return False
         self._now = now
@@ -213,7 +213,7 @@ class SlidingWindow(Window[T, K]):
                 for s in self._slices.emptied(before):
                     self._rest(s)
             return
-        arrivals, emptied, pe = self._arrivals, [], self._pe
+        arrivals, emptied, pe = self._arrivals, [], self._eviction
         while (stamp := arrivals.oldest()) is not None and stamp < before:
             s = arrivals.pop()
             s.data.popleft()
@@ -233,7 +233,7 @@ class SlidingWindow(Window[T, K]):
 
     def _expiry(self) -> int | None:
         """When the oldest tuple is too old: its age must exceed the period, by a microsecond."""
-        if self._ahead:
+        if self._in_arrays:
             return self._host().due()
         if isinstance(self._slices, TimeSlices):
             newest = self._slices.oldest()
@@ -254,11 +254,11 @@ class SlidingWindow(Window[T, K]):
             self._fire_all(failures)
 
     def _fire_all(self, failures: list[Exception]) -> None:
-        with collected(self, failures):
+        with collect_handler_failures(self, failures):
             self._age()
         if handler := self._on.get("on_trigger"):
             for key in list(self._subs) or [DEFAULT_KEY]:
-                with collected(self, failures):
+                with collect_handler_failures(self, failures):
                     handler(self, key)
 
     def _expire(self, failures: list[Exception]) -> None:
@@ -268,7 +268,7 @@ class SlidingWindow(Window[T, K]):
             return
         self._oldest = UNKNOWN
         for s in self._arrivals.leaving():
-            with collected(self, failures):
+            with collect_handler_failures(self, failures):
                 self._expire_oldest(s)
             if not s.data:
                 self._rest(s)
@@ -294,13 +294,13 @@ class SlidingWindow(Window[T, K]):
         del s.data[index]
         if self._period is not None:
             self._arrivals.pop()
-        if self._pe is not None:
-            self._pe.total -= 1
+        if self._eviction is not None:
+            self._eviction.total -= 1
 
     def _rest(self, s: Subwindow) -> None:
         """Out of storage without an event; trigger state and fullness survive."""
-        if self._pe is not None:
-            self._pe.forget(s)
+        if self._eviction is not None:
+            self._eviction.forget(s)
         del self._subs[s.key]
         if isinstance(self._slices, TimeSlices):
             self._slices.clear(s)
@@ -333,19 +333,19 @@ class SlidingWindow(Window[T, K]):
         kept += ("count",) if self._every is not None else ()
         kept += ("ref",) if self._trigger_delta is not None else ()
         kept += ("summary",) if isinstance(self._factory, Plan) else ()
-        return kept + (("stamp",) if self._pe is not None else ())
+        return kept + (("stamp",) if self._eviction is not None else ())
 
     def _maxlen(self) -> int | None:
         """The deque itself evicts, where it cannot be seen that the oldest leaves only then."""
         watched = any(name in self._on for name in (*EVICT_EVENTS, "before_insert"))
-        if self._engine == "reference" or watched or self._pe is not None:
+        if self._engine == "reference" or watched or self._eviction is not None:
             return None
         return self._most
 
     def _revive(self, key: Any) -> Subwindow:
         """Trigger state for a key that is not in storage: nothing is kept, or it was evicted."""
         if key is NO_KEY or key != key or type(key) is tuple:
-            key = self._sound_key(key)
+            key = self._checked_key(key)
         s = self._asleep.get(key) or self._make(key)
         counts = self._every is not None and self._every > 1
         if counts or self._trigger_delta is not None:  # other triggers have no state to keep
@@ -483,7 +483,7 @@ class SlidingWindow(Window[T, K]):
             return part
         return self._slices.folded(part, tick)
 
-    def _filled(self) -> None:
+    def _storage_replaced(self) -> None:
         if isinstance(self._slices, TimeSlices):
             self._slices.fill(self._subs.values())
 
@@ -493,7 +493,7 @@ class SlidingWindow(Window[T, K]):
         if isinstance(self._slices, TimeSlices):
             for s in self._subs.values():
                 self._slices.shift(s, by)
-            self._filled()
+            self._storage_replaced()
 
     def _keeps(self) -> str:
         if self._slices is not None:

@@ -26,10 +26,10 @@ DAMAGE = (KeyError, TypeError, ValueError, IndexError, AttributeError, NotImplem
 
 def take(state: WindowState, arrays: bool = False) -> dict[str, Any]:
     """The state of a window; `arrays`: as arrays, if that is what it is in."""
-    if arrays and state.ahead and (found := state.handover().dump()) is not None:
+    if arrays and state.in_arrays and (found := state.handover().dump()) is not None:
         dump = {"v": ARRAYS, **found}
         return {**head(state), "arrays": dump, "events": state.window.events.snapshot()}
-    state.settle()
+    state.sync()
     pe, stamps = state.eviction, state.arrivals.by_subwindow()
     return {
         **head(state),
@@ -56,19 +56,19 @@ def head(state: WindowState) -> dict[str, Any]:
 def put(state: WindowState, saved: Mapping[str, Any]) -> None:
     """Replace a window's state; nothing changes if the snapshot does not fit."""
     saved = checked(state, saved)
-    if "arrays" in saved and (parts := _former_parts(state, saved)) is not None:
+    if "arrays" in saved and (parts := _legacy_parts(state, saved)) is not None:
         saved = {name: value for name, value in saved.items() if name != "arrays"} | parts
     if "arrays" in saved:
         _put_arrays(state, saved)
     else:
-        state.settle()
+        state.sync()
         _put_parts(state, saved)
 
 
-def _former_parts(state: WindowState, saved: Mapping[str, Any]) -> dict[str, Any] | None:
+def _legacy_parts(state: WindowState, saved: Mapping[str, Any]) -> dict[str, Any] | None:
     """The partitions that arrays of earlier releases hold, None if they are as they are now."""
     try:
-        return state.handover().former_parts(saved)
+        return state.handover().legacy_parts(saved)
     except DAMAGE as error:
         raise damaged(error) from error
 
@@ -78,7 +78,7 @@ def _put_arrays(state: WindowState, saved: Mapping[str, Any]) -> None:
     host = state.handover()
     try:
         clock = saved["start"], saved["now"], saved["tick"]
-        engine = host.loaded(saved)
+        engine = host.engine_of_snapshot(saved)
     except StateVersionError:
         raise
     except DAMAGE as error:
@@ -235,7 +235,7 @@ def checked(state: WindowState, saved: Mapping[str, Any]) -> Mapping[str, Any]:
     was, now = saved["spec"], _description(state)
     if not isinstance(was, Mapping):
         raise StateVersionError("restore(state): this is not a snapshot of a window.")
-    if was.get("keeps") == state.former_storage is not None:
+    if was.get("keeps") == state.legacy_storage is not None:
         was = {**was, "keeps": now["keeps"]}
     if (name := first_change(was, now)) is not None:
         msg = (

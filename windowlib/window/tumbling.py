@@ -16,7 +16,7 @@ from windowlib.summaries.summarizers import Plan, Ready, SummarizerArgument, new
 from windowlib.window.consumer import Consumer
 from windowlib.window.container import Engine, Mark, Window
 from windowlib.window.events import WindowEvents
-from windowlib.window.failure import collected, inside, raise_first
+from windowlib.window.failure import collect_handler_failures, raise_first, raised_in
 from windowlib.window.partitions import Partitions
 from windowlib.window.subwindow import DEFAULT_KEY, UNSET, Subwindow, subwindow_class
 
@@ -122,26 +122,26 @@ class TumblingWindow(Window[T, K]):
 
     def _close_all(self, failures: list[Exception]) -> None:
         """Flush every partition, or say that there is none."""
-        vacant = self._ahead and self._host().vacant
-        if self._ahead and not vacant and self._host().fire_all(self._flush_all, failures):
+        empty = self._in_arrays and self._host().has_no_partition
+        if self._in_arrays and not empty and self._host().fire_all(self._flush_all, failures):
             return
-        if self._subs and not vacant:
-            with collected(self, failures):
+        if self._subs and not empty:
+            with collect_handler_failures(self, failures):
                 self._age()
             self._flush_all(failures)
         elif handler := self._on.get("on_empty_punctuation"):
-            with collected(self, failures):
+            with collect_handler_failures(self, failures):
                 handler(self)
 
     def _due(self) -> int | None:
         if self._lapse is None:
             return self._tick
-        if self._ahead:
+        if self._in_arrays:
             return self._host().due()
         first = next(iter(self._subs.values()), None)
         return None if first is None else int(first.ref + self._lapse)
 
-    def _pass(self, now: int) -> bool:
+    def _advance_if_nothing_due(self, now: int) -> bool:
         due = self._tick if self._lapse is None else self._due()
         if due is not None and due <= now:
             return False
@@ -161,26 +161,26 @@ class TumblingWindow(Window[T, K]):
         assert self._tick is not None
         assert self._beat is not None
         self._tick += self._beat
-        with collected(self, failures):
+        with collect_handler_failures(self, failures):
             self._age()
         if self._subs:
             self._flush_all(failures)
         else:
-            with collected(self, failures):
+            with collect_handler_failures(self, failures):
                 self._flush_stand_in()
 
     def _flush_first(self, failures: list[Exception]) -> None:
         """The time of the subwindow that opened first is over."""
         first = next(iter(self._subs.values()))
-        with collected(self, failures):
+        with collect_handler_failures(self, failures):
             self._age()
         if first.alive:  # the age of its partition was not over as well
-            with collected(self, failures):
+            with collect_handler_failures(self, failures):
                 self._flush(first)
 
     def _flush_all(self, failures: list[Exception]) -> None:
         for s in list(self._subs.values()):
-            with collected(self, failures):
+            with collect_handler_failures(self, failures):
                 self._flush(s)
 
     def _flush(self, s: Subwindow) -> None:
@@ -207,8 +207,8 @@ class TumblingWindow(Window[T, K]):
             return True
         # The tuple goes in with one instruction, and what comes then can be told from the state:
         # unless something was flushed or evicted, or was to be told of the tuple.
-        flushed = inside(error, TumblingWindow._flush.__code__, Partitions.evict.__code__)
-        by_age = self._pe is not None and self._pe.by_age
+        flushed = raised_in(error, TumblingWindow._flush.__code__, Partitions.evict.__code__)
+        by_age = self._eviction is not None and self._eviction.by_age
         if self._factory is not None or self._stays or flushed or by_age:
             return False
         if "before_insert" in self._on or "after_insert" in self._on:
@@ -218,9 +218,9 @@ class TumblingWindow(Window[T, K]):
             if s is not None:
                 self._refused(s)
             return True
-        if self._pe is not None:
-            self._pe.settle(s)
-            self._pe.evict()
+        if self._eviction is not None:
+            self._eviction.touch_interrupted(s)
+            self._eviction.evict()
         if s.alive and self.spec.full_at is not None and self._size(s) >= self.spec.full_at:
             self._flush(s)  # its last tuple is in
         return True
@@ -232,8 +232,8 @@ class TumblingWindow(Window[T, K]):
     def _empty(self, s: Subwindow) -> None:
         size = self._size(s)
         s.taken += size
-        if self._pe is not None:
-            self._pe.total -= size
+        if self._eviction is not None:
+            self._eviction.total -= size
         if self._factory is None:
             s.data = []
         elif self._plan is None:
@@ -268,7 +268,7 @@ class TumblingWindow(Window[T, K]):
         kept: tuple[str, ...] = ("data",) if self._factory is None else ("n",)
         kept += ("summary",) if self._factory is not None and self._plan is None else ()
         kept += ("ref",) if self._delta is not None or self._lapse is not None else ()
-        return kept + (("stamp",) if self._pe is not None else ())
+        return kept + (("stamp",) if self._eviction is not None else ())
 
     def _open(self, s: Subwindow) -> None:
         assert self._factory is not None
@@ -290,7 +290,7 @@ class TumblingWindow(Window[T, K]):
 
     def summary(self, key: Any = DEFAULT_KEY) -> Any:
         """The summarizer of a partition; `.value()` reads it. Live: it empties with the flush."""
-        s = None if self._ahead else self._subs.get(key)
+        s = None if self._in_arrays else self._subs.get(key)
         if s is None:
             s = self._find(key)
         if self._plan is not None:

@@ -21,8 +21,8 @@ from windowlib.operators.disorder import disorder_operator
 @pytest.fixture(autouse=True)
 def arrays_for_any_batch(monkeypatch):
     monkeypatch.setattr(disorder_operator, "FEW", 1)
-    monkeypatch.setattr(handover, "WORTH", 1)
-    monkeypatch.setattr(handover, "FEW", 2)  # rows between empty windows
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS_PER_TICK", 2)  # rows between empty windows
 
 
 FUNCTIONS: Any = {
@@ -125,7 +125,7 @@ def test_no_row_behind_it_is_looked_at_alone(behind, monkeypatch):
     def unwanted(*_: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(handover.MarkedRows, "_one", unwanted)
+    monkeypatch.setattr(handover.MarkedRows, "_insert_one", unwanted)
     chain = Panes("ts", size=10, slack=3).then(BEHIND[behind]())
     rows = stream(disordered(200, 4), 3)
     assert by_batch(chain, rows, [70, 140])

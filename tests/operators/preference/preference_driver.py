@@ -65,5 +65,5 @@ def by_table(operator, rows, cuts=(), schema=None):
 
 def arrays_from_the_first_row_on(monkeypatch):
     """Small batches go into arrays, too, and windows that overlap share short slices."""
-    monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
     monkeypatch.setattr(preference_rules, "SLICE", 2)

@@ -153,7 +153,7 @@ def test_whole_batches_are_taken_as_columns():
         fed.insert_batch(batch)
         (window,) = fed.operator.containers
         assert window is not None
-        assert window.state.ahead, operator
+        assert window.state.in_arrays, operator
         assert "columnar" in operator.explain(batch)
 
 

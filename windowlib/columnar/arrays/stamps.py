@@ -78,18 +78,18 @@ def _there(column: Any) -> npt.NDArray[np.bool_]:
     return found.copy()  # it may be a view that must not be written to
 
 
-def stretches(
-    stamps: Stamps, tick: int, period: int, quiet: int, most: int
+def spans_between_ticks(
+    stamps: Stamps, tick: int, period: int, idle: int, most: int
 ) -> list[tuple[int, int]]:
-    """The batch in runs of rows, as places `[lo, hi)`, without a tick long behind the row before.
+    """The extents `[lo, hi)` of a batch between ticks that come long after the row before.
 
     Ticks come at `tick` and every `period` from then on, each before the rows of its instant. A
-    tick that is more than `quiet` behind the row before it separates two runs; so does a tick
-    that would be one more than `most` in a run.
+    tick that is more than `idle` after the row before it separates two extents; so does a tick
+    that would be one more than `most` in an extent.
 
-    >>> stretches(np.array([1, 4, 5, 7, 9, 31]), 5, 4, quiet=0, most=9)
+    >>> spans_between_ticks(np.array([1, 4, 5, 7, 9, 31]), 5, 4, idle=0, most=9)
     [(0, 2), (2, 4), (4, 5), (5, 6)]
-    >>> stretches(np.array([1, 4, 5, 7, 9, 31]), 5, 4, quiet=4, most=9)
+    >>> spans_between_ticks(np.array([1, 4, 5, 7, 9, 31]), 5, 4, idle=4, most=9)
     [(0, 5), (5, 6)]
     """
     if tick > stamps[-1]:
@@ -97,6 +97,6 @@ def stretches(
     period = min(period, HUGE)
     passed = np.maximum((stamps - tick) // period + 1, 0)
     last = (passed - 1) * period + tick  # the tick before each row, if there is any
-    cut = (np.diff(passed) > 0) & (last[1:] - stamps[:-1] > min(quiet, HUGE))
+    cut = (np.diff(passed) > 0) & (last[1:] - stamps[:-1] > min(idle, HUGE))
     cut |= np.diff(passed // (most + 1)) > 0
     return list(pairwise([0, *(np.flatnonzero(cut) + 1).tolist(), len(stamps)]))

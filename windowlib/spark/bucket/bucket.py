@@ -181,7 +181,7 @@ class Bucket:
         spec = self.spec
         self.running = running = spec.operator.open(start / 1e6)
         running.begin(start, spec.inputs)
-        running.part_ages()
+        running.isolate_partition_ages()
         if spec.follows and not spec.holds:
             running.follow()
         running.collect(self.made)

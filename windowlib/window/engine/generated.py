@@ -30,13 +30,13 @@ from windowlib.summaries.source import update_lines
 from windowlib.summaries.time_slices import TimeSlices
 from windowlib.window.engine.rules import (
     check_delta,
-    check_mixes,
-    evict_where,
+    check_same_kind,
+    evict_unordered,
+    evicts_any,
     key_default,
-    leaves_any,
+    note_mixed_forms,
     pair,
     reject_key,
-    strange_form,
 )
 from windowlib.window.events import (
     EVICT_EVENTS,
@@ -74,7 +74,7 @@ def generate(state: WindowState, sample: Any) -> dict[str, Insert]:
     writer = _Writer(state, sample)
     for s in state.subwindows.values() if state.getters else ():  # of a snapshot, perhaps
         for tuple_ in s.data:
-            strange_form(state, tuple_, sample)
+            note_mixed_forms(state, tuple_, sample)
     made = _compiled(writer, f"{writer.source()}\n{writer.advance_source()}")
     return {name: made[name] for name in ("insert", "insert_many", "advance")}
 
@@ -93,7 +93,7 @@ def generate_timed(state: WindowState, sample: Any, times: Getter) -> InsertTime
     return timed
 
 
-def generate_taker(
+def generate_fused_insert(
     state: WindowState, sample: Any, other: Callable[[Any, int], None], failed: Failed
 ) -> tuple[Insert, Callable[[], None]] | None:
     """`insert(row, port=0)` of an operator, whose rows of the first port go into this window.
@@ -113,11 +113,11 @@ def generate_taker(
         return None
     names = writer.names
     names.update(other=other, failed=failed, direct=0)
-    taker: Insert = _compiled(writer, writer.taker_source())["insert"]
-    return taker, lambda: names.update(direct=None)
+    fused_insert: Insert = _compiled(writer, writer.fused_insert_source())["insert"]
+    return fused_insert, lambda: names.update(direct=None)
 
 
-def generate_mover(
+def generate_fused_advance(
     state: WindowState, host: Any, move: Callable[[int], None]
 ) -> tuple[Insert, Callable[[], None]] | None:
     """`advance(now)` of an operator that has only this window on the clock.
@@ -137,8 +137,8 @@ def generate_mover(
         return None
     names = writer.names
     names.update(host=host, move=move)
-    mover: Insert = _compiled(writer, text)["advance"]
-    return mover, lambda: names.update(subs=None)  # which the guard never has
+    fused_advance: Insert = _compiled(writer, text)["advance"]
+    return fused_advance, lambda: names.update(subs=None)  # which the guard never has
 
 
 def _compiled(writer: _Writer, text: str) -> dict[str, Any]:
@@ -234,7 +234,7 @@ class _Writer:
         loop = self._held_loop(many[1:]) if self.on else [*many[1:], *indent(body, 2)]
         return "\n".join([*one, *indent(body), "", many[0], *loop]) + "\n"
 
-    def taker_source(self) -> str:
+    def fused_insert_source(self) -> str:
         """The text of an operator's `insert`; the state may be in arrays."""
         self.table = "guard.subs"
         start = ["if port is not direct: return other(t, port)", "key = default"]
@@ -262,15 +262,15 @@ class _Writer:
         by = self.spec.by if isinstance(self.spec.by, tuple) else (self.spec.by,)
         named = all(isinstance(name, str) for name in by) and isinstance(self.sample, Mapping)
         loop = [
-            *([] if named else ["if type(t) is not kind and stray(t): return t"]),
+            *([] if named else ["if type(t) is not kind and is_mark(t): return t"]),
             *(["key = default"] if self.spec.by is KEY else []),
-            *self._loop_body("if stray(t): return t"),
+            *self._loop_body("if is_mark(t): return t"),
             f"if out: {RELEASE}; yield; {HOLD}" if self.on else "if out: yield",
         ]
         body = ["for t in tuples:", *indent(loop), "return UNSET"]
         if self.on:
             body = [HOLD, "try:", *indent(body), "finally: guard.held = False"]
-        text = ["def insert_each(tuples, kind, stray, out):", "    key = default", *indent(body)]
+        text = ["def insert_each(tuples, kind, is_mark, out):", "    key = default", *indent(body)]
         return "\n".join(text) + "\n"
 
     # -- time -------------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ class _Writer:
                 yield "b = a"
                 continue
             if inline := self._inline(policy, "t"):
-                self.names["strange"] = self._strange
+                self.names["strange"] = self._mixed_forms_lines
                 yield f"try: {name} = {inline}"
                 yield f"except Exception: {name} = get_{name}(t); strange(t)"
             else:
@@ -420,10 +420,10 @@ class _Writer:
             zero = " != 0.0" if type(policy.threshold) is float else ""  # faster between floats
             yield f"if {name} - {name}{zero}: check(p_{name}, {name}, t)"
 
-    def _strange(self, tuple_: Any) -> None:
+    def _mixed_forms_lines(self, tuple_: Any) -> None:
         self.w.guard.check("insert(tuple)")
-        self.w.settle()
-        strange_form(self.w, tuple_, self.sample)
+        self.w.sync()
+        note_mixed_forms(self.w, tuple_, self.sample)
 
     def _one_attribute(self) -> bool:
         """Whether eviction and trigger read the same delta attribute."""
@@ -549,8 +549,8 @@ class _Writer:
 
     def _evict_delta(self) -> Lines:
         assert self.delta is not None
-        self.names.update(evict_where=evict_where, mixes=check_mixes)
-        yield f"if s.rough: {self._held('evict_where(state, s, p_a, a)', *EVICT_EVENTS)}"
+        self.names.update(evict_unordered=evict_unordered, mixes=check_same_kind)
+        yield f"if s.rough: {self._held('evict_unordered(state, s, p_a, a)', *EVICT_EVENTS)}"
         yield "elif d:"
         oldest = self._inline(self.delta, "e") or "get_a(e)"
         if self._negative(self.delta):  # the test names the oldest value twice
@@ -599,8 +599,8 @@ class _Writer:
             alive = "s.alive and " if self.pe else ""
             yield f"if not s.full and {alive}len(d) == {self.most}:"
         elif self.delta is not None:
-            self.names["leaves_any"] = leaves_any
-            yield "if not s.full and leaves_any(state, s, p_a, a):"
+            self.names["evicts_any"] = evicts_any
+            yield "if not s.full and evicts_any(state, s, p_a, a):"
         else:
             yield "if not s.full:"
         yield "    s.full = True"
@@ -621,12 +621,12 @@ class _Writer:
     def _full_at_trigger(self) -> Lines:
         """FULL comes before a delta trigger; without its handler, only a trigger can see it."""
         if self.delta is not None and "on_trigger" in self.on and "on_initial_full" not in self.on:
-            self.names["leaves_any"] = leaves_any
+            self.names["evicts_any"] = evicts_any
             oldest = self._inline(self.delta, "d[0]") or "get_a(d[0])"
             if self._negative(self.delta):
                 oldest = f"(v := {oldest})"
             leaves = f"d and {self._exceeds(self.delta, 'a', oldest)}"
-            yield f"if not s.full and (leaves_any(state, s, p_a, a) if s.rough else {leaves}):"
+            yield f"if not s.full and (evicts_any(state, s, p_a, a) if s.rough else {leaves}):"
             yield "    s.full = True"
 
     def _count_trigger(self, every: int) -> Lines:

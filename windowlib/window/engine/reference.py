@@ -13,14 +13,14 @@ from windowlib.spec.order import Step, steps
 from windowlib.spec.specification import KEY
 from windowlib.window.engine.rules import (
     check_delta,
-    check_mixes,
-    evict_where,
+    check_same_kind,
+    evict_unordered,
     key_default,
     pair,
     reject_key,
 )
 from windowlib.window.events import FLUSH_EVENTS
-from windowlib.window.failure import add_count, collected
+from windowlib.window.failure import add_count, collect_handler_failures
 from windowlib.window.subwindow import NO_KEY, UNSET, Subwindow
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ class Reference:
                     return
                 for policy, get in w.getters.items():
                     check_delta(policy, get(tuple_), tuple_)
-                    check_mixes(w, policy, get(tuple_), w.find(key))
+                    check_same_kind(w, policy, get(tuple_), w.find(key))
                 changing = not self.keeps or (w.eviction is not None and w.eviction.by_age)
                 w.age()
                 arrival = Arrival(tuple_, key, self._subwindow(key))
                 arrival.key = arrival.s.key
-                changing = True  # noqa: F841 - for `untouched`, after an interrupt
+                changing = True  # noqa: F841 - for `before_changes`, after an interrupt
                 for step in self.steps.values():
                     step(arrival)
             except BaseException as error:
@@ -93,7 +93,7 @@ class Reference:
         known = self.w.find(key)
         key = key if known is None else known.key  # a partition keeps the key it was born with
         for step in self._left_after(event):
-            with collected(self.w.window, failures):
+            with collect_handler_failures(self.w.window, failures):
                 s = self.w.find(key)
                 s = self._dead(key) if s is None else s
                 step(Arrival(tuple_, s.key, s))
@@ -125,7 +125,7 @@ class Reference:
         if key is ...:
             key = key_default(w)
         if w.spec.by is KEY:
-            return w.sound_key(key) if key is NO_KEY else key
+            return w.checked_key(key) if key is NO_KEY else key
         if key is not key_default(w):
             reject_key(w, f"insert(key={key!r})")
         return None if w.key_getter is None else w.key_getter(tuple_)
@@ -192,7 +192,7 @@ class Reference:
                 w.evict_one(s, s.data[0])
         elif self.delta is not None and self._leaving(arrival):
             s.full = True
-            evict_where(w, s, self.delta, w.getters[self.delta](arrival.tuple))
+            evict_unordered(w, s, self.delta, w.getters[self.delta](arrival.tuple))
 
     def _leaving(self, arrival: Arrival) -> bool:
         """Whether delta eviction will drop something for this tuple."""

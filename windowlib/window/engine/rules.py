@@ -47,7 +47,7 @@ def _why_not(policy: Delta, value: Any, tuple_: Any) -> str:
     return f"is of type {kind}, which has no distance. Use a number, a Decimal or a datetime."
 
 
-def better_error(
+def clearer_error(
     state: WindowState, error: BaseException, tuple_: Any, key: Any
 ) -> Exception | None:
     """A clearer exception where the tuple or its key is to blame, found out only afterwards."""
@@ -63,18 +63,18 @@ def better_error(
         )
         better = PartitionError(msg)
     else:
-        better = _delta_trouble(state, tuple_, key)
+        better = _delta_error(state, tuple_, key)
     if better is not None:
         better.__cause__ = error
     return better
 
 
-def _delta_trouble(state: WindowState, tuple_: Any, key: Any) -> SchemaError | None:
+def _delta_error(state: WindowState, tuple_: Any, key: Any) -> SchemaError | None:
     for policy, get in state.getters.items():
         try:
             value = get(tuple_)
             check_delta(policy, value, tuple_)
-            check_mixes(state, policy, value, state.find(key))
+            check_same_kind(state, policy, value, state.find(key))
         except SchemaError as found:
             return found
         except Exception:
@@ -82,7 +82,7 @@ def _delta_trouble(state: WindowState, tuple_: Any, key: Any) -> SchemaError | N
     return None
 
 
-def check_mixes(state: WindowState, policy: Delta, value: Any, s: Subwindow | None) -> None:
+def check_same_kind(state: WindowState, policy: Delta, value: Any, s: Subwindow | None) -> None:
     """Refuse a value that has no distance from the one before it."""
     known = UNSET
     if s is not None:  # a sliding window evicts by its newest value; all else has a reference
@@ -99,7 +99,7 @@ def check_mixes(state: WindowState, policy: Delta, value: Any, s: Subwindow | No
         raise SchemaError(msg) from None
 
 
-def evict_where(state: WindowState, s: Subwindow, policy: Delta, new: Any) -> None:
+def evict_unordered(state: WindowState, s: Subwindow, policy: Delta, new: Any) -> None:
     """Delta eviction over values in any order: oldest to newest, each that is too far goes."""
     get = state.getters[policy]
     leaving = [t for t in s.data if policy.exceeds(new, get(t))]
@@ -114,7 +114,7 @@ def evict_where(state: WindowState, s: Subwindow, policy: Delta, new: Any) -> No
         s.newest = values[-1]
 
 
-def strange_form(state: WindowState, tuple_: Any, sample: Any) -> None:
+def note_mixed_forms(state: WindowState, tuple_: Any, sample: Any) -> None:
     """Note a tuple that the inlined way of reading attributes does not fit.
 
     From then on delta eviction reads all tuples through their getters, which fit every form.
@@ -127,7 +127,7 @@ def strange_form(state: WindowState, tuple_: Any, sample: Any) -> None:
             s.rough = True
 
 
-def leaves_any(state: WindowState, s: Subwindow, policy: Delta, new: Any) -> bool:
+def evicts_any(state: WindowState, s: Subwindow, policy: Delta, new: Any) -> bool:
     """Whether delta eviction would evict anything; the oldest, unless values are rough."""
     get = state.getters[policy]
     asked = s.data if s.rough else itertools.islice(s.data, 1)
