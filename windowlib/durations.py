@@ -190,9 +190,11 @@ def stable_amount(amount: Amount) -> str:
     return repr(float(amount))
 
 
-def check_amounts(owner: str, said: Sequence[tuple[str, Amount]], error: type[Exception]) -> None:
+def check_amounts(
+    owner: str, amounts: Sequence[tuple[str, Amount]], error: type[Exception]
+) -> None:
     """Refuse durations beside numbers; 0 is either."""
-    given = [(name, amount) for name, amount in said if amount]
+    given = [(name, amount) for name, amount in amounts if amount]
     if len({isinstance(amount, timedelta) for _, amount in given}) > 1:
         shown = ", ".join(f"{name}={amount_text(amount)}" for name, amount in given)
         msg = (

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from windowlib.attributes import key_getter, one_key
 from windowlib.operators.functions.value_order import hashable
 from windowlib.summaries.incremental import Incremental
-from windowlib.summaries.summarizers import Plan, Ready, Recipe
+from windowlib.summaries.summarizers import FoldSummary, FunctionCall, Plan
 from windowlib.window.subwindow import Subwindow
 
 
@@ -28,7 +28,7 @@ class GroupValues(NamedTuple):
 class GroupedPlan(Plan):
     """A plan whose summaries are kept once for each group; a value is a list of `GroupValues`."""
 
-    def __init__(self, recipes: Mapping[str, Recipe], group_by: Any, shown: str) -> None:
+    def __init__(self, recipes: Mapping[str, FunctionCall], group_by: Any, shown: str) -> None:
         super().__init__(recipes, short=False, named=False)
         self.each = Plan(recipes, short=False, named=False)
         self.group_by = group_by
@@ -39,9 +39,9 @@ class GroupedPlan(Plan):
         """The group of a row."""
         return hashable(self.shown, self._group_of(row))
 
-    def __call__(self) -> Ready:
+    def __call__(self) -> FoldSummary:
         """A new, empty summary."""
-        return GroupedReady(self)
+        return GroupedFoldSummary(self)
 
     @property
     def slots(self) -> bool:
@@ -59,13 +59,13 @@ class GroupedPlan(Plan):
         return f"{super().__repr__()}, for each {self.shown}"
 
 
-class GroupedReady(Ready):
+class GroupedFoldSummary(FoldSummary):
     """The summaries of one subwindow, by group, tuple by tuple."""
 
     def __init__(self, plan: GroupedPlan) -> None:
         super().__init__(plan)
         self.grouped = plan
-        self.groups: dict[Any, Ready] = {}
+        self.groups: dict[Any, FoldSummary] = {}
 
     def insert(self, tuple_: Any) -> None:
         """Fold a tuple into the summary of its group."""

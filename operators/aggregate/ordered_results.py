@@ -18,7 +18,7 @@ from windowlib.operators.aggregate.aggregate import Aggregate
 from windowlib.operators.aggregate.partial_results import PartialResult, partial_results
 from windowlib.spec.policies import Attribute
 from windowlib.summaries.folds import Fold, State
-from windowlib.summaries.summarizers import Plan, Recipe
+from windowlib.summaries.summarizers import FunctionCall, Plan
 from windowlib.window.arrow import ranks
 
 
@@ -128,7 +128,7 @@ class OrderedAggregate(Aggregate):
         return [pick.save((tuple(islice(entries, len(own))),)) for own in numbers]
 
 
-def _numbered(recipe: Recipe, fold: Fold) -> Recipe:
+def _numbered(recipe: FunctionCall, fold: Fold) -> FunctionCall:
     """A function of numbers of rows, in place of the values that it picks."""
     if not fold.picks:
         return recipe
@@ -140,7 +140,7 @@ def _numbered(recipe: Recipe, fold: Fold) -> Recipe:
     return replace(recipe, attribute=RowNumber(attribute))
 
 
-def _any_order(recipe: Recipe, fold: Fold) -> Fold:
+def _any_order(recipe: FunctionCall, fold: Fold) -> Fold:
     return PickFold(fold, isinstance(recipe.attribute, Several)) if fold.picks else fold
 
 

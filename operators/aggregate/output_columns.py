@@ -14,7 +14,7 @@ from windowlib.operators.functions.call import Agg
 from windowlib.operators.functions.firing_facts import OF_EVENT_TIME
 from windowlib.spec.policies import Attribute
 from windowlib.summaries.source import compiled
-from windowlib.summaries.summarizers import Recipe
+from windowlib.summaries.summarizers import FunctionCall
 
 PARAMETERS = (
     "by",
@@ -60,7 +60,7 @@ class AggregateOutputs:
         condition = [having] if isinstance(having, Expr) else []
         leaves = [leaf for e in [*outputs.values(), *condition] for leaf in e.leaves()]
         self.aggregates: dict[Any, Agg] = {leaf.identity: leaf for leaf in leaves}
-        self.recipes: dict[Any, Recipe] = {
+        self.recipes: dict[Any, FunctionCall] = {
             which: each.recipe for which, each in self.aggregates.items() if each.recipe is not None
         }
         firings = {which: each.firing for which, each in self.aggregates.items() if each.firing}

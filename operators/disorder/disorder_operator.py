@@ -13,7 +13,7 @@ from windowlib.attributes import brief, key_getter, one_key
 from windowlib.durations import Amount, Duration, Number, amount_of
 from windowlib.errors import DeltaOrderError, ModelError, PartitionError, PolicyError, suggestion
 from windowlib.event_time.axis import Axis
-from windowlib.event_time.slack import FixedSlack, Slack, State
+from windowlib.event_time.slack import FixedSlack, Slack, SlackState
 from windowlib.operators.arguments import several
 from windowlib.operators.kinds import PassThrough, unchanged
 from windowlib.operators.store_windows import KeyWindow
@@ -32,7 +32,7 @@ FEW = 32
 class KeyBuffer:
     """One key: what its slack knows, and the rows that wait."""
 
-    def __init__(self, key: Any, state: State) -> None:
+    def __init__(self, key: Any, state: SlackState) -> None:
         self.key, self.state = key, state
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from windowlib.durations import Amount, Duration, Number, amount_of, amount_text, length
 from windowlib.errors import ModelError
 from windowlib.event_time.axis import DAY, Grid
-from windowlib.event_time.slack import Slack, State
+from windowlib.event_time.slack import Slack, SlackState
 from windowlib.extensions import extension
 from windowlib.operators.arguments import as_dict
 from windowlib.operators.arrow_output import (
@@ -48,7 +48,7 @@ Entry = tuple[Number, int, Any]
 class OpenPanes(KeyBuffer):
     """The windows of one key that are not closed."""
 
-    def __init__(self, key: Any, state: State, number: int) -> None:
+    def __init__(self, key: Any, state: SlackState, number: int) -> None:
         super().__init__(key, state)
         self.number = number
         """Of the lane, from 0 on."""

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from windowlib.durations import Amount, Duration, Number
-from windowlib.event_time.slack import Slack, State
+from windowlib.event_time.slack import Slack, SlackState
 from windowlib.operators.disorder.disorder_operator import (
     BufferedRows,
     DisorderOperator,
@@ -29,7 +29,7 @@ Entry = tuple[Number, int, Any]
 class ReorderBuffer(KeyBuffer):
     """The rows of one key that wait."""
 
-    def __init__(self, key: Any, state: State) -> None:
+    def __init__(self, key: Any, state: SlackState) -> None:
         super().__init__(key, state)
         self.held: list[Entry] = []
         """A heap."""

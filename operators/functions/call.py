@@ -19,7 +19,7 @@ from windowlib.operators.expressions import (
 )
 from windowlib.spec.policies import Attribute, attribute_text, is_attribute
 from windowlib.summaries.aggregate_function import AggregateFunction
-from windowlib.summaries.summarizers import Recipe
+from windowlib.summaries.summarizers import FunctionCall
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -63,7 +63,7 @@ class Agg(Expr):
         self,
         shown: str,
         columns: tuple[Attribute, ...] = (),
-        recipe: Recipe | None = None,
+        recipe: FunctionCall | None = None,
         callables: tuple[Callable[..., Any], ...] = (),
         firing: FiringFunction | None = None,
     ) -> None:
@@ -172,7 +172,7 @@ def aggregate(
     text = text or f"agg.{function.name}({_arguments(columns, options, hidden)})"
     attributes = [_attribute(column, text) for column in columns.values()]
     one = attributes[0] if len(attributes) == 1 else Several(attributes, text)
-    recipe = Recipe(function, one if attributes else None, tuple(options.items()), text)
+    recipe = FunctionCall(function, one if attributes else None, tuple(options.items()), text)
     read = tuple(each for each in attributes if each is not ROW)
     callables = tuple(each for each in (*columns.values(), *options.values()) if callable(each))
     return Agg(text, read, recipe, callables)

@@ -24,7 +24,7 @@ from windowlib.columnar.firings import concat_results, take_results, truth
 from windowlib.columnar.inputs import Inputs
 from windowlib.columnar.kernels.functions import functions_of
 from windowlib.operators import Aggregate, agg, col
-from windowlib.operators.aggregate.groups import GroupedReady
+from windowlib.operators.aggregate.groups import GroupedFoldSummary
 from windowlib.operators.aggregate.output_batch import aggregate_batch
 from windowlib.window.consumer import Decline
 
@@ -580,7 +580,7 @@ def grouped_extents(op, rows, lo, hi):
     """The groups of each extent, from the summary that the event engine keeps."""
     found = []
     for a, b in zip(lo, hi, strict=True):
-        ready = GroupedReady(op._plan)
+        ready = GroupedFoldSummary(op._plan)
         for row in rows[a:b]:
             ready.insert(row)
         found.append(ready.value())

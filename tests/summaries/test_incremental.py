@@ -32,7 +32,7 @@ from windowlib import (
 from windowlib.operators import Aggregate, agg
 from windowlib.operators.aggregate.groups import GroupedPlan, GroupValues
 from windowlib.summaries.incremental import Incremental, describe
-from windowlib.summaries.summarizers import Plan, Recipe
+from windowlib.summaries.summarizers import FunctionCall, Plan
 
 
 class Queue:
@@ -52,7 +52,7 @@ class Queue:
             self.data.popleft()
 
 
-def recipes(functions: dict[str, Function]) -> dict[str, Recipe]:
+def recipes(functions: dict[str, Function]) -> dict[str, FunctionCall]:
     return {name: each.made(named).recipe for name, each in functions.items()}
 
 
@@ -82,7 +82,7 @@ def check(functions: dict[str, Function], queue: Queue, got: list[Any]) -> None:
         assert same(wanted, one, function.rel), (name, wanted, one)
 
 
-def some_rows(rng: random.Random, count: int, profile: str = "odd") -> list[Any]:
+def some_rows(rng: random.Random, count: int, profile: str = "irregular") -> list[Any]:
     return [a_row(rng, 0, profile) for _ in range(count)]
 
 

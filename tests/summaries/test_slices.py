@@ -37,7 +37,7 @@ from windowlib import (
     WindowEvents,
     summarizers,
 )
-from windowlib.summaries.summarizers import Recipe
+from windowlib.summaries.summarizers import FunctionCall
 
 NAN, INF = float("nan"), float("inf")
 
@@ -80,7 +80,7 @@ ORACLES: dict[str, Any] = {
     "spread": spread,
     "sample": functools.partial(spread, ddof=1),
 }
-READY: dict[str, Recipe] = {
+READY: dict[str, FunctionCall] = {
     "n": summarizers.count(),
     "sum": summarizers.sum("x"),
     "mean": summarizers.mean("x"),

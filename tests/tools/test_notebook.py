@@ -255,7 +255,7 @@ def test_a_replay_is_an_iterator_still():
 def test_looking_into_an_iterator_that_has_ended_finds_nothing():
     waiting: deque[int] = deque()
     ahead = Lookahead(map(waiting.append, [1]), waiting)
-    assert [True, False, False] == [ahead.look() for _ in range(3)]
+    assert [True, False, False] == [ahead.fetch() for _ in range(3)]
     assert [1] == list(ahead)
 
 

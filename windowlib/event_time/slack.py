@@ -25,7 +25,7 @@ FEW_POINTS = 16
 """Up to so many points of a grid that P passes in an array are looked for one by one."""
 
 
-class State:
+class SlackState:
     """What a strategy knows of one stream.
 
     Timestamps are numbers; those of datetimes are microseconds.
@@ -85,7 +85,7 @@ class State:
     def _many(self, ts: Any) -> Any:
         raise NotImplementedError
 
-    def _reached(self, records: Records, at_records: Any) -> Any:
+    def _reached(self, records: RunningMaxima, at_records: Any) -> Any:
         """Move on to the end of an array, given P - or less - at its records."""
         import numpy as np
 
@@ -110,7 +110,7 @@ class State:
         self.top, self.punctuation = state
 
 
-class Records:
+class RunningMaxima:
     """Where an array of timestamps rises above all before it."""
 
     def __init__(self, ts: Any, top: Number | None) -> None:
@@ -140,7 +140,7 @@ class Slack:
         """The distances on the axis of time that it was given."""
         return []
 
-    def start(self) -> State:
+    def start(self) -> SlackState:
         """The state of a new stream."""
         raise NotImplementedError
 
@@ -186,7 +186,7 @@ class FixedSlack(Slack):
         return f"{amount_text(self.amount)} behind the greatest timestamp"
 
 
-class FixedState(State):
+class FixedState(SlackState):
     """The state of a `FixedSlack`."""
 
     def __init__(self, amount: Number) -> None:
@@ -274,7 +274,7 @@ class KSlack(Slack):
         return f"the largest delay that there has been ({self.delay})"
 
 
-class LargestState(State):
+class LargestState(SlackState):
     """The state of a `KSlack`."""
 
     def __init__(self, delay: Delay) -> None:
@@ -300,10 +300,10 @@ class LargestState(State):
         return super().fits(ts) and not (ts.dtype.kind == "i" and type(self.k) is float)
 
     def _many(self, ts: Any) -> Any:
-        records = Records(ts, self.top)
+        records = RunningMaxima(ts, self.top)
         return self._reached(records, records.tops[records.at] - self._largest(ts, records))
 
-    def _largest(self, ts: Any, records: Records) -> Any:
+    def _largest(self, ts: Any, records: RunningMaxima) -> Any:
         """K at each record of an array; and K and the smallest at its end."""
         import numpy as np
 
@@ -387,7 +387,7 @@ class QuantileSlack(Slack):
         return f"so that {self.drop:.3g} of the last {self.recent} rows would be late"
 
 
-class QuantileState(State):
+class QuantileState(SlackState):
     """The state of a `QuantileSlack`."""
 
     def __init__(self, drop: float, recent: int) -> None:
@@ -432,7 +432,7 @@ class QuantileState(State):
     def _many(self, ts: Any) -> Any:
         import numpy as np
 
-        records = Records(ts, self.top)
+        records = RunningMaxima(ts, self.top)
         old = np.fromiter(self._lateness, ts.dtype, len(self._lateness))
         every = np.concatenate((old, np.maximum(records.before - ts, 0)))
         steps, ks = [0], [self._k]
@@ -568,7 +568,7 @@ class PidState(LargestState):
     def _piece(self, ts: Any) -> Any:
         import numpy as np
 
-        records = Records(ts, self.top)
+        records = RunningMaxima(ts, self.top)
         slack = self.part * self._largest(ts, records)
         if ts.dtype.kind == "i":
             slack = np.ceil(slack).astype(np.int64)

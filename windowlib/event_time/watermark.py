@@ -19,7 +19,7 @@ from windowlib.durations import (
     stable_amount,
 )
 from windowlib.errors import PolicyError, suggestion
-from windowlib.event_time.slack import FixedSlack, Slack, State
+from windowlib.event_time.slack import FixedSlack, Slack, SlackState
 from windowlib.spec.policies import Attribute, attribute_text, check_attribute
 
 Scope = Literal["stream", "key"]
@@ -95,7 +95,7 @@ class Watermark:
         return Progress(self)
 
     @property
-    def described(self) -> str:
+    def stable_text(self) -> str:
         """The watermark as text that is the same in every process."""
         named = self.sources
         shown = f"<{attribute_text(named)}>" if callable(named) else repr(named)
@@ -175,7 +175,7 @@ class Source:
     __slots__ = ("_most", "far", "state")
 
     def __init__(self, watermark: Watermark) -> None:
-        self.state: State = watermark.slack.start()
+        self.state: SlackState = watermark.slack.start()
         ahead = watermark.max_ahead
         self._most: Number = None if ahead is None else length(ahead)
         self.far: Number | None = None

@@ -29,7 +29,7 @@ from windowlib.farms.key_farm import fixed_keys
 from windowlib.farms.pool import CallerPool, ProcessPool, no_processes
 from windowlib.farms.running_farm import RunningFarm, worker_count
 from windowlib.farms.transfer import movable
-from windowlib.runtime.running import Running, collect_failures, insert_pieces, nowhere
+from windowlib.runtime.running import Running, collect_failures, insert_in_runs, nowhere
 from windowlib.window.arrow import Times, as_arrow, in_order, joined
 from windowlib.window.failure import broken_state, raise_first
 
@@ -186,7 +186,7 @@ class AdaptiveFarm:
         self._promising = 0  # pieces in a row that were so slow that workers are likely
         self._processors = Processors()
         self._started = 0.0
-        self._tell: Tell | None = None
+        self._set_clocks: Tell | None = None
         self._every = 1.0
         self._patience = LOOK
         """Seconds of work until workers are tried again; more each time they did not pay."""
@@ -302,7 +302,7 @@ class AdaptiveFarm:
     ) -> Generator[None, None, Any]:
         """Take each row before the next is asked for, and pause after one that made something."""
         if self._fixed is None:
-            return insert_pieces(self, rows, out, port, **row)
+            return insert_in_runs(self, rows, out, port, **row)
         each: Generator[None, None, Any] = self.current.insert_each(rows, out, port, **row)
         return each
 
@@ -314,13 +314,13 @@ class AdaptiveFarm:
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order."""
-        with self._whole("taking a batch"):
+        with self._atomic("taking a batch"):
             for piece in self._pieces(as_arrow(batch, "insert_batch")):
                 self._timed(piece.num_rows, self.current.insert_batch, piece, port, times)
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch, wait, and give the rows of the first output that it made."""
-        with self._whole("taking a batch"):
+        with self._atomic("taking a batch"):
             for piece in self._pieces(as_arrow(batch, "process_batch")):
                 found = self._timed(piece.num_rows, self.current.process_batch, piece, port, times)
                 self._ready.append(found)
@@ -380,7 +380,7 @@ class AdaptiveFarm:
         if not self._spread:
             self._processors.look()
         if since.seconds >= self._look or self._soon:
-            with self._whole("deciding where to work"):
+            with self._atomic("deciding where to work"):
                 _LOOKS[self.place](self)
 
     @property
@@ -391,7 +391,7 @@ class AdaptiveFarm:
         return self.place == "starting"
 
     @contextmanager
-    def _whole(self, doing: str) -> Iterator[None]:
+    def _atomic(self, doing: str) -> Iterator[None]:
         """Something of which an interrupt must not leave a half."""
         try:
             yield
@@ -609,7 +609,7 @@ class AdaptiveFarm:
         if self.place == "workers":
             self.current.resize(workers)
         vars(self).pop("insert", None)
-        with self._whole("changing its workers"):
+        with self._atomic("changing its workers"):
             self.workers = workers
             if self.place == "caller":
                 self._fixed = self._stays()
@@ -643,14 +643,14 @@ class AdaptiveFarm:
 
     def observe(self, tell: Tell, every: float = 1.0) -> None:
         """Report the figures while it works, every so many seconds at most."""
-        self._tell, self._every = tell, every
+        self._set_clocks, self._every = tell, every
         if _is_farm(self.current):
             self._observed(self.current)
         else:
             tell(self.figures())
 
     def _observed(self, farm: RunningFarm) -> None:
-        if (tell := self._tell) is not None:
+        if (tell := self._set_clocks) is not None:
             farm.observe(lambda found: tell(replace(found, place=self.place)), self._every)
 
     def explain(self) -> str:

@@ -123,7 +123,7 @@ class WindowEvaluator:
         assert window is not None
         self.window: Window[Any, Any] = window
         self.event = "on_trigger" if isinstance(window.spec, Sliding) else "before_flush"
-        self._whole: dict[pa.Schema, WholeWindows | None] = {}
+        self._atomic: dict[pa.Schema, WholeWindows | None] = {}
         self._row_by_row: set[pa.Schema] = set()  # of which there are no columns to send
         self._blank: list[FilledWindow] = []
 
@@ -171,12 +171,12 @@ class WindowEvaluator:
         return not known and not self._reads
 
     def _engine(self, schema: pa.Schema) -> WholeWindows | None:
-        if schema not in self._whole:
+        if schema not in self._atomic:
             try:
-                self._whole[schema] = WholeWindows(self.window, schema.remove_metadata())
+                self._atomic[schema] = WholeWindows(self.window, schema.remove_metadata())
             except Decline:
-                self._whole[schema] = None
-        return self._whole[schema]
+                self._atomic[schema] = None
+        return self._atomic[schema]
 
     def _at_once_by(self, batch: pa.RecordBatch) -> WholeWindows | None:
         """The engine that computes all windows of a batch at once, if there is one."""

@@ -30,7 +30,7 @@ from windowlib.farms.scheduler import Task
 from windowlib.farms.transfer import key_sizes
 from windowlib.farms.worker import WorkerException, WorkerSetup
 from windowlib.runtime.operator import Operator
-from windowlib.runtime.regrouping import held_together, key_columns, node_columns, regrouped
+from windowlib.runtime.regrouping import key_columns, node_columns, regrouped, why_not_by_key
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
@@ -397,7 +397,7 @@ def columns_of(operator: Operator) -> list[tuple[str, ...]]:
 
 def fixed_keys(operator: Operator) -> str | None:
     """Why the keys of an operator cannot move to other workers; None if they can."""
-    return held_together(operator, columns_of(operator))
+    return why_not_by_key(operator, columns_of(operator))
 
 
 # -- which worker has which key: a new key goes where there is least to do ------------------------

@@ -144,7 +144,7 @@ class RunningFarm(Running):
 
     def _take_batch(self, batch: Any, port: int, times: str | None, order: Any) -> None:
         """Give away the rows of a batch that has been checked, a chunk at a time."""
-        with self._whole("taking a batch"):
+        with self._atomic("taking a batch"):
             self._sync()
             if batch.num_rows and order is not None:
                 batch = in_order(batch, order)
@@ -178,7 +178,7 @@ class RunningFarm(Running):
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch, wait, and give the rows of the first output that it made."""
-        batch, schemas = self._offered(batch, "process_batch", port, times)
+        batch, schemas = self._checked_batch(batch, "process_batch", port, times)
         made, schema = self._made, self.farm.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
         self.as_columns = all(mark is nowhere for mark in self._marks)
@@ -227,7 +227,7 @@ class RunningFarm(Running):
         """Take a window punctuation."""
         if port not in self._taking:
             self._refuse("punctuate()", port)
-        with self._whole("taking a punctuation"):
+        with self._atomic("taking a punctuation"):
             self._sync()
             self._punctuate(port)
             self._raise()
@@ -235,7 +235,7 @@ class RunningFarm(Running):
     def advance_micros(self, now: int) -> None:
         """Move the clock, in microseconds; rows that wait go on waiting if nothing happens."""
         self._check_time(now)
-        with self._whole("advancing its clock"):
+        with self._atomic("advancing its clock"):
             self._now = now
             tick = self._ticks()
             if not self._waiting or (tick is not None and tick <= now) or self._stretch_over():
@@ -249,7 +249,7 @@ class RunningFarm(Running):
 
     def finish(self, port: int | None = None) -> None:
         """The input of a port ends, or of all; when the last has, all comes out and workers end."""
-        with self._whole("ending its input"):
+        with self._atomic("ending its input"):
             self._sync()
             ended = self._end(port)
             if not ended or self._taking:
@@ -266,7 +266,7 @@ class RunningFarm(Running):
 
     def drain(self) -> None:
         """Wait until everything that was put in has come out."""
-        with self._whole("sending on what has come out"):
+        with self._atomic("sending on what has come out"):
             self._sync()
             self._end_batch()
             while len(self.collector) or len(self.scheduler):
@@ -275,7 +275,7 @@ class RunningFarm(Running):
 
     def poll(self) -> None:
         """Give away the rows that wait, and send on what is ready, without waiting for more."""
-        with self._whole("sending on what has come out"):
+        with self._atomic("sending on what has come out"):
             self._sync()
             self.pump(block=False)
             self._raise()
@@ -435,7 +435,7 @@ class RunningFarm(Running):
     def use(self, pool: Any, workers: int) -> None:
         """Go on with other workers, or another number of them."""
         self.drain()
-        with self._whole("changing its workers"):
+        with self._atomic("changing its workers"):
             if pool is self.pool:
                 pool.resize(workers)
             else:

@@ -18,7 +18,7 @@ from windowlib.columnar.primitives import Array
 from windowlib.farms.emitter import AT, INDEX, StoredExtent
 from windowlib.runtime.graph import Graph
 from windowlib.runtime.operator import Operator
-from windowlib.runtime.own_state import keys_of
+from windowlib.runtime.operator_state import keys_of
 from windowlib.runtime.regrouping import PARTITIONS, windowed_ports
 
 

@@ -30,7 +30,7 @@ from windowlib.window.tumbling import TumblingWindow
 
 if TYPE_CHECKING:
     from windowlib.runtime.graph import Graph
-    from windowlib.runtime.own_state import OwnState
+    from windowlib.runtime.operator_state import OperatorState
     from windowlib.summaries.folds import Fold
     from windowlib.summaries.summarizers import SummarizerArgument
     from windowlib.window.consumer import Consumer
@@ -93,7 +93,7 @@ class Operator(WindowEvents[Any, Any]):
     _outputs: tuple[Emit, ...] = ()
     _puncts: tuple[Callable[[], None], ...] = ()
     _many: Callable[[Any], None] | None = None  # takes many rows at once, as columns
-    _own: OwnState | None = None  # what a running operator declares, and its timers
+    _own: OperatorState | None = None  # what a running operator declares, and its timers
     sends_columns: ClassVar[bool] = False
     """Whether its first output may go to another operator as columns, with punctuations."""
     folded_columns: frozenset[str] | None = None
@@ -378,7 +378,7 @@ class Operator(WindowEvents[Any, Any]):
         """Drop the declared state of a key, and its timer."""
         self._running_state(f"{self.name}.forget({key!r})").forget((key,))
 
-    def _running_state(self, call: str) -> OwnState:
+    def _running_state(self, call: str) -> OperatorState:
         if self._own is None:
             raise OperatorError(f"{call}: it is not running. Use replay(op, rows), or op.open().")
         return self._own

@@ -14,7 +14,7 @@ from windowlib.attributes import one_key
 from windowlib.errors import OperatorError
 from windowlib.runtime.graph import Graph
 from windowlib.runtime.operator import Operator
-from windowlib.runtime.own_state import split
+from windowlib.runtime.operator_state import split
 from windowlib.runtime.splitting import names_in
 
 PARTITIONS = ("parts", "asleep")
@@ -120,16 +120,16 @@ def check_regroups(operator: Operator, columns: Sequence[Sequence[str]]) -> None
         operator: the operator, or a graph of them.
         columns: for each input, the columns that say where a row goes.
     """
-    if (why := held_together(operator, columns)) is not None:
+    if (why := why_not_by_key(operator, columns)) is not None:
         fix = "Keep the number of buckets, and change the shuffle partitions alone."
         raise OperatorError(f"{why}. {fix}")
 
 
-def held_together(operator: Operator, columns: Sequence[Sequence[str]]) -> str | None:
+def why_not_by_key(operator: Operator, columns: Sequence[Sequence[str]]) -> str | None:
     """Why the state of an operator cannot be told apart by columns; None if it can."""
     if isinstance(operator, Graph):
         nodes = operator.operators.values()
-        whys = (held_together(node, node_columns(node, columns)) for node in nodes)
+        whys = (why_not_by_key(node, node_columns(node, columns)) for node in nodes)
         return next((why for why in whys if why is not None), None)
     for port in windowed_ports(operator):
         by = names_in(operator.windows[port].by) or ()  # type: ignore[union-attr]

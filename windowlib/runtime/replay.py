@@ -106,7 +106,7 @@ class Lookahead(Iterator[Any]):
 
     >>> waiting = deque()
     >>> numbers = Lookahead((waiting.append(i) for i in [1, 2, 3]), waiting)
-    >>> numbers.look(), list(waiting), next(numbers), list(numbers)
+    >>> numbers.fetch(), list(waiting), next(numbers), list(numbers)
     (True, [1], 1, [2, 3])
     """
 
@@ -118,12 +118,12 @@ class Lookahead(Iterator[Any]):
         """What a step raised; for the caller, after all that waits."""
 
     def __next__(self) -> Any:
-        if not self.waiting and not self.look():
+        if not self.waiting and not self.fetch():
             self.end()
             raise StopIteration
         return self.waiting.popleft()
 
-    def look(self) -> bool:
+    def fetch(self) -> bool:
         """Wait for one item more, or several; whether there was one."""
         if self.failure is not None:
             return False
@@ -144,7 +144,7 @@ class Lookahead(Iterator[Any]):
             raise failure
 
 
-class Beside(tuple[str, Any]):
+class SideOutputItem(tuple[str, Any]):
     """What comes out beside the rows of the first output: a port, and its row or `punct()`."""
 
     __slots__ = ()
@@ -174,7 +174,7 @@ class Replay(Iterator[Any]):
             rows = self._waiting = WaitingRows(rows, WatermarkTimes(times, watermark, "replay"))
         self._start = start
         self._moved = False
-        self._out: deque[Any] = deque()  # rows of the first output; all else as `Beside`
+        self._out: deque[Any] = deque()  # rows of the first output; all else as `SideOutputItem`
         self._names = [port.name for port in operator.model.outputs]
         self._kept: dict[str, list[Any]] = {name: [] for name in self._names}
         self._checked: set[int] = set()
@@ -189,7 +189,7 @@ class Replay(Iterator[Any]):
                 if ahead.failure is not None:
                     break
                 try:
-                    for _ in ahead.steps:  # as `look` does, without a call for each row
+                    for _ in ahead.steps:  # as `fetch` does, without a call for each row
                         if out:
                             break
                 except Exception as error:
@@ -197,7 +197,7 @@ class Replay(Iterator[Any]):
                 if not out:
                     break
             item = out.popleft()
-            if type(item) is not Beside:
+            if type(item) is not SideOutputItem:
                 return item
             if type(item[1]) is not Mark:  # most are: a punctuation comes after each row
                 port, row = item
@@ -217,7 +217,7 @@ class Replay(Iterator[Any]):
         return map(self._item, self._ahead)
 
     def _item(self, item: Any) -> Item:
-        return (item[0], item[1]) if type(item) is Beside else (self._names[0], item)
+        return (item[0], item[1]) if type(item) is SideOutputItem else (self._names[0], item)
 
     def port(self, name: int | str = 0) -> list[Any]:
         """The rows of one output that have not been iterated over, after running to the end."""
@@ -246,7 +246,7 @@ class Replay(Iterator[Any]):
         [{'n': 2, 'total': 3.5}, {'n': 2, 'total': 34}]
         """
         rows = self._coming()
-        while len(rows) < n and self._ahead.look():
+        while len(rows) < n and self._ahead.fetch():
             rows = self._coming()
         return extension("listing")(rows[:n], more=len(rows) >= n, failure=self._ahead.failure)
 
@@ -254,7 +254,7 @@ class Replay(Iterator[Any]):
         """The rows of the first output that are there."""
         if not self._names:
             return []
-        ahead = [item for item in self._out if type(item) is not Beside]
+        ahead = [item for item in self._out if type(item) is not SideOutputItem]
         return [*self._kept[self._names[0]], *ahead]
 
     def _repr_html_(self) -> str:
@@ -434,8 +434,8 @@ def _writers(
     out: deque[Any], name: str, *, first: bool
 ) -> tuple[Callable[[Any], None], Callable[[], None]]:
     """Functions that put a row, and a punctuation, of one port into `out`."""
-    mark = Beside((name, punct()))
-    row = out.append if first else lambda row: out.append(Beside((name, row)))
+    mark = SideOutputItem((name, punct()))
+    row = out.append if first else lambda row: out.append(SideOutputItem((name, row)))
     return row, partial(out.append, mark)
 
 

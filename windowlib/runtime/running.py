@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from windowlib.durations import Instant, as_instant, instant_text
 from windowlib.errors import ClockError, OperatorError, StateVersionError, WindowlibError
 from windowlib.runtime.arrival_order import stated_order
-from windowlib.runtime.own_state import OwnState
+from windowlib.runtime.operator_state import OperatorState
 from windowlib.spec.specification import Spec
 from windowlib.window.arrow import (
     OutputRows,
@@ -87,7 +87,7 @@ class Running:
             if container is not None:
                 container.port = port
         self._live = [container for container in op.containers if container is not None]
-        self._own = op._own = OwnState(op, self)
+        self._own = op._own = OperatorState(op, self)
         # Where rows go straight into the windows, they do so without asking the operator.
         self._direct = op.containers if op.inserts_directly else (None,) * len(self.model.inputs)
         op.on_open()
@@ -116,7 +116,7 @@ class Running:
         try:
             take = self._takers[port]["insert"]
         except KeyError:
-            take = self._taker(port)
+            take = self._row_inserter(port)
         try:
             if take is None:
                 self.operator.on_tuple(row, port)
@@ -137,7 +137,7 @@ class Running:
         elif by_operator or any(window.state.interrupts for window in self._live):
             self._break("taking a row")
 
-    def _taker(self, port: int) -> Row | None:
+    def _row_inserter(self, port: int) -> Row | None:
         """What takes a row at a port, None if the operator does; for a row that has come."""
         if port not in self._taking:
             self._refuse("insert(row)", port)
@@ -164,17 +164,19 @@ class Running:
             return error
 
         other = partial(Running.insert, self)
-        self._place("insert", window.state.fused_insert(row, other, row_failed, self._unbind))
+        self._replace_method(
+            "insert", window.state.fused_insert(row, other, row_failed, self._unbind)
+        )
 
     def _bind_clock(self) -> None:
         """Let `advance` be one function with that of the only window, if nothing else is timed."""
-        window = self._clocked
+        window = self._only_timed_window
         if window is not None and type(self).advance_micros is Running.advance_micros:
-            self._place(
+            self._replace_method(
                 "advance", window.state.fused_advance(self, self.advance_micros, self._unbind)
             )
 
-    def _place(self, name: str, made: Bound | None) -> None:
+    def _replace_method(self, name: str, made: Bound | None) -> None:
         """Put a function in the place of a method."""
         if made is not None:
             call, retire = made
@@ -211,7 +213,7 @@ class Running:
         for row in left:
             self.advance_micros(times.forward(times(row), self.micros))
             self.insert(row, port)
-            if window is not None and self._clocked is window and type(times) is Times:
+            if window is not None and self._only_timed_window is window and type(times) is Times:
                 loop = window.state.insert_timed(row, times.get)
                 if loop is not None:
                     self._take_timed(window, partial(loop, left, times), times)
@@ -257,7 +259,7 @@ class Running:
         """
         window = self._direct[port]
         each = None if window is None else window.state.insert_each(rows, out, sample, is_mark)
-        return each or insert_pieces(self, rows, out, port, sample=sample, is_mark=is_mark)
+        return each or insert_in_runs(self, rows, out, port, sample=sample, is_mark=is_mark)
 
     def insert_batch(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """Take the rows of an Arrow batch or table in order, whole columns at once if it can.
@@ -270,17 +272,17 @@ class Running:
             times: the column that says when a row arrives, as seconds or timestamps: `advance` to
                 that time comes before its `insert`. Without it all rows arrive now.
         """
-        batch, _ = self._offered(batch, "insert_batch", port, times)
+        batch, _ = self._checked_batch(batch, "insert_batch", port, times)
         self._take_batch(batch, port, times, self._orders[port])
 
     def insert_ordered(self, batch: Any, port: int = 0, times: str | None = None) -> None:
         """`insert_batch` of rows that are in order, whatever the window's `order_by` says."""
-        batch, _ = self._offered(batch, "insert_ordered", port, times)
+        batch, _ = self._checked_batch(batch, "insert_ordered", port, times)
         self._take_batch(batch, port, times, None)
 
     def begin(self, now: int, schemas: Sequence[Any]) -> None:
         """For hosts, before the first row: the time in microseconds, and the columns of inputs."""
-        self._tell(now)
+        self._set_clocks(now)
         self._schemas = list(schemas)
         if all(schema is not None for schema in schemas):
             self.operator.expect_columns([schema.names for schema in schemas])
@@ -324,11 +326,11 @@ class Running:
         self.operator._many = made.add_columns
 
     def _take_batch(self, batch: Any, port: int, times: str | None, order: Any) -> None:
-        """Take a batch that `_offered` has checked, in an order; None: it is in order."""
+        """Take a batch that `_checked_batch` has checked, in an order; None: it is in order."""
         if order is not None and batch.num_rows:
             batch = in_order(batch, order)
         window = self._direct[port]
-        with self._whole("taking a batch"):
+        with self._atomic("taking a batch"):
             for part in chunks_of(batch):
                 if times is not None:
                     self._insert_timed(part, port, times)
@@ -352,7 +354,7 @@ class Running:
         else:
             marks = columns.marks if window.spec.punctuated else columns.marks[:0]
             insert = partial(self.insert, port=port)
-            with self._whole("taking a batch"):
+            with self._atomic("taking a batch"):
                 failures += window.state.handover().insert_marked(batch, marks, insert)
         raise_first(failures)
 
@@ -368,7 +370,7 @@ class Running:
                 with collect_failures(failures):
                     self.punctuate(port)
 
-    def _offered(
+    def _checked_batch(
         self, batch: Any, call: str, port: int, times: str | None
     ) -> tuple[Any, list[Any]]:
         """Refuse what cannot be taken, before any row is; as Arrow, with the schemas of ports."""
@@ -394,7 +396,7 @@ class Running:
     def _insert_timed(self, batch: Any, port: int, times: str) -> None:
         """Advance to the time of each row, and insert it."""
         window, when = self._direct[port], Times(times)
-        if window is not None and self._clocked is window and not window.event_time:
+        if window is not None and self._only_timed_window is window and not window.event_time:
             try:
                 rows = window.state.handover().insert_timed(batch, times)
             finally:
@@ -404,7 +406,7 @@ class Running:
         self.insert_timed(rows, when, port)  # of several windows, or with a time that is none
 
     @cached_property
-    def _clocked(self) -> Window[Any, Any] | None:
+    def _only_timed_window(self) -> Window[Any, Any] | None:
         """The window that time moves, if it moves nothing else."""
         return None if len(self._live) != 1 or self.operator._watches_clock else self._live[0]
 
@@ -422,7 +424,7 @@ class Running:
         >>> running.process_batch(pa.record_batch({"x": [1, 2, 3, 4, 5]})).to_pylist()
         [{'total': 3}, {'total': 7}]
         """
-        batch, schemas = self._offered(batch, "process_batch", port, times)
+        batch, schemas = self._checked_batch(batch, "process_batch", port, times)
         made, schema = self._made, self.operator.schema(*schemas)
         row, self._rows[0] = self._rows[0], made.add
         try:
@@ -450,16 +452,16 @@ class Running:
     def finish(self, port: int | None = None) -> None:
         """The input of a port ends, or of all; when the last has ended, so does the output."""
         failures: list[Exception] = []
-        with self._whole("ending its input"):
+        with self._atomic("ending its input"):
             ending = self._end(port)
             for each in ending:
-                self._told_end(failures, partial(self.operator.on_input_end, each))
+                self._call_at_end(failures, partial(self.operator.on_input_end, each))
             if ending and not self._taking:
                 for window in self._event_time:
-                    self._told_end(failures, window.finish)
+                    self._call_at_end(failures, window.finish)
                 if self.operator.on_event_time:
                     self._own.close(failures)
-                self._told_end(failures, self.operator.on_finish)
+                self._call_at_end(failures, self.operator.on_finish)
                 for final in self._finals:
                     with collect_failures(
                         failures
@@ -467,7 +469,7 @@ class Running:
                         final()
         raise_first(failures)
 
-    def _told_end(self, failures: list[Exception], tell: Callable[[], None]) -> None:
+    def _call_at_end(self, failures: list[Exception], tell: Callable[[], None]) -> None:
         with collect_failures(failures):
             try:
                 tell()
@@ -521,7 +523,7 @@ class Running:
             raise broken_state(f"{self.operator.name}", self._broken, "Open the operator anew")
 
     @contextmanager
-    def _whole(self, doing: str) -> Iterator[None]:
+    def _atomic(self, doing: str) -> Iterator[None]:
         """A call that an interrupt must not leave half done."""
         self._refuse_broken()
         try:
@@ -575,7 +577,7 @@ class Running:
             watermark: a number, or microseconds for datetimes.
         """
         failures: list[Exception] = []
-        with self._whole("taking a watermark"):
+        with self._atomic("taking a watermark"):
             for window in self._event_time:
                 with collect_failures(failures):
                     window.reach(watermark)
@@ -589,7 +591,7 @@ class Running:
 
     def due(self) -> int | None:
         """When it next has to act by itself, in microseconds, or None."""
-        times = [due for window in self._awake if (due := window.state.due()) is not None]
+        times = [due for window in self._active_windows if (due := window.state.due()) is not None]
         return min([*times, *self._timer()], default=None)
 
     def _timer(self) -> list[int]:
@@ -601,11 +603,13 @@ class Running:
         """When next something happens that can be seen."""
         if self.operator._watches_clock:
             return self.due()
-        times = [at for window in self._awake if (at := window.state.visible_due()) is not None]
+        times = [
+            at for window in self._active_windows if (at := window.state.visible_due()) is not None
+        ]
         return min(times, default=None)
 
     @property
-    def _awake(self) -> list[Window[Any, Any]]:
+    def _active_windows(self) -> list[Window[Any, Any]]:
         """The windows that still act: after the end of the input, none does."""
         return self._live if self._taking else []
 
@@ -621,16 +625,16 @@ class Running:
         """`advance`, in microseconds."""
         self._refuse_broken()
         self._check_time(now)
-        window = self._clocked
+        window = self._only_timed_window
         if window is not None and self._taking and window.state.try_advance(now):
             self._now = now
             return
         failures: list[Exception] = []
         try:
             while (due := self._visible_due()) is not None and due <= now:
-                self._tell(max(due, self._now))
+                self._set_clocks(max(due, self._now))
                 self._act(failures)
-            self._tell(now)
+            self._set_clocks(now)
             self._act(failures)
         except BaseException as error:
             if not isinstance(error, Exception):
@@ -646,7 +650,7 @@ class Running:
             )
             raise ClockError(msg)
 
-    def _tell(self, now: int) -> None:
+    def _set_clocks(self, now: int) -> None:
         """Set all clocks, before anything happens: what is sent at a time arrives at that time."""
         self._now = now
         for window in self._live:
@@ -654,7 +658,7 @@ class Running:
 
     def _act(self, failures: list[Exception]) -> None:
         """Do what is due now, if anything is."""
-        for window in self._awake:
+        for window in self._active_windows:
             try:
                 with window.locked():
                     window.state.advance(self._now)
@@ -689,7 +693,7 @@ class Running:
             windows.append(state)
         return {
             "v": VERSION,
-            **(form_of(self._schemas, self._live) if arrays else {}),
+            **(batch_states(self._schemas, self._live) if arrays else {}),
             "operator": self.definition.describe(),
             "now": self._now,
             "ended": sorted(self._ended),
@@ -706,7 +710,7 @@ class Running:
         state = checked_state(state, self.definition.describe())
         before = self.snapshot(arrays=True)
         try:
-            with self._whole("restoring a snapshot"):
+            with self._atomic("restoring a snapshot"):
                 self._put(state)
         except Exception as error:
             self._put(before)
@@ -723,12 +727,12 @@ class Running:
             window.restore(saved)
         self._now, self._ended = state["now"], set(state["ended"])
         if "arrays" in state:
-            self._schemas = put_form(state, self._live)
+            self._schemas = restore_batch_states(state, self._live)
         self._own.load(state)
         self.operator.restore(copy.deepcopy(state["state"]))
 
 
-def insert_pieces(
+def insert_in_runs(
     running: Any,
     rows: Iterator[Any],
     out: Sized,
@@ -776,14 +780,16 @@ READERS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {VERSION:
 NO_SNAPSHOT = "restore(state): this is not a snapshot of an operator. Pass what snapshot() gave."
 
 
-def form_of(schemas: Sequence[Any], windows: Sequence[Window[Any, Any]]) -> dict[str, Any]:
+def batch_states(schemas: Sequence[Any], windows: Sequence[Window[Any, Any]]) -> dict[str, Any]:
     """What a snapshot with arrays has beside the others: its format, and how batches are taken."""
     hosts = [window.state.batches for window in windows]
     batches = [None if host is None else host.batch_state() for host in hosts]
     return {"arrays": ARRAYS, "schemas": list(schemas), "batches": batches}
 
 
-def put_form(state: Mapping[str, Any], windows: Sequence[Window[Any, Any]]) -> list[Any]:
+def restore_batch_states(
+    state: Mapping[str, Any], windows: Sequence[Window[Any, Any]]
+) -> list[Any]:
     """Let windows take batches as they did in a snapshot with arrays; the schemas of the ports."""
     for window, batch_state in zip(windows, state["batches"], strict=True):
         if batch_state is not None or window.state.batches is not None:

@@ -9,7 +9,14 @@ from typing import Any
 
 from windowlib.durations import Instant, as_instant
 from windowlib.runtime.graph import Graph, Stream
-from windowlib.runtime.running import VERSION, Running, collect_failures, form_of, nowhere, put_form
+from windowlib.runtime.running import (
+    VERSION,
+    Running,
+    batch_states,
+    collect_failures,
+    nowhere,
+    restore_batch_states,
+)
 from windowlib.window.arrow import OutputRows, chunks_of, in_order
 from windowlib.window.failure import raise_first
 
@@ -179,7 +186,7 @@ class RunningGraph(Running):
             return
         if len(readers) == 1 and entry not in graph.sinks.values():
             ((node, at),) = readers
-            with self._whole("taking a batch"), collect_failures(self._failures):
+            with self._atomic("taking a batch"), collect_failures(self._failures):
                 reader = self.nodes[node]
                 reader._note_schema(batch, at)
                 reader._take_batch(batch, at, None, None)
@@ -192,13 +199,13 @@ class RunningGraph(Running):
         """Take a window punctuation."""
         if port not in self._taking:
             self._refuse("punctuate()", port)
-        with self._whole("taking a punctuation"):
+        with self._atomic("taking a punctuation"):
             self._entries[port][1]()
         self._raise()
 
     def finish(self, port: int | None = None) -> None:
         """The input of a port ends, or of all."""
-        with self._whole("ending its input"):
+        with self._atomic("ending its input"):
             for ending in self._end(port):
                 self._entries[ending][2]()
         self._raise()
@@ -219,10 +226,10 @@ class RunningGraph(Running):
         times = [at for node in self.nodes.values() if (at := node._visible_due()) is not None]
         return min(times, default=None)
 
-    def _tell(self, now: int) -> None:
+    def _set_clocks(self, now: int) -> None:
         self._now = now
         for node in self.nodes.values():
-            node._tell(now)
+            node._set_clocks(now)
 
     def _act(self, failures: list[Exception]) -> None:
         for node in self.nodes.values():  # upstream first, so that what it emits finds the others
@@ -238,7 +245,7 @@ class RunningGraph(Running):
         feeds = [[node, port, left] for (node, port), left in self._open_feeds.items()]
         return {
             "v": VERSION,
-            **(form_of(self._schemas, ()) if arrays else {}),
+            **(batch_states(self._schemas, ()) if arrays else {}),
             "operator": self.definition.describe(),
             "now": self._now,
             "ended": sorted(self._ended),
@@ -251,7 +258,7 @@ class RunningGraph(Running):
             node._put(state["state"][name])
         self._now, self._ended = state["now"], set(state["ended"])
         if "arrays" in state:
-            self._schemas = put_form(state, ())
+            self._schemas = restore_batch_states(state, ())
         self._open_feeds = Counter({(node, port): left for node, port, left in state["feeds"]})
 
 

@@ -100,7 +100,7 @@ def _early(owner: str, value: Any) -> timedelta | None:
     return found
 
 
-def check_span(owner: str, policy: Policy) -> None:
+def check_event_size(owner: str, policy: Policy) -> None:
     """Refuse an event-time policy without a size, where a window has one."""
     if isinstance(policy, Event) and policy.size is None:
         msg = (
@@ -123,7 +123,7 @@ def check_hop(evict: Policy, every: Policy) -> None:
             f"order of their ends. Write both as Event({event.attribute!r}, ...)."
         )
         raise PolicyError(msg)
-    check_span("Sliding", evict)
+    check_event_size("Sliding", evict)
     if every.size is None or evict.attribute != every.attribute:
         msg = (
             f"{owner}: the trigger says how far apart windows start. Write "
@@ -147,7 +147,7 @@ def _size(policy: Event) -> Amount:
     return policy.size
 
 
-def check_forgotten(
+def check_no_eviction(
     owner: str,
     policy: Policy,
     forget: object,
@@ -187,7 +187,7 @@ def since_of(policy: object, since: Any) -> Since | None:
             f'Landmark(Event("ts", "1h"), since="2013-01-01").'
         )
         raise PolicyError(msg)
-    check_span("Landmark", policy)
+    check_event_size("Landmark", policy)
     if since is None:
         return None
     found = since

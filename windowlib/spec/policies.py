@@ -343,7 +343,7 @@ class Event(_Policy):
         return self
 
     @property
-    def described(self) -> str:
+    def stable_text(self) -> str:
         """The policy as text that is the same in every process, and for equal amounts."""
         name = repr(self.attribute)
         if callable(self.attribute):

@@ -24,9 +24,9 @@ from windowlib.spec.event_time import (
     OPTIONS,
     Late,
     Since,
-    check_forgotten,
+    check_event_size,
     check_hop,
-    check_span,
+    check_no_eviction,
     event_options,
     gap_of,
     option_words,
@@ -267,7 +267,7 @@ def _value_text(value: object) -> str:
     if isinstance(value, Delta):
         return f"Delta({_value_text(value.attribute)}, {stable_amount(value.threshold)})"
     if isinstance(value, Event | Watermark):
-        return value.described
+        return value.stable_text
     if isinstance(value, date):
         return since_text(value)
     if isinstance(value, int | float | Decimal | timedelta):
@@ -342,8 +342,8 @@ class Tumbling(_Spec):
             )
             raise PolicyError(msg)
         _check_policy(evict, TUMBLING, "Tumbling(evict)")
-        check_span("Tumbling", evict)
-        check_forgotten("Tumbling", evict, forget)
+        check_event_size("Tumbling", evict)
+        check_no_eviction("Tumbling", evict, forget)
         options = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))
         _fill(self, "Tumbling", options, evict=evict, by=by, forget=forget, order_by=order_by)
 
@@ -428,7 +428,7 @@ class Sliding(_Spec):
         _check_policy(evict, SLIDING, "Sliding(evict)")
         _check_policy(every, TRIGGERS, "Sliding(every)")
         check_hop(evict, every)
-        check_forgotten("Sliding", evict, forget)
+        check_no_eviction("Sliding", evict, forget)
         if evict.event is not None and partial is not None:
             msg = (
                 f"Sliding({evict!r}, partial={partial!r}): event-time windows start at fixed "
@@ -493,7 +493,7 @@ class Session(Tumbling):
         early: Duration | None = None,
     ) -> None:
         length = gap_of(evict, gap)
-        check_forgotten("Session", evict, forget)
+        check_no_eviction("Session", evict, forget)
         options = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))
         given = {"evict": evict, "by": by, "forget": None, "order_by": order_by}
         _fill(self, "Session", options, **given, gap=length)
@@ -563,7 +563,7 @@ class Landmark(Sliding):
         if partial is not None:
             msg = f"Landmark(partial={partial!r}): it is never full. Drop `partial=`."
             raise PolicyError(msg)
-        check_forgotten(
+        check_no_eviction(
             "Landmark", evict, forget, "a landmark window keeps every key since it began"
         )
         options = dict(zip(OPTIONS, (watermark, late, allowed, retract, early), strict=True))

@@ -32,7 +32,7 @@ class AggregateFunction:
     """
 
     name: str
-    """What the function is called in calls and messages."""
+    """What the function is called in value_methods and messages."""
     fold: Callable[..., Fold]
     """Makes the arithmetic on rows, with its `merge`, from the options of a call."""
     output_type: OutputType = unknown_type

@@ -48,15 +48,15 @@ class Program:
         self.queued = [i for i in numbers if fifos[i] is not None]
         self.recomputed = [i for i in numbers if i not in self.stacked and i not in self.queued]
         self.only_stacks = len(self.stacked) == len(numbers)
-        part = plan.part(self.stacked)
+        part = plan.subset(self.stacked)
         self.start: Row = part.start
         self.run, self.suffixes = folder(part, sample)
         self.read, self.read_pair = row_reader(part), pair_reader(part)
-        again = plan.part(self.recomputed)
+        again = plan.subset(self.recomputed)
         self.again_start: Row = again.start
         self.run_again, _ = folder(again, sample)
         self.read_again = row_reader(again)
-        self.anew = tuple_reader(plan, sample) if self.only_stacks else None
+        self.fold_all = tuple_reader(plan, sample) if self.only_stacks else None
         """Folds all tuples from scratch; None if that is slow even for few."""
 
     def completed(self, values: list[Any], fifos: list[Fifo], tuples: Any) -> list[Any]:

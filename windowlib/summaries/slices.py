@@ -27,14 +27,14 @@ from typing import Any, NoReturn
 from windowlib.errors import AccessError, SchemaError, WindowlibError
 from windowlib.summaries.source import (
     Row,
-    calls,
-    full,
     function,
+    general_text,
     merged_texts,
     merger,
-    quick,
+    place_names,
+    regular_text,
     row_text,
-    runs,
+    value_methods,
 )
 from windowlib.summaries.summarizers import Plan
 from windowlib.window.subwindow import Subwindow, place, subwindow_class
@@ -72,11 +72,11 @@ class Slices:
         s.count = 1
         return s
 
-    def limit(self, s: Subwindow) -> int:
+    def slice_size(self, s: Subwindow) -> int:
         """How many tuples the open slice will have."""
         return self.every - self.tail if s.count else self.tail
 
-    def turn(self, s: Subwindow) -> bool:
+    def next_slice(self, s: Subwindow) -> bool:
         """Go on to the next slice of a period cut in two; whether a period has just ended."""
         s.count = 1 - s.count
         return bool(s.count)
@@ -94,12 +94,12 @@ class Slices:
         older = sum(1 for _ in rows_on(s.front))
         newest_first = [*rows_on(s.recent), *islice(rows_on(s.older), older)]
         closed = [self._save(row) for row in reversed(newest_first)]
-        return [closed, older, self.plan.load(s).snapshot(), self.plan.odd]
+        return [closed, older, self.plan.load(s).snapshot(), self.plan.irregular]
 
     def load(self, s: Subwindow, state: Any) -> None:
         """Put back what `save` gave."""
-        closed, older, open_slice, odd = state
-        self.plan.odd = self.plan.odd or odd
+        closed, older, open_slice, irregular = state
+        self.plan.irregular = self.plan.irregular or irregular
         rows = [self._load(row) for row in closed]
         s.front = s.older = None
         if older:
@@ -123,7 +123,7 @@ class Slices:
         if isinstance(saved, str):
             return (Unmerged(saved),) * self.plan.places
         row = self.plan.decode(saved)
-        return tuple(row if self.plan.odd else [row[i] for i in self._hot])
+        return tuple(row if self.plan.irregular else [row[i] for i in self._hot])
 
 
 def refuse_summary(key: Any) -> NoReturn:
@@ -138,11 +138,11 @@ def refuse_summary(key: Any) -> NoReturn:
 # -------------------------------------------------------------------------------------------------
 # Slices as source text: closing one, letting the oldest leave, reading the window.
 #
-# A row of a slice holds its hot places alone, as long as no tuple was odd: the others are as they
-# start. From then on rows hold all places; those that do not are padded where they are met.
+# While all tuples are regular, a row of a slice holds its hot places alone: the others still have
+# their initial values. From then on rows hold all places; shorter rows are padded.
 #
-# What the text cannot do, such as adding a float to a Decimal, turns the plan odd and is done again
-# the readable way, on what has been left as it was.
+# What the source cannot do, such as adding a float to a Decimal, marks the plan as irregular. It is
+# then done again by the methods of the folds; nothing has changed by then.
 
 
 Stack = tuple[Any, ...] | None
@@ -192,17 +192,17 @@ def close_lines(plan: Plan, filled: int, names: dict[str, Any]) -> Iterator[str]
     yield "s.taken = s.taken + n"
     yield "s.n = 0"
     if (joined := _joined(plan)) is not None:
-        (opened, back), (a, b) = slots(plan, plan.hot), (runs(run, plan.hot) for run in "ab")
+        (opened, back), (a, b) = slots(plan, plan.hot), (place_names(run, plan.hot) for run in "ab")
         yield "try:"
-        yield "    if plan.odd: close(s)"
+        yield "    if plan.irregular: close(s)"
         yield "    else:"
         yield "        r = s.recent"
         yield f"        {assigned(b, opened)}"
         yield f"        if r is None: {assigned(back, b)}"
         yield f"        else: {assigned(a, back)}; {row_text(back)} = {row_text(joined)}"
-        yield f"        {assigned(opened, runs('start', plan.hot))}"
+        yield f"        {assigned(opened, place_names('start', plan.hot))}"
         yield f"        s.recent = {row_text(['r', *b])}"
-        yield "except Exception: plan.odd = True; close(s)"
+        yield "except Exception: plan.irregular = True; close(s)"
     else:
         yield "close(s)"
     yield "a = s.front"
@@ -241,18 +241,18 @@ def flipper(plan: Plan) -> Callable[[Subwindow], None]:
 
     There are two at least, which are taken off from the newest on.
     """
-    a, b = (runs(run, plan.hot) for run in "ab")
+    a, b = (place_names(run, plan.hot) for run in "ab")
     top, under = row_text(["r", *a]), row_text(["r", *b])
     lines = []
     if (joined := _joined(plan)) is not None:
         lines += [
             "try:",
-            "    if not plan.odd:",
+            "    if not plan.irregular:",
             f"        {under} = s.recent; f = {row_text(['None', *b])}; {top} = r",
             "        while r is not None:",
             f"            {row_text(b)} = {row_text(joined)}; f = {row_text(['f', *b])}; {top} = r",
-            "except Exception: plan.odd = True",
-            "if plan.odd:",
+            "except Exception: plan.irregular = True",
+            "if plan.irregular:",
         ]
     full = ["r, *b = s.recent; f = (None, *b); r, *a = r"]
     full += ["while r is not None: b = merge(tuple(a), tuple(b)); f = (f, *b); r, *a = r"]
@@ -266,27 +266,28 @@ def slice_reader(plan: Plan, size: int) -> Callable[[Subwindow], Any]:
     names = [place(i) for i in range(plan.places)]
     lines = ["f = s.front", f"n = {size}", "if f is None and s.taken < n: n = s.taken"]
     if (merged := merged_texts(plan)) is not None:
-        a, b = (runs(run, plan.hot) for run in "ab")
-        back, alone = slots(plan, plan.hot)[1], quick(plan, runs("a", range(plan.places)))
+        a, b = (place_names(run, plan.hot) for run in "ab")
+        back = slots(plan, plan.hot)[1]
+        alone = regular_text(plan, place_names("a", range(plan.places)))
         lines += [
             "try:",
-            "    if not plan.odd:",
+            "    if not plan.irregular:",
             f"        if f is None: {assigned(a, back)}; return {alone}",
             f"        {row_text(['_', *a])} = f",
             f"        if s.recent is None: return {alone}",
             f"        {assigned(b, back)}",
-            f"        return {quick(plan, merged)}",
-            "except Exception: plan.odd = True",
+            f"        return {regular_text(plan, merged)}",
+            "except Exception: plan.irregular = True",
         ]
     lines += [
         f"b = {row_text(slots(plan, range(plan.places))[1])}",
         "if f is not None: b = whole(f[1:]) if s.recent is None else merge(f[1:], b)",
         "if b and type(b[0]) is Unmerged: b[0].refuse()",
         f"{row_text(names)} = b",
-        f"return {full(plan, names)}",
+        f"return {general_text(plan, names)}",
     ]
     known = {"Unmerged": Unmerged, "whole": padder(plan)}
-    return function("s", lines, calls(plan) | known | {"merge": merger_of(plan)})
+    return function("s", lines, value_methods(plan) | known | {"merge": merger_of(plan)})
 
 
 def merger_of(plan: Plan) -> Callable[[Row, Row], Row]:

@@ -1,4 +1,4 @@
-"""Ready-made summaries as source text: folding a tuple in, merging, reading a result."""
+"""Ready-made summaries as Python source: folding a tuple in, merging states, reading results."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from windowlib.window.subwindow import Subwindow, place
 P = TypeVar("P")
 
 Row = tuple[Any, ...]
-"""The places of all folds of a plan, in a row."""
+"""The places of state of all folds of a plan."""
 
 
 def update_lines(plan: Plan, sample: Any, names: dict[str, Any]) -> Iterator[str]:
     """Source that folds `t` into the slots of `s`.
 
-    A value that raises (a null, an odd type) is left to `slow`, which folds it the readable way or
-    refuses it. So nothing may have been stored by then.
+    A value that raises (a null, an unusual type) is left to `slow`, which folds it with the methods
+    of the folds, or refuses it. So nothing may have been stored by then.
     """
     if not any(plan.getters):
         return
@@ -69,7 +69,7 @@ def _slow_path(plan: Plan) -> Callable[[Subwindow, Any], None]:
         ready.insert(tuple_)
         plan.store(s, ready)
         s.n -= 1  # the insert counts the tuple itself
-        plan.odd = True
+        plan.irregular = True
 
     return slow
 
@@ -90,7 +90,7 @@ def _reads(plan: Plan, sample: Any, names: dict[str, Any]) -> tuple[list[str], d
 def _texts(
     plan: Plan, value_of: dict[Any, str], prefix: str, earlier: bool
 ) -> Iterator[tuple[str, str, str]]:
-    """The fold's texts with their own places, locals and value."""
+    """The source of each fold, with its own places, locals and value."""
     used = 0
     for i, (fold, getter) in enumerate(zip(plan.folds, plan.getters, strict=True)):
         if getter is None:
@@ -118,8 +118,8 @@ def _fill(text: str, fold: Fold, used: int, i: int, value: str, prefix: str) -> 
 def folder(plan: Plan, sample: Any) -> tuple[Callable[..., Row], Callable[..., list[Row]]]:
     """Two functions over tuples like `sample`.
 
-    One folds tuples into a row of places. The other takes tuples from the newest on and gives, for
-    each, the row of it and all that are newer: what two stacks hold in front.
+    The first folds tuples into a row of places. The second takes tuples, the newest first, and
+    returns, for each, the row of it and all newer ones: the front of two stacks.
     """
     row = row_text([place(i) for i in range(plan.places)])
     if not any(plan.getters):  # nothing to fold, but a row for every tuple all the same
@@ -159,7 +159,7 @@ def _fold_loop(
 def tuple_reader(plan: Plan, sample: Any) -> Callable[[Sequence[Any]], Any]:
     """A function from tuples like `sample` to the value of all of them, folded anew."""
     places = [place(i) for i in range(plan.places)]
-    names = calls(plan) | {"start": plan.start}
+    names = value_methods(plan) | {"start": plan.start}
     loop = _fold_loop(plan, sample, names) if any(plan.getters) else []
     lines = [f"{row_text(places)} = start", *loop, "n = len(tuples)", *_value_lines(plan, places)]
     return function("tuples", lines, names)
@@ -170,7 +170,7 @@ def _slow_row(plan: Plan) -> Callable[[Row, Any], Row]:
         ready = plan()
         ready.states = plan.states(row)
         ready.insert(tuple_)
-        plan.odd = True
+        plan.irregular = True
         return tuple(value for state in ready.states for value in state)
 
     return slow
@@ -184,10 +184,10 @@ def _slow_earlier(plan: Plan) -> Callable[[Row, Any], Row]:
 def merger(plan: Plan) -> Callable[[Row, Row], Row]:
     """A function that merges two rows, the earlier first, by the folds' own methods."""
     parts = []
-    for i, numbers in _shares(plan, range(plan.places)):
-        a, b = (row_text(runs(run, numbers)) for run in "ab")
+    for i, numbers in _fold_places(plan, range(plan.places)):
+        a, b = (row_text(place_names(run, numbers)) for run in "ab")
         parts.append(f"*merge{i}({a}, {b})")
-    lines = [f"{row_text(runs(run, range(plan.places)))} = {run}" for run in "ab"]
+    lines = [f"{row_text(place_names(run, range(plan.places)))} = {run}" for run in "ab"]
     names = {f"merge{i}": fold.merge for i, fold in enumerate(plan.folds)}
     return function("a, b", [*lines, f"return {row_text(parts)}"], names)
 
@@ -195,82 +195,84 @@ def merger(plan: Plan) -> Callable[[Row, Row], Row]:
 def slot_reader(plan: Plan) -> Callable[[Subwindow], Any]:
     """A function from a subwindow to the value of the summaries in its slots."""
     names = [f"s.{place(i)}" for i in range(plan.places)]
-    return function("s", ["n = s.n", *_value_lines(plan, names)], calls(plan))
+    return function("s", ["n = s.n", *_value_lines(plan, names)], value_methods(plan))
 
 
 def row_reader(plan: Plan) -> Callable[[int, Row], list[Any]]:
     """A function from a number of tuples and their row to the values of all folds."""
     names = [place(i) for i in range(plan.places)]
     lines = [f"{row_text(names)} = row", *_value_lines(plan, names)]
-    return function("n, row", lines, calls(plan))
+    return function("n, row", lines, value_methods(plan))
 
 
 def pair_reader(plan: Plan) -> Callable[[int, Row, Row], list[Any]]:
     """A function from a number of tuples and two rows, the earlier first, to their values."""
     names = [place(i) for i in range(plan.places)]
-    a, b = (row_text(runs(run, range(plan.places))) for run in "ab")
+    a, b = (row_text(place_names(run, range(plan.places))) for run in "ab")
     lines: list[str] = []
     if (merged := merged_texts(plan)) is not None:
-        lines += ["try:", f"    if not plan.odd: {a} = a; {b} = b; return {quick(plan, merged)}"]
-        lines += ["except Exception: plan.odd = True"]  # types that do not mix, perhaps
-    lines += [f"{row_text(names)} = merge(a, b)", f"return {full(plan, names)}"]
-    return function("n, a, b", lines, calls(plan) | {"merge": merger(plan)})
+        lines += ["try:", "    if not plan.irregular:"]
+        lines += [f"        {a} = a; {b} = b; return {regular_text(plan, merged)}"]
+        lines += ["except Exception: plan.irregular = True"]  # types that do not mix, perhaps
+    lines += [f"{row_text(names)} = merge(a, b)", f"return {general_text(plan, names)}"]
+    return function("n, a, b", lines, value_methods(plan) | {"merge": merger(plan)})
 
 
 def _value_lines(plan: Plan, names: list[str]) -> list[str]:
     """Source that returns the value of `n` tuples, given the names of the places."""
-    return [f"if plan.odd: return {full(plan, names)}", f"return {quick(plan, names)}"]
+    general, regular = general_text(plan, names), regular_text(plan, names)
+    return [f"if plan.irregular: return {general}", f"return {regular}"]
 
 
-def full(plan: Plan, places: list[str]) -> str:
-    """Text for the value of any `n` tuples, by the folds' own methods."""
-    shares = _shares(plan, places)
-    return _shown(plan, [f"value{i}(n, {row_text(share)})" for i, share in shares])
+def general_text(plan: Plan, places: list[str]) -> str:
+    """Source of the value of any `n` tuples, by the folds' own methods."""
+    shares = _fold_places(plan, places)
+    return _named_text(plan, [f"value{i}(n, {row_text(share)})" for i, share in shares])
 
 
-def quick(plan: Plan, places: list[str]) -> str:
-    """Text for the value of `n` tuples of which none was odd."""
+def regular_text(plan: Plan, places: list[str]) -> str:
+    """Source of the value of `n` regular tuples."""
     texts = []
-    for i, share in _shares(plan, places):
+    for i, share in _fold_places(plan, places):
         read = plan.folds[i].read.format(*share, m=f"_m{i}")
         texts.append(read or f"value{i}(n, {row_text(share)})")
-    return _shown(plan, texts)
+    return _named_text(plan, texts)
 
 
 def merged_texts(plan: Plan) -> list[str] | None:
-    """What a0, …, the earlier, and b0, … merge to; None if some fold has no text for it."""
+    """Source of each merged place, of rows a0, … (earlier) and b0, …; None: a fold has none."""
     texts: list[str] = []
-    for i, numbers in _shares(plan, range(plan.places)):
+    for i, numbers in _fold_places(plan, range(plan.places)):
         local = {f"{run}{j}": f"{run}{k}" for run in "ab" for j, k in enumerate(numbers)}
         texts += [f"({t.format(**local, m=f'_m{i}')})" for t in plan.folds[i].merged]
     return texts if len(texts) == plan.places else None
 
 
-def calls(plan: Plan) -> dict[str, Any]:
-    """The objects that the generated text uses, by name."""
+def value_methods(plan: Plan) -> dict[str, Any]:
+    """The plan and the `value` methods that the generated source uses, by name."""
     values = {f"value{i}": fold.value for i, fold in enumerate(plan.folds)}
     return {"plan": plan, **values}
 
 
-def runs(run: str, places: Iterable[int]) -> list[str]:
-    """The names of a row's places: a0, a1 and so on."""
+def place_names(run: str, places: Iterable[int]) -> list[str]:
+    """The variables of a row's places: a0, a1 and so on."""
     return [f"{run}{i}" for i in places]
 
 
 def row_text(parts: list[str]) -> str:
-    """A tuple as text."""
+    """Source of a tuple."""
     return f"({''.join(f'{part}, ' for part in parts)})"
 
 
-def _shares(plan: Plan, places: Iterable[P]) -> Iterator[tuple[int, list[P]]]:
-    """Each fold's number and its share of the places."""
+def _fold_places(plan: Plan, places: Iterable[P]) -> Iterator[tuple[int, list[P]]]:
+    """Each fold's number, and its places."""
     left = iter(places)
     for i, fold in enumerate(plan.folds):
         yield i, [next(left) for _ in fold.empty]
 
 
 def function(arguments: str, body: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
-    """A function made of source lines."""
+    """Compile source lines as a function."""
     exec(compiled("\n".join([f"def made({arguments}):", *(f"    {line}" for line in body)])), scope)
     made: Callable[..., Any] = scope["made"]
     return made
@@ -278,11 +280,11 @@ def function(arguments: str, body: list[str], scope: dict[str, Any]) -> Callable
 
 @lru_cache(maxsize=1024)
 def compiled(text: str) -> CodeType:
-    """The code of a source text; windows that are alike have the same."""
+    """Compile a source text, once for all windows that have the same."""
     return compile(text, "<windowlib>", "exec")
 
 
-def _shown(plan: Plan, parts: list[str]) -> str:
+def _named_text(plan: Plan, parts: list[str]) -> str:
     if plan.names is None:
         return parts[0]
     if not plan.names:

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class Summarizer(Generic[T]):
-    """One subwindow's summary. The container makes one per subwindow and calls it in order.
+    """One subwindow's summary. The container makes one per subwindow and value_methods it in order.
 
     `open` when the subwindow gets its first tuple, `insert` for every tuple, `close` at the flush.
     State is whatever attributes you set; snapshots carry them.
@@ -88,11 +88,11 @@ class Summarizer(Generic[T]):
             setattr(self, name, copy.deepcopy(value))
 
 
-class Ready(Summarizer[Any]):
+class FoldSummary(Summarizer[Any]):
     """The ready-made summarizers of one subwindow: a tuple count and one state per fold.
 
-    This class is the readable form of what the generated insert does in place: the reference
-    engine runs it tuple by tuple, and the fast path falls back on it for nulls and odd types.
+    The readable form of what the generated insert does in place: the reference engine runs it tuple
+    by tuple, and the generated insert falls back on it for nulls and unusual types.
     """
 
     __slots__ = ("n", "plan", "states")
@@ -108,7 +108,7 @@ class Ready(Summarizer[Any]):
         values = [None if get is None else get(tuple_) for get in self.plan.getters]
         for fold, state, x in zip(folds, states, values, strict=True):
             fold.check(state, x)
-        for i in self.plan.order:
+        for i in self.plan.step_order:
             states[i] = folds[i].step(states[i], values[i])
         self.states = states
         self.n += 1
@@ -133,14 +133,14 @@ class Ready(Summarizer[Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """A ready-made summarizer before it meets a window: a function and an attribute."""
+class FunctionCall:
+    """An aggregate function with its attribute and options: a ready-made summarizer."""
 
     function: AggregateFunction
     attribute: Attribute | None = None
     options: tuple[tuple[str, Any], ...] = ()
     shown: str = ""
-    """How the user wrote it, for messages."""
+    """The user's source text, for messages."""
 
     def __post_init__(self) -> None:
         name = self.function.name
@@ -161,11 +161,11 @@ class Recipe:
 
 
 class Plan:
-    """The ready-made summarizers of a window, as a factory of `Ready` objects.
+    """The ready-made summarizers of a window, as a factory of `FoldSummary` objects.
 
-    `odd` turns true with the first tuple that the generated insert left to `Ready`: a null, or a
-    type with arithmetic of its own. Until then results are read by shorter code, and slices are
-    merged by their `hot` places alone.
+    `irregular` becomes true with the first tuple that the generated insert leaves to
+    `FoldSummary`: a null, or a type with arithmetic of its own. Until then
+    results are read by shorter code, and slices are merged by their `hot` places alone.
     """
 
     __slots__ = (
@@ -174,29 +174,29 @@ class Plan:
         "folds",
         "getters",
         "hot",
+        "irregular",
         "names",
-        "odd",
-        "order",
         "places",
         "recipes",
         "start",
+        "step_order",
     )
 
     start: tuple[Any, ...]
-    """What the places of state hold before the first tuple."""
+    """The initial values of the places of state."""
     places: int
     """How many places of state the folds need together."""
     hot: list[int]
-    """The places that change while no tuple is odd, if all folds have text to merge them."""
+    """The places that change while all tuples are regular, if all folds have text to merge them."""
 
     def __init__(
-        self, recipes: Mapping[Any, Recipe] | Recipe, *, short: bool, named: bool = True
+        self, recipes: Mapping[Any, FunctionCall] | FunctionCall, *, short: bool, named: bool = True
     ) -> None:
         self.argument = recipes
-        self.odd = False
+        self.irregular = False
         self._program: Program | None = None
-        self.names = None if isinstance(recipes, Recipe) else tuple(recipes) if named else ()
-        self.recipes = (recipes,) if isinstance(recipes, Recipe) else tuple(recipes.values())
+        self.names = None if isinstance(recipes, FunctionCall) else tuple(recipes) if named else ()
+        self.recipes = (recipes,) if isinstance(recipes, FunctionCall) else tuple(recipes.values())
         self.getters = tuple(
             None if recipe.attribute is None else Getter(recipe.attribute, repr(recipe))
             for recipe in self.recipes
@@ -205,14 +205,14 @@ class Plan:
 
     def _fold_with(self, folds: tuple[Fold, ...]) -> None:
         self.folds = folds
-        self.order = _careful(folds)
+        self.step_order = _step_order(folds)
         self.start = tuple(value for fold in folds for value in fold.empty)
         self.places = len(self.start)
         self.hot = _hot(folds)
 
-    def __call__(self) -> Ready:
+    def __call__(self) -> FoldSummary:
         """A new, empty summary."""
-        return Ready(self)
+        return FoldSummary(self)
 
     @property
     def slots(self) -> bool:
@@ -225,13 +225,13 @@ class Plan:
         return self.slots and all(fold.mergeable for fold in self.folds)
 
     def named(self, values: list[Any]) -> Any:
-        """Values as the user asked for them: the only one, a dict by name, or all in a row."""
+        """Values in the form of the user's argument: a single value, a dict by name, or a list."""
         if self.names is None:
             return values[0]
         return dict(zip(self.names, values, strict=True)) if self.names else values
 
-    def part(self, numbers: Iterable[int]) -> Plan:
-        """A plan of some of the folds, which it shares."""
+    def subset(self, numbers: Iterable[int]) -> Plan:
+        """A plan of some of the folds; the folds are shared."""
         part = copy.copy(self)
         part.names, part._program = (), None
         numbers = list(numbers)
@@ -240,14 +240,14 @@ class Plan:
         return part
 
     def program(self, sample: Any) -> Program:
-        """How sliding windows of tuples like `sample` keep these summaries up to date."""
+        """The generated code that updates these summaries for tuples like `sample`."""
         if self._program is None:
             self._program = Program(self, sample)
         return self._program
 
-    def few(self, sample: Any) -> Callable[[Sequence[Any]], Any] | None:
-        """A function that folds few tuples like `sample` from scratch, if that is faster."""
-        return self.program(sample).anew
+    def recompute(self, sample: Any) -> Callable[[Sequence[Any]], Any] | None:
+        """A function that folds a few tuples like `sample` from scratch; None if that is slower."""
+        return self.program(sample).fold_all
 
     def incremental(self) -> Incremental:
         """A new summary of a sliding subwindow."""
@@ -258,23 +258,23 @@ class Plan:
         return [f.save(state) for f, state in zip(self.folds, self.states(places), strict=True)]
 
     def decode(self, saved: Iterable[Any]) -> list[Any]:
-        """The places that `encode` got."""
+        """The places of state from what `encode` returned."""
         states = (f.load(state) for f, state in zip(self.folds, saved, strict=True))
         return [value for state in states for value in state]
 
-    def load(self, s: Subwindow) -> Ready:
+    def load(self, s: Subwindow) -> FoldSummary:
         """The summary that the generated insert keeps in the slots of `s`."""
-        ready = Ready(self)
+        ready = FoldSummary(self)
         ready.n = s.n
         ready.states = self.states(getattr(s, place(i)) for i in range(self.places))
         return ready
 
     def states(self, places: Iterable[Any]) -> list[tuple[Any, ...]]:
-        """Places in a row as one state per fold."""
+        """The places of state as one tuple per fold."""
         left = iter(places)
         return [tuple(next(left) for _ in fold.empty) for fold in self.folds]
 
-    def store(self, s: Subwindow, ready: Ready) -> None:
+    def store(self, s: Subwindow, ready: FoldSummary) -> None:
         """Put a summary back into the slots of `s`."""
         s.n = ready.n
         for i, value in enumerate(v for state in ready.states for v in state):
@@ -292,8 +292,8 @@ def _hot(folds: Sequence[Fold]) -> list[int]:
     return [i for i, hot in enumerate(changing) if hot or not textual]
 
 
-def _careful(folds: Sequence[Fold]) -> list[int]:
-    """The order in which folds step, so that none has changed a state if another refuses a value.
+def _step_order(folds: Sequence[Fold]) -> list[int]:
+    """The order in which folds step, so that no state has changed if a fold refuses a value.
 
     First those that leave their state as it is, then a user's own, which may raise, and last those
     whose `check` has said that they will not.
@@ -308,9 +308,9 @@ def _shown(attribute: Attribute) -> str:
 COUNT = AggregateFunction("count", CountFold, kernel="windowlib.columnar.kernels.sums:CountKernel")
 
 
-def count() -> Recipe:
+def count() -> FunctionCall:
     """How many tuples."""
-    return Recipe(COUNT)
+    return FunctionCall(COUNT)
 
 
 def _sum_fold(short: bool, compensated: bool = False) -> SumFold:
@@ -322,13 +322,13 @@ SUM = AggregateFunction(
 )
 
 
-def sum(attribute: Attribute, *, compensated: bool = False) -> Recipe:
+def sum(attribute: Attribute, *, compensated: bool = False) -> FunctionCall:
     """Sum of an attribute; exact for integers and decimals.
 
     Floats are compensated (Neumaier) in windows of more than 128 tuples; shorter windows are
     added straight, which is faster, unless you say `compensated=True`.
     """
-    return Recipe(SUM, attribute, _compensation(compensated))
+    return FunctionCall(SUM, attribute, _compensation(compensated))
 
 
 def _mean_fold(short: bool, compensated: bool = False) -> MeanFold:
@@ -340,9 +340,9 @@ MEAN = AggregateFunction(
 )
 
 
-def mean(attribute: Attribute, *, compensated: bool = False) -> Recipe:
+def mean(attribute: Attribute, *, compensated: bool = False) -> FunctionCall:
     """Arithmetic mean of an attribute; `compensated` as for `sum`."""
-    return Recipe(MEAN, attribute, _compensation(compensated))
+    return FunctionCall(MEAN, attribute, _compensation(compensated))
 
 
 def _compensation(wanted: bool) -> tuple[tuple[str, Any], ...]:
@@ -354,32 +354,35 @@ VARIANCE = AggregateFunction(
 )
 
 
-def variance(attribute: Attribute, *, ddof: int = 0) -> Recipe:
+def variance(attribute: Attribute, *, ddof: int = 0) -> FunctionCall:
     """Variance of an attribute: `ddof=0` population, `ddof=1` sample (None for one value)."""
     if ddof not in (0, 1):
         msg = f"variance(ddof={ddof!r}): ddof must be 0 (population) or 1 (sample)."
         raise PolicyError(msg)
-    return Recipe(VARIANCE, attribute, (("ddof", ddof),))
+    return FunctionCall(VARIANCE, attribute, (("ddof", ddof),))
 
 
 MIN = AggregateFunction("min", MinFold, kernel="windowlib.columnar.kernels.picks:MinKernel")
 
 
-def min(attribute: Attribute) -> Recipe:
+def min(attribute: Attribute) -> FunctionCall:
     """Smallest value of an attribute."""
-    return Recipe(MIN, attribute)
+    return FunctionCall(MIN, attribute)
 
 
 MAX = AggregateFunction("max", MaxFold, kernel="windowlib.columnar.kernels.picks:MaxKernel")
 
 
-def max(attribute: Attribute) -> Recipe:
+def max(attribute: Attribute) -> FunctionCall:
     """Largest value of an attribute."""
-    return Recipe(MAX, attribute)
+    return FunctionCall(MAX, attribute)
 
 
 SummarizerArgument = (
-    type[Summarizer[Any]] | Callable[[], Summarizer[Any]] | Recipe | Mapping[str, Recipe]
+    type[Summarizer[Any]]
+    | Callable[[], Summarizer[Any]]
+    | FunctionCall
+    | Mapping[str, FunctionCall]
 )
 
 
@@ -397,10 +400,10 @@ def new_summarizer(factory: Callable[[], Summarizer[Any]]) -> Summarizer[Any]:
 
 def check_summarizer(argument: object) -> None:
     """Refuse anything that is neither ready-made nor a factory of summarizers."""
-    if isinstance(argument, Recipe | Plan):
+    if isinstance(argument, FunctionCall | Plan):
         return
     if isinstance(argument, Mapping):
-        wrong = [n for n, r in argument.items() if not isinstance(r, Recipe)]
+        wrong = [n for n, r in argument.items() if not isinstance(r, FunctionCall)]
         if argument and not wrong:
             return
         msg = (

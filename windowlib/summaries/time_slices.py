@@ -26,9 +26,9 @@ from windowlib.summaries.source import (
     folder,
     function,
     merged_texts,
+    place_names,
     row_reader,
     row_text,
-    runs,
 )
 from windowlib.summaries.summarizers import Plan
 from windowlib.window.subwindow import UNSET, Subwindow, place, subwindow_class
@@ -84,12 +84,12 @@ class TimeSlices:
 
     # -- tuples -----------------------------------------------------------------------------------
 
-    def turn(self, s: Subwindow, end: int, now: int) -> None:
+    def next_slice(self, s: Subwindow, end: int, now: int) -> None:
         """Go on to the slice that ends at `end`, for a tuple that comes now."""
         if s.n:
             self.close(s)
             if len(s.recent) > 2 * self.kept:  # a handler does not read them
-                self.settle(s, now)
+                self.expire(s, now)
         elif not s.recent and not s.front:
             heappush(self._waiting, (now, s.born, s))
         s.ref = end
@@ -101,7 +101,7 @@ class TimeSlices:
         back = s.summary
         s.summary = (n, row) if back is None else (back[0] + n, self._merge(back[1], row))
 
-    def settle(self, s: Subwindow, now: int) -> None:
+    def expire(self, s: Subwindow, now: int) -> None:
         """The clock ticks: close the open slice, and let go those that are too old."""
         if s.n and s.ref <= now:
             self.close(s)
@@ -131,15 +131,15 @@ class TimeSlices:
         front = next((each.n for each in reversed(s.front) if each.end > before), 0)
         return int(s.n + front + sum(each.n for each in s.recent if each.end > before))
 
-    def held(self, s: Subwindow) -> int:
-        """Tuples of the window, at a tick, after `settle`."""
+    def window_size(self, s: Subwindow) -> int:
+        """Tuples of the window, at a tick, after `expire`."""
         front: int = s.front[-1].n if s.front else 0
         return front if s.summary is None else front + int(s.summary[0])
 
     def value(self, s: Subwindow) -> Any:
         """The value of all closed slices."""
         front, back = s.front, s.summary
-        n = self.held(s)
+        n = self.window_size(s)
         if not front:
             row = self.plan.start if back is None else back[1]
         else:
@@ -173,7 +173,7 @@ class TimeSlices:
         """Whether a partition may have no tuple from a point in time on; most have, mostly."""
         return bool(self._waiting) and self._waiting[0][0] < before
 
-    def emptied(self, before: int) -> Iterator[Subwindow]:
+    def emptied_since(self, before: int) -> Iterator[Subwindow]:
         """The partitions without a tuple from a point in time on, in the order of emptying."""
         while (stamp := self.oldest()) is not None and stamp < before:
             yield heappop(self._waiting)[2]
@@ -184,7 +184,7 @@ class TimeSlices:
         if s.n:
             self._cut_off(s)
 
-    def shift(self, s: Subwindow, by: int) -> None:
+    def shift_arrival(self, s: Subwindow, by: int) -> None:
         """Let the tuples, which came at one time, have come at another one."""
         if s.ref is not UNSET:
             s.ref, s.newest = s.ref + by, s.newest + by
@@ -199,14 +199,14 @@ class TimeSlices:
             self.close(s)
         closed = [*s.older[len(s.older) - len(s.front) :], *s.recent]
         saved = [[each.end, each.n, self._save(each.row)] for each in closed]
-        return [saved, len(s.front), self.plan.load(s).snapshot(), self.plan.odd]
+        return [saved, len(s.front), self.plan.load(s).snapshot(), self.plan.irregular]
 
     def load(self, s: Subwindow, state: Any) -> None:
         """Put back what `save` gave."""
         if state is None:
             return
-        closed, older, open_slice, odd = state
-        self.plan.odd = self.plan.odd or odd
+        closed, older, open_slice, irregular = state
+        self.plan.irregular = self.plan.irregular or irregular
         slices = [TimeSlice(end, n, self._load(row)) for end, n, row in closed]
         self._flip(s, slices[:older])
         for each in slices[older:]:
@@ -239,7 +239,7 @@ class TimeSlices:
             group = [tuples[i] for i in places]
             slices.append([end, len(group), self.plan.encode(run(group, self.plan.start))])
         *closed, (end, n, last) = slices
-        summary = [closed, 0, [n, last], self.plan.odd]
+        summary = [closed, 0, [n, last], self.plan.irregular]
         known = {"n": n, "ref": [end], "newest": [stamps[-1]], "summary": summary}
         return {**part, "data": [], "stamps": [], **known}
 
@@ -261,17 +261,17 @@ def _stands(s: Subwindow, born: int) -> bool:
 
 
 def row_merger(plan: Plan) -> Callable[[Row, Row], Row]:
-    """Merges rows of any slices, by text as long as no tuple was odd."""
+    """Merges rows of any slices, by text as long as all tuples are regular."""
     by_methods, merged = merger_of(plan), merged_texts(plan)
     if merged is None:
         return by_methods
     hot = set(plan.hot)
-    a, b = (row_text(runs(run, range(plan.places))) for run in "ab")
+    a, b = (row_text(place_names(run, range(plan.places))) for run in "ab")
     texts = [merged[i] if i in hot else f"a{i}" for i in range(plan.places)]
     lines = [
-        "if not plan.odd:",
+        "if not plan.irregular:",
         f"    try: {a} = a; {b} = b; return {row_text(texts)}",
-        "    except Exception: plan.odd = True",
+        "    except Exception: plan.irregular = True",
         "return by_methods(a, b)",
     ]
     return function("a, b", lines, {"plan": plan, "by_methods": by_methods})

@@ -39,8 +39,8 @@ from windowlib.spec.specification import KEY, Sliding, Spec, Tumbling
 from windowlib.spec.spl import parse
 from windowlib.summaries.slices import Slices
 from windowlib.summaries.summarizers import (
+    FunctionCall,
     Plan,
-    Recipe,
     Summarizer,
     SummarizerArgument,
     check_summarizer,
@@ -197,7 +197,7 @@ class Window(Generic[T, K]):
         if argument is None:
             return None
         check_summarizer(argument)
-        if isinstance(argument, Recipe | Mapping):
+        if isinstance(argument, FunctionCall | Mapping):
             return Plan(argument, short=self._short_runs())
         return argument
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from windowlib.durations import Number
 from windowlib.summaries.source import Row, folder, merger, row_reader
-from windowlib.summaries.summarizers import Plan, Ready, Summarizer, new_summarizer
+from windowlib.summaries.summarizers import FoldSummary, Plan, Summarizer, new_summarizer
 
 
 class Content:
@@ -49,7 +49,7 @@ class FoldContent(Content):
         self.n, self.row = 0, row
 
 
-class Store:
+class ContentStore:
     """How the contents of slices are filled, merged and read; several are in order of time."""
 
     def new(self, born: int) -> Any:
@@ -94,7 +94,7 @@ class Store:
         raise NotImplementedError
 
 
-class RowStore(Store):
+class RowContentStore(ContentStore):
     """Keeps rows; a summarizer, if there is one, sees them when the window fires."""
 
     def __init__(self, factory: Callable[[], Summarizer[Any]] | None, shown: str) -> None:
@@ -185,7 +185,7 @@ def _sorted(content: RowContent) -> RowContent:
     return content
 
 
-class FoldStore(Store):
+class FoldContentStore(ContentStore):
     """Folds rows into the states of ready-made functions."""
 
     def __init__(self, plan: Plan, shown: str) -> None:
@@ -234,7 +234,7 @@ class FoldStore(Store):
         """What `save` got."""
         content = FoldContent(saved[0], tuple(self._plan.decode(saved[2])))
         content.n = saved[1]
-        self._plan.odd = True  # the snapshot does not say; odd is merely slower to read
+        self._plan.irregular = True  # the snapshot does not say; irregular is merely slower to read
         return content
 
     @property
@@ -245,10 +245,10 @@ class FoldStore(Store):
 
 def store_of(
     factory: Callable[[], Summarizer[Any]] | None, shown: str, merges: bool
-) -> RowStore | FoldStore:
+) -> RowContentStore | FoldContentStore:
     """How the rows of a window are kept; `merges`: whether contents are put together."""
-    if isinstance(factory, Plan) and factory.slots and type(factory()) is Ready:
+    if isinstance(factory, Plan) and factory.slots and type(factory()) is FoldSummary:
         apart = all(fold.commutative and (fold.mergeable or not merges) for fold in factory.folds)
         if apart:
-            return FoldStore(factory, shown)
-    return RowStore(factory, shown)
+            return FoldContentStore(factory, shown)
+    return RowContentStore(factory, shown)

@@ -19,7 +19,7 @@ from windowlib.errors import (
     PolicyError,
 )
 from windowlib.event_time.axis import DAY, EPOCH, Axis, timestamp_like
-from windowlib.event_time.slack import State
+from windowlib.event_time.slack import SlackState
 from windowlib.event_time.watermark import Watermark, source_getter
 from windowlib.extensions import extension
 from windowlib.spec.specification import KEY, Session, Sliding, Spec, Tumbling
@@ -819,7 +819,7 @@ class EventTimeState:
         """The open windows, where all keys have one watermark."""
         return self._window._windows_of(None)
 
-    def slack(self) -> State:
+    def slack(self) -> SlackState:
         """The state of the only slack."""
         return self.open_windows().progress.source(None).state  # type: ignore[no-any-return]
 

@@ -18,7 +18,7 @@ from windowlib.durations import instant_text
 from windowlib.errors import AccessError, BrokenStateError, WindowlibError
 from windowlib.spec.order import Step, steps
 from windowlib.spec.policies import PartitionAge
-from windowlib.summaries.summarizers import Ready, Summarizer
+from windowlib.summaries.summarizers import FoldSummary, Summarizer
 from windowlib.window.events import EVICT_EVENTS, FLUSH_EVENTS, PARTITION_EVENTS
 from windowlib.window.subwindow import Subwindow
 
@@ -95,7 +95,7 @@ def find(window: Window[Any, Any], error: BaseException) -> FailedCall | None:
             event = events[0] if len(events) == 1 else _called(events, before)
             return FailedCall(event, type(window.events).__name__, _keys(event, frame))
         summarizer = frame.f_locals.get("self")
-        own = isinstance(summarizer, Summarizer) and not isinstance(summarizer, Ready)
+        own = isinstance(summarizer, Summarizer) and not isinstance(summarizer, FoldSummary)
         if own and before:
             return FailedCall(frame.f_code.co_name, type(summarizer).__name__, _key_near(before))
         traceback, before = traceback.tb_next, traceback

@@ -17,7 +17,7 @@ from windowlib.durations import Amount, Number, length
 from windowlib.event_time.axis import Axis, Grid, instant, later
 from windowlib.event_time.watermark import Progress, Watermark
 from windowlib.spec.specification import Landmark, Session, Sliding, Spec
-from windowlib.window.contents import Store
+from windowlib.window.contents import ContentStore
 
 
 class Firing(NamedTuple):
@@ -42,7 +42,7 @@ Fire = Callable[[Firing], None]
 class EventTimeConfig:
     """What the specification of a window fixes: its bounds, its store and its options."""
 
-    def __init__(self, spec: Spec, axis: Axis, store: Store) -> None:
+    def __init__(self, spec: Spec, axis: Axis, store: ContentStore) -> None:
         event = spec.evict.event
         assert event is not None
         self.axis, self.store = axis, store
@@ -53,14 +53,14 @@ class EventTimeConfig:
         """Whether a window may be sent more than once."""
         self.since: Number | None = None
         self.gap: Number = 0
-        self.windows_type: type[OpenWindows] = HoppingWindows
+        self.windows_type: type[OpenWindows] = OpenHoppingWindows
         if isinstance(spec, Session):
-            self.gap, self.windows_type = length(spec.gap), SessionWindows
+            self.gap, self.windows_type = length(spec.gap), OpenSessions
             return
         assert event.size is not None
         offset: Any = event.offset
         if isinstance(spec, Landmark):
-            self.windows_type = LandmarkWindows
+            self.windows_type = OpenLandmarkWindows
             if spec.since is not None:
                 self.since = offset = _number(spec.since)
         every = spec.every.event if isinstance(spec, Sliding) else None
@@ -155,7 +155,7 @@ Slice = tuple[int, int]
 """A slice: the numbers of the last and the first window that its rows are in."""
 
 
-class HoppingWindows(OpenWindows):
+class OpenHoppingWindows(OpenWindows):
     """Tumbling and sliding windows, by number: window k is [starts k, ends k)."""
 
     def __init__(self, config: EventTimeConfig) -> None:
@@ -390,7 +390,7 @@ class HoppingWindows(OpenWindows):
         return [[[*ends, keys] for ends, keys in sorted(slices.items())], *marks, counts, changed]
 
 
-class LandmarkWindows(HoppingWindows):
+class OpenLandmarkWindows(OpenHoppingWindows):
     """Landmark windows: all start at one point, and one ends at every step."""
 
     def __init__(self, config: EventTimeConfig) -> None:
@@ -466,7 +466,7 @@ class LandmarkWindows(HoppingWindows):
     def regrouped(saved: Sequence[Any], mine: Callable[[Any], bool]) -> list[Any]:
         """The merged states of several, restricted to some keys."""
         whole = [entry for each in saved for entry in each[1] if mine(entry[0])]
-        return [HoppingWindows.regrouped([each[0] for each in saved], mine), whole]
+        return [OpenHoppingWindows.regrouped([each[0] for each in saved], mine), whole]
 
 
 class SessionState:
@@ -482,7 +482,7 @@ class SessionState:
         self.alive, self.changed, self.closed = True, False, False
 
 
-class SessionWindows(OpenWindows):
+class OpenSessions(OpenWindows):
     """Sessions: windows of a key that end with a gap between its rows."""
 
     def __init__(self, config: EventTimeConfig) -> None:

@@ -210,7 +210,7 @@ class SlidingWindow(Window[T, K]):
         """Evict, without an event, the tuples that came before a point in time."""
         if isinstance(self._slices, TimeSlices):
             if self._slices.idle_before(before):
-                for s in self._slices.emptied(before):
+                for s in self._slices.emptied_since(before):
                     self._rest(s)
             return
         arrivals, emptied, pe = self._arrivals, [], self._eviction
@@ -401,7 +401,7 @@ class SlidingWindow(Window[T, K]):
         assert self._beat is not None
         if self._now + self._beat != self._tick:
             return False
-        slices.settle(s, self._now)
+        slices.expire(s, self._now)
         return not s.n
 
     def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
@@ -431,7 +431,7 @@ class SlidingWindow(Window[T, K]):
             if not partial and (size < limit if limit else not s.full):
                 return None
             if few is UNSET:
-                few = plan.few(s.data[-1])
+                few = plan.recompute(s.data[-1])
             if size <= SMALL and few is not None:
                 return use(key, size, few(s.data))
             if s.summary is None:
@@ -453,8 +453,8 @@ class SlidingWindow(Window[T, K]):
             s = subs.get(key)
             if s is None:
                 return None
-            slices.settle(s, self._now)
-            return use(key, slices.held(s), slices.value(s))
+            slices.expire(s, self._now)
+            return use(key, slices.window_size(s), slices.value(s))
 
         return at_tick
 
@@ -492,7 +492,7 @@ class SlidingWindow(Window[T, K]):
         super()._rebase(start)
         if isinstance(self._slices, TimeSlices):
             for s in self._subs.values():
-                self._slices.shift(s, by)
+                self._slices.shift_arrival(s, by)
             self._storage_replaced()
 
     def _keeps(self) -> str:

@@ -12,7 +12,7 @@ from windowlib.spec.specification import By, Spec, Tumbling
 from windowlib.spec.spl import combine
 from windowlib.summaries.folds import SHORT
 from windowlib.summaries.source import slot_reader
-from windowlib.summaries.summarizers import Plan, Ready, SummarizerArgument, new_summarizer
+from windowlib.summaries.summarizers import FoldSummary, Plan, SummarizerArgument, new_summarizer
 from windowlib.window.consumer import Consumer
 from windowlib.window.container import Engine, Mark, Window
 from windowlib.window.events import WindowEvents
@@ -46,7 +46,7 @@ class TumblingWindow(Window[T, K]):
     ...         print(key, sum(window[key]))
     >>> window = TumblingWindow(evict=Count(2), events=Total())
     >>> for value in (1, 2, 3, 4):
-    ...     window.insert(value, key="odd" if value % 2 else "even")
+    ...     window.insert(value, key="irregular" if value % 2 else "even")
     odd 4
     even 6
     """
@@ -326,9 +326,11 @@ class TumblingWindow(Window[T, K]):
         if self._plan is None:
             s.summary = summary
         else:
-            assert isinstance(summary, Ready)
+            assert isinstance(summary, FoldSummary)
             self._plan.store(s, summary)
-            self._plan.odd = True  # the snapshot does not say; odd is merely slower to read
+            self._plan.irregular = (
+                True  # the snapshot does not say; irregular is merely slower to read
+            )
 
     def _keeps(self) -> str:
         return (

@@ -31,7 +31,7 @@ from windowlib.columnar.primitives import NONE, Array, Places
 from windowlib.columnar.primitives.grouping import stable_order
 from windowlib.event_time.axis import later, later_many
 from windowlib.window.consumer import Decline
-from windowlib.window.open_windows import LandmarkWindows, SessionWindows
+from windowlib.window.open_windows import OpenLandmarkWindows, OpenSessions
 
 if TYPE_CHECKING:
     from windowlib.window.event_time import EventTimeWindow
@@ -82,7 +82,7 @@ class SessionEngine(EventTimeEngine):
     """The open sessions as arrays."""
 
     way = "partials of sessions"
-    windows_type = SessionWindows
+    windows_type = OpenSessions
 
     # -- from and to the event engine -------------------------------------------------------------
 
@@ -309,7 +309,7 @@ class LandmarkEngine(EventTimeEngine):
     """Landmark windows: the partials of open stretches, and of all that is closed, by key."""
 
     way = "partials by stretch and key, and one of all before them"
-    windows_type = LandmarkWindows
+    windows_type = OpenLandmarkWindows
 
     def _check(self) -> None:
         super()._check()
@@ -441,7 +441,7 @@ def event_time_engine(
     if window.state.summarizer is None:
         return EventTimeRowsEngine(window, schema)
     kind = window.event_time_state.config.windows_type
-    engine = {SessionWindows: SessionEngine, LandmarkWindows: LandmarkEngine}.get(
+    engine = {OpenSessions: SessionEngine, OpenLandmarkWindows: LandmarkEngine}.get(
         kind, EventTimeEngine
     )
     return engine(window, schema, empty)

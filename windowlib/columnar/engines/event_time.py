@@ -29,11 +29,11 @@ from windowlib.columnar.primitives.grouping import ascending
 from windowlib.event_time.axis import FIRST_MOMENT, LAST_MOMENT
 from windowlib.spec.specification import KEY
 from windowlib.window.consumer import Decline
-from windowlib.window.contents import FoldStore
+from windowlib.window.contents import FoldContentStore
 from windowlib.window.open_windows import (
     EventTimeConfig,
-    HoppingWindows,
-    LandmarkWindows,
+    OpenHoppingWindows,
+    OpenLandmarkWindows,
     OpenWindows,
 )
 
@@ -131,7 +131,7 @@ class EventTimeEngine:
     """The open windows of event time as arrays."""
 
     way = "partials by slice and key"
-    windows_type: ClassVar[type[OpenWindows]] = HoppingWindows
+    windows_type: ClassVar[type[OpenWindows]] = OpenHoppingWindows
     """The windows that it has arrays for."""
     sends = False
     """Whether another engine gets what is folded here, and says which rows are late."""
@@ -168,7 +168,7 @@ class EventTimeEngine:
             self.attributes.append(function.attribute)
 
     def _check_store(self) -> None:
-        if not isinstance(self.config.store, FoldStore):
+        if not isinstance(self.config.store, FoldContentStore):
             raise Decline("a function that needs rows in order")
 
     def _check(self) -> None:
@@ -177,7 +177,7 @@ class EventTimeEngine:
         if window.state.consumer.fired is None:
             raise Decline("handlers see each window")
         if config.windows_type is not self.windows_type:
-            kind = "landmark" if config.windows_type is LandmarkWindows else "session"
+            kind = "landmark" if config.windows_type is OpenLandmarkWindows else "session"
             raise Decline(f"{kind} windows are filled row by row")
         if config.revises:
             raise Decline("windows may be sent more than once")

@@ -34,7 +34,7 @@ from windowlib.columnar.kernels.kernel import (
 from windowlib.columnar.primitives import Array, Places
 from windowlib.spec.policies import Attribute
 from windowlib.summaries.folds import Fold
-from windowlib.summaries.summarizers import Plan, Recipe
+from windowlib.summaries.summarizers import FunctionCall, Plan
 from windowlib.window.consumer import Decline
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def functions_of(plan: Any, schema: pa.Schema) -> list[Function]:
     ]
 
 
-def function(recipe: Recipe, fold: Fold, types: Sequence[pa.DataType]) -> Function:
+def function(recipe: FunctionCall, fold: Fold, types: Sequence[pa.DataType]) -> Function:
     """The columnar form that a function declares, over columns of these types.
 
     It is a kernel, or a `Function` itself if it needs all values of a window.

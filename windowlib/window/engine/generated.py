@@ -664,9 +664,9 @@ class _Writer:
             return
         yield from update_lines(slices.plan, self.sample, self.names)
         yield from self._touched()
-        self.names.update(limit=slices.limit, turn=slices.turn)
+        self.names.update(slice_size=slices.slice_size, next_slice=slices.next_slice)
         yield "n = s.n + 1"
-        yield f"if n != {'limit(s)' if slices.tail else slices.every}: s.n = n"
+        yield f"if n != {'slice_size(s)' if slices.tail else slices.every}: s.n = n"
         yield "else:"
         yield from indent(close_lines(slices.plan, slices.filled, self.names))
         if "on_initial_full" in self.on:
@@ -675,18 +675,18 @@ class _Writer:
             yield "        s.full = True"
             yield from indent(self._fire("on_initial_full"), 2)
         if "on_trigger" in self.on:
-            due = "if turn(s): " if slices.tail else ""
+            due = "if next_slice(s): " if slices.tail else ""
             yield f"    {due}{self._held('on_trigger(w, s.key)', 'on_trigger')}"
         elif slices.tail:
-            yield "    turn(s)"
+            yield "    next_slice(s)"
 
     def _time_sliced(self, slices: TimeSlices) -> Lines:
         """The same in slices of time, which a tick looks at; `e` is where that of now ends."""
-        self.names["turn"] = slices.turn
+        self.names["next_slice"] = slices.next_slice
         yield "e = w._tick"
         if slices.tail:
             yield f"if w._now < e - {slices.tail}: e -= {slices.tail}"
-        yield "if s.ref != e: turn(s, e, w._now)"
+        yield "if s.ref != e: next_slice(s, e, w._now)"
         yield from update_lines(slices.plan, self.sample, self.names)
         yield "s.n += 1"
         yield "s.taken += 1"

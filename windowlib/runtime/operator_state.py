@@ -27,7 +27,7 @@ OWN = "own"
 """Where the snapshot of an operator has it."""
 
 
-class OwnState:
+class OperatorState:
     """The declared state and the timers of a running operator, and when they end.
 
     Args:
