@@ -140,7 +140,7 @@ __all__ = [
 register("handover", "windowlib.columnar.handover:ColumnarWindowHandover")
 register("event_time_handover", "windowlib.columnar.handover:EventTimeHandover")
 register("pane_columns", "windowlib.columnar.engines.open_panes:PaneColumns")
-register("describe_batches", "windowlib.columnar.planner:described")
+register("describe_batches", "windowlib.columnar.planner:describe")
 register("chain", "windowlib.runtime.graph:chain")
 register("running_graph", "windowlib.runtime.running_graph:RunningGraph")
 register("explain", "windowlib.runtime.explain:explain")

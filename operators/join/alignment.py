@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from windowlib.columnar.engines.time_join import Arrivals, RightIndex
+    from windowlib.columnar.engines.time_join import RightIndex, RightProgress
 
 Number = int | float
 Entry = tuple[Number, int, Any]
@@ -69,7 +69,7 @@ class Alignment:
         """`found` for each timestamp and key."""
         raise NotImplementedError
 
-    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: Arrivals) -> Any:
+    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
         """With which row of the batch the matches of each timestamp become final."""
         raise NotImplementedError
 
@@ -114,7 +114,7 @@ class Backward(Alignment):
             there &= index.at(at - 1) >= ts - self.tolerance
         return at - there, at
 
-    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: Arrivals) -> Any:
+    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
         """When the matches of each are final."""
         return arrivals.when(ts, over=not self.strict)
 
@@ -152,7 +152,7 @@ class LookingAhead(Alignment):
         """When the match is final: no later than all within the tolerance have come."""
         return known if self.tolerance is None else min(known, (ts + self.tolerance, 1))
 
-    def _limited_many(self, known: Any, ts: Any, keys: Any, arrivals: Arrivals) -> Any:
+    def _limited_many(self, known: Any, ts: Any, keys: Any, arrivals: RightProgress) -> Any:
         import numpy as np
 
         limit = keys < 0 if self.tolerance is None else np.ones(len(ts), bool)
@@ -194,7 +194,7 @@ class Forward(LookingAhead):
             there &= index.at(at) <= ts + self.tolerance
         return at, at + there
 
-    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: Arrivals) -> Any:
+    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
         """When the matches of each are final."""
         import numpy as np
 
@@ -262,7 +262,7 @@ class Nearest(LookingAhead):
         at = np.where(high, after, before + ~low)
         return at, at + (low | high)
 
-    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: Arrivals) -> Any:
+    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
         """When the matches of each are final."""
         import numpy as np
 
@@ -311,7 +311,7 @@ class Interval(Alignment):
         lo = index.upto(keys, ts - self.before, equal=False)
         return lo, np.maximum(lo, index.upto(keys, ts + self.after, equal=True))
 
-    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: Arrivals) -> Any:
+    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
         """When the matches of each are final."""
         return arrivals.when(ts + self.after, over=True)
 

@@ -126,7 +126,7 @@ class JoinHandover(ColumnarHandover):
         """Put out what a batch gives: row by row, or as columns if the output takes these."""
         join = self._join
         if join.how == "anti":
-            outcome = outcome.only(outcome.leaves)
+            outcome = outcome.filter(outcome.leaves)
         if not len(outcome):
             return
         made = JoinRows(join, engine, outcome, port)
@@ -136,7 +136,7 @@ class JoinHandover(ColumnarHandover):
             self._send_rows(made, outcome, apart)
             return
         if apart:
-            outcome = outcome.only(~outcome.leaves)
+            outcome = outcome.filter(~outcome.leaves)
             made = JoinRows(join, engine, outcome, port)
         if len(outcome):
             join._many(OutputColumns(made.arrays(), len(outcome)))
@@ -254,7 +254,7 @@ class JoinHandover(ColumnarHandover):
 
 def _long(held: int, rows: int) -> bool:
     """Whether so many rows are better left where they are, for a batch of so many."""
-    return held > row_engine.WORTH * rows + kept_rows.ROOM
+    return held > row_engine.MAX_KEPT_PER_NEW * rows + kept_rows.ROOM
 
 
 class ReaderStopped(Exception):  # noqa: N818 - a message, not an error

@@ -38,7 +38,7 @@ from windowlib.window.consumer import Decline
 from windowlib.window.failure import raise_first
 
 if TYPE_CHECKING:
-    from windowlib.columnar.engines.time_join import Released, TimeJoinEngine
+    from windowlib.columnar.engines.time_join import JoinedPairs, TimeJoinEngine
 
 TimeHow = Literal["left", "inner", "semi", "anti"]
 Late = Literal["drop", "port", "error"]
@@ -371,7 +371,7 @@ class TimeJoin(JoinOperator):
         return batch.slice(0, 0)
 
     def _take_columns(self, batch: Any, port: int) -> None:
-        from windowlib.columnar.engines.time_join import Coming, plain_batch
+        from windowlib.columnar.engines.time_join import ArrivingBatch, plain_batch
 
         axis, state = self.axes[port], self._states[port]
         batch = plain_batch(batch)
@@ -391,7 +391,7 @@ class TimeJoin(JoinOperator):
         first = self._numbers[port] + 1
         self._numbers[port] += batch.num_rows
         self.late_rows += int(late.sum())
-        coming = Coming(port, batch, ts, reached, late, first)
+        coming = ArrivingBatch(port, batch, ts, reached, late, first)
         marks = self.watermark(0), self.watermark(1)
         self._send_released(engine.insert(coming, marks), coming)
 
@@ -418,16 +418,16 @@ class TimeJoin(JoinOperator):
             self._engine = engine
         return engine
 
-    def _send_released(self, released: Released, coming: Any = None) -> None:
+    def _send_released(self, released: JoinedPairs, coming: Any = None) -> None:
         """Send what a batch releases: as columns if a reader takes these, or row by row."""
         import numpy as np
 
         there = released.right >= 0
         late = np.flatnonzero(coming.late) if coming is not None and self.late == "port" else ()
         if self._once:
-            released = released.only((there == (self.how == "semi")) & released.firsts())
+            released = released.filter((there == (self.how == "semi")) & released.firsts())
         elif self.how == "inner":
-            released = released.only(there)
+            released = released.filter(there)
         aside = self._apart and not there.all()
         if self._many is not None and not aside and not len(late):
             if len(released):
@@ -435,7 +435,7 @@ class TimeJoin(JoinOperator):
             return
         self._send_rows(released, coming, late)
 
-    def _columns(self, released: Released) -> dict[str, Any]:
+    def _columns(self, released: JoinedPairs) -> dict[str, Any]:
         """The output rows as Arrow arrays by name."""
         left, right = released.left_rows(), released.right_rows()
         known = list(left.schema.names)
@@ -449,7 +449,7 @@ class TimeJoin(JoinOperator):
                 found[name] = rows.column(column) if there else _nothing(len(released))
         return {name: found[name] for name in self._pairs.order(known)}
 
-    def _send_rows(self, released: Released, coming: Any, late: Any) -> None:
+    def _send_rows(self, released: JoinedPairs, coming: Any, late: Any) -> None:
         """Send row by row, with the rows of other outputs in their places."""
         outputs = list(self._sent(released)) if len(released) else []
         if len(late):
@@ -465,7 +465,7 @@ class TimeJoin(JoinOperator):
                 failures.append(error)
         raise_first(failures)
 
-    def _sent(self, released: Released) -> Iterator[tuple[int, int, Any]]:
+    def _sent(self, released: JoinedPairs) -> Iterator[tuple[int, int, Any]]:
         """The rows of a batch: the cause of each, the output, and the row."""
         causes = released.causes.tolist()
         rows = dict_rows({name: a.to_pylist() for name, a in self._columns(released).items()})

@@ -52,7 +52,7 @@ def eager(monkeypatch):
     """Small batches are worth it, and what is kept is packed often."""
     monkeypatch.setattr(handover, "MIN_ROWS", 1)
     monkeypatch.setattr(handover, "SLICE_ROWS", 40)
-    monkeypatch.setattr(functions, "PACK", 60)
+    monkeypatch.setattr(functions, "MIN_POOL_TO_PACK", 60)
     monkeypatch.setattr(kept_rows, "ROOM", 64)
     monkeypatch.setattr(handover, "MIN_ROWS_PER_TICK", 0)
 

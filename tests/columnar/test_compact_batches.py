@@ -25,7 +25,7 @@ KINDS = [
 
 @pytest.fixture(autouse=True)
 def _any_number_of_rows(monkeypatch):
-    monkeypatch.setattr(encoding, "WORTH", 1)
+    monkeypatch.setattr(encoding, "MIN_COMPACT_ROWS", 1)
 
 
 def compact_bytes(batch: pa.RecordBatch) -> bytes:
@@ -100,6 +100,6 @@ def test_a_value_takes_as_few_bytes_as_its_distances(column, bytes_a_row):
 
 
 def test_few_rows_are_written_as_they_are(monkeypatch):
-    monkeypatch.setattr(encoding, "WORTH", 256)
+    monkeypatch.setattr(encoding, "MIN_COMPACT_ROWS", 256)
     batch = pa.record_batch({"x": [1, 2, 3]})
     assert compact_bytes(batch) == stream_bytes(batch)

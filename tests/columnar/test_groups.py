@@ -497,7 +497,7 @@ def test_slots_of_closed_subwindows_are_used_again():
 
 
 def test_groups_that_are_long_gone_are_forgotten(monkeypatch):
-    monkeypatch.setattr(summaries, "IDLE", 10)
+    monkeypatch.setattr(summaries, "MAX_IDLE_GROUPS", 10)
     op = Aggregate(Tumbling(Count(7), by="k"), n=agg.count(), z=agg.last("s"), group_by=["g", "s"])
     rng = np.random.default_rng(3)
     out: list[Any] = []
@@ -623,14 +623,14 @@ def test_groups_of_overlapping_extents(data):
     group_by = data.draw(st.sampled_from(GROUPINGS))
     names = data.draw(st.lists(st.sampled_from(sorted(PLAIN)), min_size=1, unique=True))
     op = Aggregate(Tumbling(Count(9)), {n: PLAIN[n] for n in names}, group_by=group_by)
-    before, firing_groups.AT_ONCE = (
-        firing_groups.AT_ONCE,
+    before, firing_groups.CHUNK_GROUPS = (
+        firing_groups.CHUNK_GROUPS,
         data.draw(st.sampled_from([5, 64, 1 << 22])),
     )
     try:
         found = columnar_extents(op, rows, lo, hi)
     finally:
-        firing_groups.AT_ONCE = before
+        firing_groups.CHUNK_GROUPS = before
     expected = grouped_extents(op, rows, lo, hi)
     assert found.counts.tolist() == [len(each) for each in expected]
     flat = [each for values in expected for each in values]

@@ -258,9 +258,9 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_windows_of_every_shape_give_what_each_gives_by_itself(shape, kind, monkeypatch):
     # Portions of the work are small, so that there are many.
-    monkeypatch.setattr(order_statistics, "AT_ONCE", 1 << 10)
-    monkeypatch.setattr(distinct, "AT_ONCE", 1 << 9)
-    monkeypatch.setattr(order_statistics, "AT_ONCE", 1 << 9)
+    monkeypatch.setattr(order_statistics, "CHUNK_VALUES", 1 << 10)
+    monkeypatch.setattr(distinct, "CHUNK_VALUES", 1 << 9)
+    monkeypatch.setattr(order_statistics, "CHUNK_VALUES", 1 << 9)
     size = 300
     lo, hi = SHAPES[shape](size)
     for name, aggregate in FUNCTIONS.items():
@@ -315,7 +315,7 @@ def test_floats_too_far_apart_for_their_distance_have_a_middle():
 
 
 def test_lists_of_very_many_values_are_left_to_the_event_engine(monkeypatch):
-    monkeypatch.setattr(holistic, "MANY", 100)
+    monkeypatch.setattr(holistic, "MAX_VALUES", 100)
     values = [pa.array(list(range(40)))]
     for name in ("collect", "collect_distinct", "count_by_distinct"):
         assert len(over(OF_ONE[name], values, [0, 20], [20, 40])) == 2
@@ -569,7 +569,7 @@ def test_gone_values_leave_no_garbage_behind():
     (each,) = engine_of(running).summaries.functions
     held = int(each.store.lengths.sum())
     assert held < 40 * 50
-    assert each.kept[0].pool.size < 2 * held + 2 * value_pool.PACK + 2000
+    assert each.kept[0].pool.size < 2 * held + 2 * value_pool.MIN_POOL_TO_PACK + 2000
     assert len(each.store.planes[0]) < 10 * 40 * 50
 
 

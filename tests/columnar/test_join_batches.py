@@ -193,7 +193,7 @@ def test_large_batches_in_slices(monkeypatch):
 
 
 def test_keys_that_nobody_has_any_more_are_forgotten(monkeypatch):
-    monkeypatch.setattr(equi_join, "SPARE", 20)
+    monkeypatch.setattr(equi_join, "MAX_UNUSED_KEYS", 20)
     steps = []
     for start in range(0, 600, 30):
         keys = [None if i % 3 == 0 else i for i in range(start, start + 30)]
@@ -209,7 +209,7 @@ def test_keys_that_nobody_has_any_more_are_forgotten(monkeypatch):
 
 
 def test_clearing_out_keys_leaves_the_others_as_they_are(monkeypatch):
-    monkeypatch.setattr(equi_join, "SPARE", -(10**9))  # after every batch
+    monkeypatch.setattr(equi_join, "MAX_UNUSED_KEYS", -(10**9))  # after every batch
     rng, steps = np.random.default_rng(3), []
     for i in range(20):
         keys = [None if k % 5 == 0 else int(k) for k in rng.integers(i, i + 9, 12)]
@@ -320,7 +320,7 @@ def test_a_subclass_keeps_its_handlers():
 
 
 def test_windows_that_are_long_against_the_batches_go_back_to_rows(monkeypatch):
-    monkeypatch.setattr(row_engine, "WORTH", 0)
+    monkeypatch.setattr(row_engine, "MAX_KEPT_PER_NEW", 0)
     monkeypatch.setattr("windowlib.columnar.arrays.kept_rows.ROOM", 30)
     monkeypatch.setattr(join_columns, "LEAN", 2)
     op = Join(left=Sliding(Count(1)), right=Sliding(Count(90)), on="k")

@@ -52,7 +52,7 @@ def eager(monkeypatch):
     monkeypatch.setattr(handover, "MIN_ROWS", 1)
     monkeypatch.setattr(handover, "SLICE_ROWS", 40)
     monkeypatch.setattr(engines, "PARTITIONS_PER_ROW", 4)  # so that it is as before in the end
-    monkeypatch.setattr(functions, "PACK", 60)
+    monkeypatch.setattr(functions, "MIN_POOL_TO_PACK", 60)
     monkeypatch.setattr(kept_rows, "ROOM", 64)
 
 

@@ -33,7 +33,7 @@ FUNCTIONS = {
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     monkeypatch.setattr(handover, "MIN_ROWS", 1)
-    monkeypatch.setattr(sketched, "FEW", 2)
+    monkeypatch.setattr(sketched, "FEW_STRINGS", 2)
 
 
 # -- over extents ---------------------------------------------------------------------------------

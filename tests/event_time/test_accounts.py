@@ -33,7 +33,7 @@ from windowlib.operators import Aggregate, Panes, Reorder, agg
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch):
     monkeypatch.setattr(handover, "MIN_ROWS", 1)
-    monkeypatch.setattr(event_sessions, "FEW", 0)
+    monkeypatch.setattr(event_sessions, "MIN_ROWS_PER_LATE", 0)
 
 
 SLACKS = [0, 3, 20, KSlack(), KSlack("arrival"), QuantileSlack(0.2, 5), PidSlack(0.2, every=4)]

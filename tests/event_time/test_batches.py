@@ -47,7 +47,7 @@ FUNCTIONS: Any = {
 def _eager(monkeypatch):
     """Take the smallest batches as arrays."""
     monkeypatch.setattr(handover, "MIN_ROWS", 1)
-    monkeypatch.setattr(event_sessions, "FEW", 0)
+    monkeypatch.setattr(event_sessions, "MIN_ROWS_PER_LATE", 0)
 
 
 def table(stamps, keys, kind=None):

@@ -159,7 +159,7 @@ def small(monkeypatch):
     """Arrays for every batch, and nothing that is kept for convenience."""
     monkeypatch.setattr(time_join, "FEW", 1)
     monkeypatch.setattr(time_join, "SPARE", 2)
-    monkeypatch.setattr(arrays, "SPARE", 4)
+    monkeypatch.setattr(arrays, "MAX_UNUSED_ROWS", 4)
 
 
 @pytest.mark.search
@@ -360,7 +360,7 @@ def test_right_rows_that_no_left_row_can_need_are_forgotten():
 
 
 def test_keys_that_have_gone_are_forgotten_with_a_tolerance(monkeypatch):
-    monkeypatch.setattr(arrays, "SPARE", 64)
+    monkeypatch.setattr(arrays, "MAX_UNUSED_ROWS", 64)
     for batches in (False, True):
         running = AsOf("ts", on="k", tolerance=5).open()
         for start in range(0, 9000, 300):

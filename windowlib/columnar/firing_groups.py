@@ -21,7 +21,7 @@ from windowlib.columnar.kernels.kernel import Values
 from windowlib.columnar.primitives import Array, Places, group, ranges
 from windowlib.window.consumer import Decline
 
-AT_ONCE = 1 << 22
+CHUNK_GROUPS = 1 << 22
 """Groups of overlapping extents that are worked on at once: 32 MB for each array."""
 
 
@@ -135,7 +135,7 @@ class _GroupShares:
         more = np.bincount(self._first, minlength=size + 1)
         less = np.bincount(self._last, minlength=size + 1)
         total = np.cumsum(np.cumsum(more - less)[:size])
-        steps = np.arange(AT_ONCE, int(total[-1]) if size else 0, AT_ONCE)
+        steps = np.arange(CHUNK_GROUPS, int(total[-1]) if size else 0, CHUNK_GROUPS)
         bounds = np.unique(np.concatenate(([0], total.searchsorted(steps, "right"), [size])))
         return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)) or [(0, 0)]
 

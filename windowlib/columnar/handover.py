@@ -312,7 +312,7 @@ class ColumnarWindowHandover(ColumnarHandover):
             engine = self._loaded_engine(batch.schema, batch.num_rows)
             if consumer.guard is not None:
                 consumer.guard(batch)
-            engine.arrive(None)
+            engine.set_arrivals(None)
             engine.marks = marked.marks
             firings = engine.insert(batch)
             firings.times = engine.times(firings)
@@ -436,7 +436,7 @@ class ColumnarWindowHandover(ColumnarHandover):
         consumer = self.window.state.consumer
         if consumer.guard is not None:
             consumer.guard(batch)
-        engine.arrive(stamps)
+        engine.set_arrivals(stamps)
         firings = engine.insert(batch)
         firings.times = engine.times(firings)
         rows = firings.rows
@@ -461,7 +461,7 @@ class ColumnarWindowHandover(ColumnarHandover):
 
     def _clear(self, engine: Engine) -> None:
         """Make a new engine with the keys that have partitions, if most keys have none."""
-        keys, known = len(engine.keys or ()), len(engine.remembered())
+        keys, known = len(engine.keys or ()), len(engine.known_partitions())
         self._key_limit = 2 * max(known, MANY_KEYS)
         if keys > 2 * known + MANY_KEYS:
             self.engine = self._engine_of_dump(engine.schema, engine.dump())
@@ -957,7 +957,7 @@ class EventTimeHandover(ColumnarHandover):
 
     def absorb(self, parts: Sequence[SlicePartials], schema: pa.Schema) -> None:
         """Merge in rows that were folded elsewhere by the same functions."""
-        partials = SlicePartials.joined(parts)
+        partials = SlicePartials.concat(parts)
         with self.window.locked(), self._atomic():
             self._check_idle()
             try:

@@ -43,7 +43,7 @@ def engine_for(window: Window[Any, Any], schema: pa.Schema) -> Engine:
     return AgingEngine(window, schema) if ages else SlidingEngine(window, schema)
 
 
-def described(window: Window[Any, Any], schema: pa.Schema) -> str:
+def describe(window: Window[Any, Any], schema: pa.Schema) -> str:
     """Which engine takes batches of a schema, and how or why, in a few words."""
     try:
         schema = schema.remove_metadata()

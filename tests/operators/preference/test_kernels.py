@@ -55,8 +55,8 @@ def divided(points, part):
 @pytest.fixture(params=ENGINES)
 def engine(request, monkeypatch):
     """Both ways to compute, for the smallest clouds, too."""
-    monkeypatch.setattr(skyline, "FEW", 2)
-    monkeypatch.setattr(skyline, "APART", 1)
+    monkeypatch.setattr(skyline, "MIN_POINTS", 2)
+    monkeypatch.setattr(skyline, "MIN_PART_POINTS", 1)
     with primitives.use(request.param):
         yield
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.arrays.physical import EXACT, LIMIT, VIEWS, farthest
+from windowlib.columnar.arrays.physical import EXACT, LIMIT, VIEWS, max_magnitude
 from windowlib.columnar.primitives import Array
 from windowlib.window.consumer import Decline
 
@@ -170,7 +170,7 @@ def _kind(x: Any) -> str:
 
 def _size(x: Any) -> int:
     """How large a whole number may be."""
-    return abs(x) if isinstance(x, int) else farthest(x)
+    return abs(x) if isinstance(x, int) else max_magnitude(x)
 
 
 def _both(left: Any, right: Any) -> Array | None:

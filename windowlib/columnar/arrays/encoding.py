@@ -117,7 +117,7 @@ def load_column(state: Mapping[str, Any], kind: pa.DataType, size: int) -> Colum
 PLAIN = pa.ipc.IpcWriteOptions()  # made once: small batches are written often
 ORIGINAL, FORMS = b"windowlib.schema", b"windowlib.forms"
 """Metadata of a compact batch: the schema that it had, and the form of each column."""
-WORTH = 256
+MIN_COMPACT_ROWS = 256
 """Rows from which on a compact form pays."""
 SAMPLE = 2048
 """Values that are looked at to see whether texts repeat, or numbers ascend."""
@@ -154,7 +154,7 @@ def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
     >>> stream_table(stream_bytes(compact(rows))).equals(pa.table(rows))
     True
     """
-    if batch.num_rows < WORTH:
+    if batch.num_rows < MIN_COMPACT_ROWS:
         return batch
     found = [_compact(column) for column in batch.columns]
     forms = [form for form, _ in found]

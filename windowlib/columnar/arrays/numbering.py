@@ -303,15 +303,15 @@ class TextCodes:
             array = array.cast(self._type)
         if not len(array):
             return np.empty(0, np.int32)
-        cut = _Cut(array)
+        cut = _WordCutter(array)
         if cut.longest <= DIRECT:
             return self._encode(array, cut)
         encoded = array.dictionary_encode(null_encoding="encode")
-        distinct = self._encode(encoded.dictionary, _Cut(encoded.dictionary))
+        distinct = self._encode(encoded.dictionary, _WordCutter(encoded.dictionary))
         ids: Ids = distinct.take(encoded.indices.to_numpy())
         return ids
 
-    def _encode(self, array: Any, cut: _Cut) -> Ids:
+    def _encode(self, array: Any, cut: _WordCutter) -> Ids:
         before = self._numbers.count
         ids = self._numbers.encode(self._codes(array, cut), physical.validity(array))
         if self._numbers.count > before:
@@ -321,7 +321,7 @@ class TextCodes:
             self._arrays.append(array.take(pa.array(first)))
         return ids
 
-    def _codes(self, array: Any, cut: _Cut) -> Ints:
+    def _codes(self, array: Any, cut: _WordCutter) -> Ints:
         """A number for each value: of its last pair, and how many words that is."""
         codes: Ints = self._heads.encode(cut.words(0)).astype(np.int64) * 8
         rows: Any = slice(None)
@@ -342,7 +342,7 @@ class TextCodes:
         return 0 if value is None else self._long.setdefault(value, len(self._long)) * 8 + 7
 
 
-class _Cut:
+class _WordCutter:
     """The bytes of an Arrow array of strings, ready to be cut into words."""
 
     __slots__ = ("_octets", "_starts", "_windows", "lengths", "longest")

@@ -171,14 +171,14 @@ def _checked(found: npt.NDArray[Any], kind: Any, valid: Valid) -> npt.NDArray[An
         raise Decline("date64 values with a time of day")
     if types.is_time64(kind) and kind.unit == "ns" and (found % 1000).any():
         raise Decline("times of day with fractions of a microsecond")
-    if on_the_wall(kind):
+    if uses_wall_clock(kind):
         if valid is None:
             return wall_clock(found, kind)
         found[valid] = wall_clock(found[valid], kind)
     return found
 
 
-Pieces = Sequence[tuple[int, npt.NDArray[np.intp]]]
+RowRanges = Sequence[tuple[int, npt.NDArray[np.intp]]]
 """Places, each with the number of the array that they are in."""
 
 
@@ -188,22 +188,22 @@ def take_rows(batch: Any, places: npt.NDArray[np.intp]) -> Any:
     >>> take_rows(pa.record_batch({"a": [1.5, 2.5], "b": ["x", "y"]}), np.array([1])).to_pylist()
     [{'a': 2.5, 'b': 'y'}]
     """
-    return take_pieces([batch], [(0, places)])
+    return take_ranges([batch], [(0, places)])
 
 
-def take_pieces(batches: Sequence[Any], pieces: Pieces) -> Any:
+def take_ranges(batches: Sequence[Any], pieces: RowRanges) -> Any:
     """Rows of batches of one schema, piece after piece; there is one at least.
 
     >>> batches = [pa.record_batch({"a": [1, 2, 3]}), pa.record_batch({"a": [4]})]
-    >>> take_pieces(batches, [(1, np.array([0])), (0, np.array([2, 1]))]).column("a").to_pylist()
+    >>> take_ranges(batches, [(1, np.array([0])), (0, np.array([2, 1]))]).column("a").to_pylist()
     [4, 3, 2]
     """
     columns = zip(*(batch.columns for batch in batches), strict=True)
-    arrays = [_pieces(arrays, pieces) for arrays in columns]
+    arrays = [_take_ranges(arrays, pieces) for arrays in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=batches[0].schema)
 
 
-def _pieces(arrays: Sequence[Any], pieces: Pieces) -> Any:
+def _take_ranges(arrays: Sequence[Any], pieces: RowRanges) -> Any:
     """Values of 64 bits are moved without Arrow, which takes longer."""
     kind = arrays[0].type
     if not _one_word(kind) or any(array.null_count for array in arrays):
@@ -229,7 +229,7 @@ def arrow(data: npt.NDArray[Any], valid: Valid, kind: Any) -> Any:
         return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(stored)])
     if pa.types.is_null(kind):
         return pa.nulls(len(data))
-    if on_the_wall(kind):
+    if uses_wall_clock(kind):
         return instants(arrow(data, valid, pa.timestamp(kind.unit)), kind)
     missing = None if valid is None else _packed(valid)
     if pa.types.is_boolean(kind):
@@ -264,8 +264,8 @@ def _fits(data: npt.NDArray[Any], kind: Any, low: int, high: int) -> None:
         raise Decline(f"a value that does not fit in {kind}")
 
 
-def farthest(data: npt.NDArray[Any]) -> int:
-    """The distance from 0 of the whole number that is farthest from it."""
+def max_magnitude(data: npt.NDArray[Any]) -> int:
+    """The distance from 0 of the whole number that is max_magnitude from it."""
     return max(-int(data.min()), int(data.max())) if len(data) else 0  # 2**53 + 1 is no float
 
 
@@ -284,13 +284,13 @@ Ints = npt.NDArray[np.int64]
 
 
 @lru_cache(maxsize=256)
-def on_the_wall(kind: Any) -> bool:
+def uses_wall_clock(kind: Any) -> bool:
     """Whether Python compares the values of a timestamp type as wall clocks.
 
     It does so for zones of the standard library. Where pytz is installed, as by older pandas,
     pyarrow makes times of pytz, which compare as instants.
 
-    >>> on_the_wall(pa.timestamp("us", "UTC")), on_the_wall(pa.timestamp("us"))
+    >>> uses_wall_clock(pa.timestamp("us", "UTC")), uses_wall_clock(pa.timestamp("us"))
     (False, False)
     """
     if not pa.types.is_timestamp(kind) or kind.tz is None or kind.tz in UTC:

@@ -22,7 +22,7 @@ from windowlib.window.consumer import Decline
 Ints = npt.NDArray[np.int64]
 
 LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-RUNS = 64
+MAX_RUNS = 64
 """Runs of rows in order up to which it pays to see whether they need only change places."""
 
 
@@ -150,7 +150,7 @@ def _descents(keys: Sequence[Ints]) -> Places:
 
 def _apart(keys: Sequence[Ints], cuts: Places) -> list[tuple[int, int]]:
     """Runs of rows that only have to change places, as the chunks of tasks do; else none."""
-    if len(cuts) >= RUNS:
+    if len(cuts) >= MAX_RUNS:
         return []
 
     def at(row: int) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ class ValuePool:
         return self._columns[0]
 
 
-PACK = 1 << 12
+MIN_POOL_TO_PACK = 1 << 12
 """A pool that never held more values than this is not packed."""
 
 
@@ -119,7 +119,7 @@ class PooledPlanes(ColumnPlanes):
 
     def __init__(self, kind: pa.DataType) -> None:
         self.pool = ChunkedPool(kind)
-        self._enough = PACK
+        self._enough = MIN_POOL_TO_PACK
 
     def put(self, values: Column) -> tuple[Array, ...]:
         """The numbers that the values get."""
@@ -136,7 +136,7 @@ class PooledPlanes(ColumnPlanes):
 
     def pack(self, plane: Array, places: Places) -> None:
         """Make a new pool if half of the old one is of no use."""
-        self._enough = max(PACK, 2 * len(places))
+        self._enough = max(MIN_POOL_TO_PACK, 2 * len(places))
         if self.full():
             values = self.pool.take(plane[places])
             self.pool = ChunkedPool(values.type)

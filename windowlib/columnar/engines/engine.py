@@ -30,7 +30,7 @@ MOST = 1 << 31
 """Windows that count up to less than this may do without sorted rows."""
 PARTITIONS_PER_ROW = 4
 """Rows that stay as they came need a look at all partitions. With more for a row, sorting pays."""
-MANY = 1 << 14
+MANY_PARTITIONS = 1 << 14
 """With more partitions than this, more rows are taken at once."""
 
 
@@ -91,7 +91,7 @@ class Engine:
 
     # -- time -------------------------------------------------------------------------------------
 
-    def arrive(self, arrivals: Stamps | None) -> None:
+    def set_arrivals(self, arrivals: Stamps | None) -> None:
         """Say when the rows of the next batch arrive, and so between which; None: all now."""
         self.arrivals, self.fired_at = arrivals, None
         self.passed, self.marks = NONE, NONE
@@ -274,7 +274,7 @@ class Engine:
 
         Rows that are not sorted need not fit the cache.
         """
-        more = self.stayed or np.count_nonzero(self.ledger.alive) > MANY
+        more = self.stayed or np.count_nonzero(self.ledger.alive) > MANY_PARTITIONS
         return usual * 4 if more else usual
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
@@ -345,7 +345,7 @@ class Engine:
             ledger.sleeps[ids] = ledger.returning[ids] = True
         return ids
 
-    def sleepers(self) -> Places:
+    def sleeping_order(self) -> Places:
         """Those asleep in the order in which they emptied, by storage at one instant."""
         ids = np.flatnonzero(self.ledger.sleeps)
         found: Places = ids[np.lexsort((self.ledger.born[ids], self.ledger.newest[ids]))]
@@ -380,13 +380,13 @@ class Engine:
 
     # -- as arrays --------------------------------------------------------------------------------
 
-    def remembered(self) -> Places:
+    def known_partitions(self) -> Places:
         """The partitions of which anything is known, ascending."""
         return np.flatnonzero(self.ledger.alive)
 
     def dump(self) -> dict[str, Any]:
         """All state, as arrays and numbers, of the partitions that are there and no others."""
-        ids = self.remembered()
+        ids = self.known_partitions()
         return {
             "form": self.form,
             "size": len(ids),

@@ -35,7 +35,7 @@ State = tuple[Sequence[dict[str, Any]], Sequence[tuple[int, bool]]]
 # Kept beside the columns of a row: the number of its key, its place in the order of arrival over
 # both sides, and whether it has matched.
 HIDDEN = KEY, NUMBER, MATCHED = "\0key", "\0number", "\0matched"
-SPARE = 1 << 16
+MAX_UNUSED_KEYS = 1 << 16
 """Keys that may be dead before they are cleared out."""
 
 
@@ -200,7 +200,7 @@ class JoinOutcome:
     def __len__(self) -> int:
         return len(self.causes)
 
-    def only(self, which: npt.NDArray[np.bool_]) -> JoinOutcome:
+    def filter(self, which: npt.NDArray[np.bool_]) -> JoinOutcome:
         """Some of the pairs."""
         causes, mine, other = (each[which] for each in (self.causes, self.mine, self.other))
         return JoinOutcome(causes, self.leaves[which], mine, other, self.rows)
@@ -335,7 +335,7 @@ class JoinEngine:
             if self.once and pending.port == 1:
                 self._indexes[0] = None
         self.number += pending.rows
-        if len(self.keys) > SPARE + 4 * (self.held(0) + self.held(1)):
+        if len(self.keys) > MAX_UNUSED_KEYS + 4 * (self.held(0) + self.held(1)):
             self._compact()
 
     def _compact(self) -> None:

@@ -20,7 +20,7 @@ from windowlib.attributes import one_key
 from windowlib.columnar.engines.event_time import (
     EventTimeEngine,
     EventTimeRowsEngine,
-    Pending,
+    PendingGroups,
     SliceGroups,
     SlicePartials,
 )
@@ -36,7 +36,7 @@ from windowlib.window.open_windows import OpenLandmarkWindows, OpenSessions
 if TYPE_CHECKING:
     from windowlib.window.event_time import EventTimeWindow
 
-FEW = 64
+MIN_ROWS_PER_LATE = 64
 """Rows for each one behind the watermark, from which on it pays to look at them at once."""
 
 
@@ -59,13 +59,13 @@ class SessionGroups:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def at(self, places: Any) -> SessionGroups:
+    def take(self, places: Any) -> SessionGroups:
         """Some of them."""
         planes = [planes_at(each, places) for each in self.planes]
         stamps = self.first[places], self.last[places]
         return SessionGroups(*stamps, self.ids[places], self.n[places], self.born[places], planes)
 
-    def behind(self, other: SessionGroups) -> SessionGroups:
+    def after(self, other: SessionGroups) -> SessionGroups:
         """Others, and then these."""
         sizes = len(other), len(self)
         planes = [
@@ -102,11 +102,11 @@ class SessionEngine(EventTimeEngine):
         first, last = np.array(stamps).reshape(-1, 2).T if stamps else (NONE, NONE)
         born = np.array([content.born for *_, content in entries], np.int64)
         found = SessionGroups(first, last, ids, n, born, planes)
-        return found.at(np.lexsort((first, ids)))
+        return found.take(np.lexsort((first, ids)))
 
     def unload(self) -> None:
         """Give the sessions back to the event engine."""
-        groups = self.open.at(np.argsort(self.open.born))
+        groups = self.open.take(np.argsort(self.open.born))
         saved = [k.save(p, groups.n) for k, p in zip(self.kernels, groups.planes, strict=True)]
         load = self.config.store.load
         columns = (groups.first, groups.last, groups.born, groups.n)
@@ -153,7 +153,7 @@ class SessionEngine(EventTimeEngine):
             before: the watermark when a row comes.
             reached: the watermark after it.
         """
-        if len(behind) * FEW > len(ts):
+        if len(behind) * MIN_ROWS_PER_LATE > len(ts):
             raise Decline("many rows behind the watermark")
         inputs = Inputs(batch)
         ids: Array = np.zeros(len(ts), np.int64)
@@ -167,22 +167,22 @@ class SessionEngine(EventTimeEngine):
             if ts[lo] < before[lo] and self._late(opened, ids[lo], ts[lo], before[lo]):
                 late, lo = late + 1, lo + 1
             new = self._folded(inputs, ids, ts, lo, hi)
-            opened, closed = self._split(self._merged_sessions(new.behind(opened)), reached[hi - 1])
+            opened, closed = self._split(self._merged_sessions(new.after(opened)), reached[hi - 1])
             done.append(closed)
         if late and not self.event_time_state.drops_quietly:
             raise Decline("late rows that are looked at one by one")
         (sample,) = batch.column(self.event_time_state.axis.attribute).slice(0, 1).to_pylist()
         watermark = reached[-1].item()
-        self.pending = Pending(opened, len(ts) - late, late, watermark, sample)
+        self.pending = PendingGroups(opened, len(ts) - late, late, watermark, sample)
         closed = done[0]
         for each in done[1:]:
-            closed = each.behind(closed)
+            closed = each.after(closed)
         return self._told(closed)
 
     def reach(self, watermark: Any) -> Firings:
         """The firings of the sessions that end before a watermark."""
         opened, closed = self._split(self.open, watermark)
-        self.pending = Pending(opened, 0, 0, watermark, None)
+        self.pending = PendingGroups(opened, 0, 0, watermark, None)
         return self._told(closed)
 
     def absorb(self, partials: SlicePartials) -> Firings:
@@ -192,12 +192,12 @@ class SessionEngine(EventTimeEngine):
         """
         groups = SessionGroups(partials.first, partials.last, *self._numbered(partials))
         current, whole = self.windows.progress.current, int(groups.n.sum())
-        opened, behind = self._merged_sessions(groups.behind(self.open)), 0
+        opened, behind = self._merged_sessions(groups.after(self.open)), 0
         if current is not None:
             opened, closed = self._split(opened, current)
             behind = int(closed.n.sum())
-        self.pending = Pending(opened, whole - behind, behind, current, partials.sample)
-        return self._told(groups.at(NONE))
+        self.pending = PendingGroups(opened, whole - behind, behind, current, partials.sample)
+        return self._told(groups.take(NONE))
 
     @staticmethod
     def _stretches(behind: Places, rows: int) -> Iterator[tuple[int, int]]:
@@ -240,7 +240,7 @@ class SessionEngine(EventTimeEngine):
 
     def _merged_sessions(self, groups: SessionGroups) -> SessionGroups:
         """Sessions and parts of them, those that touch put together."""
-        groups = groups.at(np.lexsort((groups.first, groups.ids)))
+        groups = groups.take(np.lexsort((groups.first, groups.ids)))
         if len(groups) < 2:
             return groups
         # The latest end so far of the same key: ranks of key and end ascend from key to key.
@@ -266,7 +266,7 @@ class SessionEngine(EventTimeEngine):
     def _split(self, groups: SessionGroups, watermark: Any) -> tuple[SessionGroups, SessionGroups]:
         """Those that a watermark leaves open, and those that it closes."""
         over = self._ends(groups.last) < watermark
-        return groups.at(np.flatnonzero(~over)), groups.at(np.flatnonzero(over))
+        return groups.take(np.flatnonzero(~over)), groups.take(np.flatnonzero(over))
 
     # -- firings ----------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class SessionEngine(EventTimeEngine):
         """The firings of sessions, in the order of their ends."""
         ends = self._ends(closed.last)
         order = np.lexsort((closed.born, ends))
-        groups = closed.at(order)
+        groups = closed.take(order)
         values = [
             kernel.finish(each, groups.n)
             for kernel, each in zip(self.kernels, groups.planes, strict=True)
@@ -289,7 +289,7 @@ class SessionEngine(EventTimeEngine):
 
     def finish(self) -> Firings:
         """The firings of all open sessions."""
-        self.pending = Pending(self.open.at(NONE), 0, 0, None, None)
+        self.pending = PendingGroups(self.open.take(NONE), 0, 0, None, None)
         return self._told(self.open)
 
     def commit(self) -> None:
@@ -328,14 +328,14 @@ class LandmarkEngine(EventTimeEngine):
         ]
         born = np.array([content.born for content in contents.values()], np.int64)
         none = np.zeros(len(ids), np.int64)
-        self.whole = SliceGroups(none, none, ids, n, born, planes).at(np.argsort(ids))
+        self.whole = SliceGroups(none, none, ids, n, born, planes).take(np.argsort(ids))
         self._grown = self.whole
         return super()._loaded(empty)
 
     def unload(self) -> None:
         """Give the contents back to the event engine."""
         super().unload()
-        groups = self.whole.at(np.argsort(self.whole.born))
+        groups = self.whole.take(np.argsort(self.whole.born))
         saved = [k.save(p, groups.n) for k, p in zip(self.kernels, groups.planes, strict=True)]
         load, keys = self.config.store.load, self._python_keys(groups.ids)
         rows = zip(keys, groups.born.tolist(), groups.n.tolist(), strict=True)
@@ -360,14 +360,14 @@ class LandmarkEngine(EventTimeEngine):
         """The stretches up to a number that are not closed yet, each with all before it."""
         assert self.pending is not None
         groups = self.pending.groups
-        done = groups.at(np.flatnonzero(groups.last <= to))
+        done = groups.take(np.flatnonzero(groups.last <= to))
         found, whole = [], self.whole
         for k in np.unique(done.last).tolist():
-            part = done.at(np.flatnonzero(done.last == k))
+            part = done.take(np.flatnonzero(done.last == k))
             whole = self._absorbed(whole, part)
-            grown = whole.at(np.searchsorted(whole.ids, part.ids))
+            grown = whole.take(np.searchsorted(whole.ids, part.ids))
             grown.last = part.last
-            found.append(grown.at(np.argsort(part.born)))
+            found.append(grown.take(np.argsort(part.born)))
         self._grown = whole
         if not found:
             return self._firings(done, NONE)
@@ -379,7 +379,7 @@ class LandmarkEngine(EventTimeEngine):
     def _absorbed(self, whole: SliceGroups, part: SliceGroups) -> SliceGroups:
         """All that is closed, with one more stretch."""
         both = _behind(whole, part)
-        both = both.at(np.argsort(both.ids, kind="stable"))
+        both = both.take(np.argsort(both.ids, kind="stable"))
         starts = np.append(0, np.flatnonzero(both.ids[1:] != both.ids[:-1]) + 1)
         ends = np.append(starts[1:], len(both))
         planes = [

@@ -40,7 +40,7 @@ from windowlib.window.open_windows import (
 if TYPE_CHECKING:
     from windowlib.window.event_time import EventTimeWindow
 
-SPAN = 1 << 31
+MAX_SLICE_SPAN = 1 << 31
 """Slices that are further apart than this are not numbered together."""
 
 
@@ -64,7 +64,7 @@ class SliceGroups:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def at(self, places: Any) -> SliceGroups:
+    def take(self, places: Any) -> SliceGroups:
         """Some of them."""
         planes = [planes_at(each, places) for each in self.planes]
         named = self.last[places], self.first[places], self.ids[places]
@@ -89,7 +89,7 @@ class SlicePartials(NamedTuple):
     sample: Any
     """A timestamp, as a row has it."""
 
-    def at(self, places: Array) -> SlicePartials:
+    def take(self, places: Array) -> SlicePartials:
         """Some of them."""
         planes = [planes_at(each, places) for each in self.planes]
         keys = [each.take(pa.array(places)) for each in self.keys]
@@ -97,7 +97,7 @@ class SlicePartials(NamedTuple):
         return SlicePartials(last, first, n, born, planes, keys, self.sample)
 
     @classmethod
-    def joined(cls, parts: Sequence[SlicePartials]) -> SlicePartials:
+    def concat(cls, parts: Sequence[SlicePartials]) -> SlicePartials:
         """Several, one behind the other, as if the rows of the first had come first."""
         whole, *others = parts
         for part in others:
@@ -116,7 +116,7 @@ class SlicePartials(NamedTuple):
 
 
 @dataclass(slots=True)
-class Pending:
+class PendingGroups:
     """What a batch changes, once those who are told have been told."""
 
     groups: Any
@@ -150,11 +150,11 @@ class EventTimeEngine:
         self._read_functions()
         self.windows = self.event_time_state.open_windows()
         self.open: Any = self._loaded(empty)
-        self.pending: Pending | None = None
+        self.pending: PendingGroups | None = None
         self._before: Any = None  # the slack before the last batch
 
     @cached_property
-    def hops(self) -> bool:
+    def windows_overlap(self) -> bool:
         """Whether windows overlap."""
         starts, ends = self.config.starts, self.config.ends
         return starts.origin * ends.scale != (ends.origin - ends.step) * starts.scale
@@ -223,7 +223,7 @@ class EventTimeEngine:
         first = np.array([first for _, first, *_ in entries], np.int64)
         born = np.array([content.born for *_, content in entries], np.int64)
         found = SliceGroups(last, first, ids, n, born, planes)
-        return found.at(np.lexsort((ids, first, last)))
+        return found.take(np.lexsort((ids, first, last)))
 
     def adopted(self, keys: list[Any]) -> Array:
         """Numbers for keys of the event engine."""
@@ -236,7 +236,7 @@ class EventTimeEngine:
         """Give the contents back to the event engine."""
         slices: dict[tuple[int, int], dict[Any, Any]] = {}
         order = np.lexsort((self.open.born, self.open.first, self.open.last))
-        groups = self.open.at(order)
+        groups = self.open.take(order)
         saved = [k.save(p, groups.n) for k, p in zip(self.kernels, groups.planes, strict=True)]
         columns = groups.last.tolist(), groups.first.tolist(), self._python_keys(groups.ids)
         load = self.config.store.load
@@ -284,7 +284,7 @@ class EventTimeEngine:
         groups = self._grouped(batch, places, starts, last, first)
         (sample,) = batch.column(self.event_time_state.axis.attribute).slice(0, 1).to_pylist()
         whole = self._together(groups)
-        self.pending = Pending(whole, len(ts) - late, late, watermark, sample)
+        self.pending = PendingGroups(whole, len(ts) - late, late, watermark, sample)
         return self._fired(self.config.ends.index(watermark))
 
     def _followed(self, batch: pa.RecordBatch, ts: Array) -> Firings:
@@ -294,13 +294,13 @@ class EventTimeEngine:
         behind = int(late.sum())
         if behind and not self.event_time_state.drops_quietly:
             raise Decline("late rows that are looked at one by one")
-        first = self.config.ends.indexes(ts) + 1 if self.hops else last
+        first = self.config.ends.indexes(ts) + 1 if self.windows_overlap else last
         groups = self._grouped(batch, *self._slices(last, first, late))
         (sample,) = batch.column(self.event_time_state.axis.attribute).slice(0, 1).to_pylist()
         current = self.windows.progress.current
         whole = self._together(groups)
-        self.pending = Pending(whole, len(ts) - behind, behind, current, sample)
-        return self._firings(groups.at(NONE), NONE)
+        self.pending = PendingGroups(whole, len(ts) - behind, behind, current, sample)
+        return self._firings(groups.take(NONE), NONE)
 
     def _late_slices(self, last: Array) -> Array:
         """Which slices are closed, by their last windows."""
@@ -309,7 +309,7 @@ class EventTimeEngine:
 
     def reach(self, watermark: Any) -> Firings:
         """The firings of the windows that end up to a watermark."""
-        self.pending = Pending(self.open, 0, 0, watermark, None)
+        self.pending = PendingGroups(self.open, 0, 0, watermark, None)
         return self._fired(self.config.ends.index(watermark))
 
     def partials(self) -> SlicePartials:
@@ -324,11 +324,11 @@ class EventTimeEngine:
         late = self._late_slices(groups.last)
         behind, whole = int(groups.n[late].sum()), int(groups.n.sum())
         order = np.lexsort((groups.ids, groups.first, groups.last))
-        new = self._united(groups.at(order[~late[order]]))
+        new = self._united(groups.take(order[~late[order]]))
         current = self.windows.progress.current
-        taken = Pending(self._together(new), whole - behind, behind, current, partials.sample)
+        taken = PendingGroups(self._together(new), whole - behind, behind, current, partials.sample)
         self.pending = taken
-        return self._firings(groups.at(NONE), NONE)
+        return self._firings(groups.take(NONE), NONE)
 
     def _numbered(self, partials: SlicePartials) -> tuple[Array, Array, Array, list[Planes]]:
         """The numbers of keys, the sizes, the numbers of first arrivals, and the states."""
@@ -357,7 +357,7 @@ class EventTimeEngine:
 
         So a part of a session comes after those that keep it open.
         """
-        partials = partials.at(np.argsort(-partials.last, kind="stable"))
+        partials = partials.take(np.argsort(-partials.last, kind="stable"))
         ids, n, born, planes = self._numbered(partials)
         saved = [kernel.save(each, n) for kernel, each in zip(self.kernels, planes, strict=True)]
         columns = (born.tolist(), n.tolist(), partials.last.tolist(), partials.first.tolist())
@@ -378,12 +378,12 @@ class EventTimeEngine:
         """The slices of rows in order, which are runs of them; none is late."""
         config = self.config
         cuts = self._cuts(ts, config.starts)
-        if self.hops:
+        if self.windows_overlap:
             cuts = np.union1d(cuts, self._cuts(ts, config.ends))
         starts = np.concatenate(([0], cuts))
         heads = ts[starts]
         last = config.starts.indexes(heads)
-        first = last if not self.hops else config.ends.indexes(heads) + 1
+        first = last if not self.windows_overlap else config.ends.indexes(heads) + 1
         return None, np.append(starts, len(ts)), last, first, 0
 
     def _cuts(self, ts: Array, grid: Any) -> Array:
@@ -409,7 +409,7 @@ class EventTimeEngine:
         behind = int(np.count_nonzero(late))
         if behind and not self.event_time_state.drops_quietly:
             raise Decline("late rows that are looked at one by one")
-        if self.hops:
+        if self.windows_overlap:
             first = config.ends.indexes(ts) + 1
             if bool((config.ends.behind(ts, at, closed) & ~late).any()):
                 raise Decline("rows that come late for some of their windows")
@@ -418,7 +418,7 @@ class EventTimeEngine:
     def _slices(self, last: Array, first: Array, late: Array) -> tuple[Array, Array, Array, Array]:
         """The places of rows by slice, where slices start in them, and their windows."""
         places = np.flatnonzero(~late)
-        if self.hops:
+        if self.windows_overlap:
             places = places[np.lexsort((first[places], last[places]))]
         else:
             places = places[ascending(last[places])]
@@ -439,7 +439,7 @@ class EventTimeEngine:
             codes = self.keys.encode([inputs.arrow(name) for name in self.keys.names])
             codes = codes if places is None else codes[places]
             many = len(self.keys)
-            if len(lengths) * many >= SPAN:
+            if len(lengths) * many >= MAX_SLICE_SPAN:
                 raise Decline("too many slices and keys in a batch")
             owners = np.repeat(slices, lengths)
             inner, touched, lo = group(owners * many + codes, len(lengths) * many)
@@ -489,7 +489,7 @@ class EventTimeEngine:
             planes,
         )
         codes = np.concatenate((mine, theirs[fresh]))
-        return found if bool((codes[1:] >= codes[:-1]).all()) else found.at(np.argsort(codes))
+        return found if bool((codes[1:] >= codes[:-1]).all()) else found.take(np.argsort(codes))
 
     def _codes(self, old: SliceGroups, new: SliceGroups) -> tuple[Array, Array]:
         """One number for each slice and key, in their order."""
@@ -497,7 +497,9 @@ class EventTimeEngine:
         first = np.concatenate((old.first, new.first))
         low, width = int(last.min()), int((last - first).max()) + 1
         slices = (last - low) * width + (width - 1 - (last - first))
-        if (int(last.max()) - low + 1) * width >= SPAN:  # far apart: by their places in order
+        if (
+            int(last.max()) - low + 1
+        ) * width >= MAX_SLICE_SPAN:  # far apart: by their places in order
             pairs = np.stack((last, first), axis=1)
             slices = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
         codes = (slices << 31) | np.concatenate((old.ids, new.ids))
@@ -509,10 +511,10 @@ class EventTimeEngine:
         """The windows up to a number that are not closed yet."""
         assert self.pending is not None
         groups = self.pending.groups
-        if not self.hops:
-            done = groups.at(np.flatnonzero(groups.last <= to))
+        if not self.windows_overlap:
+            done = groups.take(np.flatnonzero(groups.last <= to))
             order = np.lexsort((done.born, done.last))
-            return self._firings(done.at(order), done.last[order])
+            return self._firings(done.take(order), done.last[order])
         closed = self.windows.closed
         low = groups.first if closed is None else np.maximum(groups.first, closed + 1)
         lengths = np.maximum(np.minimum(groups.last, to) - low + 1, 0)
@@ -529,7 +531,7 @@ class EventTimeEngine:
     def _merged(self, groups: SliceGroups, owners: Array, windows: Array, heads: Array) -> Firings:
         """The firings of windows that are made of several slices."""
         if not len(owners):
-            return self._firings(groups.at(NONE), NONE)
+            return self._firings(groups.take(NONE), NONE)
         ends = np.append(heads[1:], len(owners))
         planes = [
             kernel.combine(planes_at(each, owners), heads, ends) if each else each
@@ -541,7 +543,7 @@ class EventTimeEngine:
             windows[heads], windows[heads], groups.ids[owners[heads]], n, born, planes
         )
         order = np.lexsort((born, whole.last))
-        return self._firings(whole.at(order), whole.last[order])
+        return self._firings(whole.take(order), whole.last[order])
 
     def _firings(self, groups: SliceGroups, windows: Array) -> Firings:
         values = [
@@ -579,7 +581,7 @@ class EventTimeEngine:
 
     def finish(self) -> Firings:
         """The firings of all open windows."""
-        self.pending = Pending(self.open, 0, 0, None, None)
+        self.pending = PendingGroups(self.open, 0, 0, None, None)
         to = int(self.open.last.max()) if len(self.open) else 0
         return self._fired(to)
 
@@ -596,7 +598,7 @@ class EventTimeEngine:
         groups = pending.groups
         if to is not None:
             self.windows.mark_closed(to)
-            groups = groups.at(np.flatnonzero(groups.last > to))
+            groups = groups.take(np.flatnonzero(groups.last > to))
         self.open = groups
         self.event_time_state.count(pending.rows, pending.late, pending.sample)
 
@@ -624,12 +626,12 @@ class OpenRows:
     def __len__(self) -> int:
         return len(self.last)
 
-    def at(self, places: Array) -> OpenRows:
+    def take(self, places: Array) -> OpenRows:
         """Some of them."""
         arrays = self.last[places], self.ids[places], self.ts[places], self.numbers[places]
         return OpenRows(take_rows(self.batch, places), *arrays)
 
-    def with_more(self, new: OpenRows) -> OpenRows:
+    def concat(self, new: OpenRows) -> OpenRows:
         """These and others behind them."""
         if not len(self):
             return new
@@ -649,7 +651,7 @@ class EventTimeRowsEngine(EventTimeEngine):
 
     def _check(self) -> None:
         super()._check()
-        if self.hops:
+        if self.windows_overlap:
             raise Decline("windows that overlap keep rows one by one")
         if self.event_time_state.follows:
             raise Decline("a watermark from outside takes rows one by one")
@@ -696,9 +698,9 @@ class EventTimeRowsEngine(EventTimeEngine):
             ids = codes.astype(np.int64)
         numbers = self.event_time_state.next_number + np.arange(len(ts))
         new = OpenRows(batch, last, ids, ts, numbers)
-        whole = self.open.with_more(new.at(np.flatnonzero(~late)) if behind else new)
+        whole = self.open.concat(new.take(np.flatnonzero(~late)) if behind else new)
         (sample,) = batch.column(self.event_time_state.axis.attribute).slice(0, 1).to_pylist()
-        self.pending = Pending(whole, len(ts) - behind, behind, watermark, sample)
+        self.pending = PendingGroups(whole, len(ts) - behind, behind, watermark, sample)
         return self._fired(self.config.ends.index(watermark))
 
     def _fired(self, to: int) -> Firings:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import exact_columns
-from windowlib.columnar.arrays.physical import plain_type, take_pieces, take_rows
+from windowlib.columnar.arrays.physical import plain_type, take_ranges, take_rows
 from windowlib.columnar.inputs import empty_batch
 from windowlib.columnar.primitives import NONE, Array, Places, ranges
 from windowlib.columnar.primitives.grouping import ascending
@@ -70,7 +70,7 @@ class PlacedRows:
         return PlacedRows(take_rows(self.batch, self.some), *arrays)
 
     @classmethod
-    def joined(cls, parts: Sequence[PlacedRows]) -> PlacedRows:
+    def concat(cls, parts: Sequence[PlacedRows]) -> PlacedRows:
         """Several, one behind the other."""
         parts = [part.without_others() for part in parts]
         if len(parts) == 1:
@@ -246,7 +246,7 @@ class PaneColumns:
         if not self._parts:
             lo, lanes = NONE if self._hops else None, NONE if self._keyed else None
             return PlacedRows(empty_batch(self.schema), NONE, NONE, lo, lanes)
-        self._parts = [PlacedRows.joined(self._parts)]
+        self._parts = [PlacedRows.concat(self._parts)]
         return self._parts[0]
 
     def _keep(self, parts: Iterable[tuple[PlacedRows, Places]]) -> None:
@@ -309,7 +309,7 @@ class PaneColumns:
             for n, (part, own) in enumerate(zip(parts, found, strict=True))
             if len(own[at])
         ]
-        batch = take_pieces([part.batch.select(self._sent) for part in parts], pieces)
+        batch = take_ranges([part.batch.select(self._sent) for part in parts], pieces)
         staying = (np.flatnonzero(each >= windows.stop) for each in hi)
         self._keep([(part, part.places(each)) for part, each in zip(parts, staying, strict=True)])
         return ReleasedPanes(batch, None, marks, causes)

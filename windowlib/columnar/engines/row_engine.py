@@ -25,11 +25,11 @@ from windowlib.window.consumer import Decline
 if TYPE_CHECKING:
     from windowlib.window.container import Window
 
-WORTH = 32
+MAX_KEPT_PER_NEW = 32
 """Kept rows for each new one from which on moving them costs more than array arithmetic gains."""
-SHARE, MORE = 4, 4
+LONG_SHARE, LONG_FACTOR = 4, 4
 """With kept rows from a share of a slice on, slices are so many times as long."""
-PATIENCE = 32
+MAX_MOVES_IN_VAIN = 32
 """How often rows are moved in vain before they go back to the event engine, which costs more."""
 
 
@@ -39,7 +39,7 @@ class RowsEngine(Engine):
     names: list[str]
     store: RowStore
     reads_some = False  # whether columns that are not kept are never read
-    worth = WORTH
+    worth = MAX_KEPT_PER_NEW
     _in_vain = 0  # rows that were moved, beyond what is worth it
 
     def keep(self, names: list[str], *more: Column) -> None:
@@ -121,7 +121,7 @@ class RowsEngine(Engine):
     def _move(self, held: int, rows: int) -> None:
         """Refuse to go on moving many rows for a few new ones; once in a while does no harm."""
         self._in_vain = max(0, self._in_vain + held - self.worth * rows - ROOM)
-        if self._in_vain > PATIENCE * held:
+        if self._in_vain > MAX_MOVES_IN_VAIN * held:
             self._long()
 
     def _long(self) -> NoReturn:
@@ -129,7 +129,9 @@ class RowsEngine(Engine):
 
     def step(self, usual: int) -> int:
         """How many rows to take at once: more where as many kept ones have to come along."""
-        return max(super().step(usual), usual * MORE if SHARE * self.held() > usual else 0)
+        return max(
+            super().step(usual), usual * LONG_FACTOR if LONG_SHARE * self.held() > usual else 0
+        )
 
     def check_load(self, rows: int) -> None:
         """Refuse windows that are long against a batch of so many rows."""

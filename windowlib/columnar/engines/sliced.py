@@ -129,7 +129,7 @@ class SlicedEngine(Engine):
         each.grow(self.ledger.size)
         history.grow(self.ledger.size)
         kernel, values = each.kernel, inputs.read(each.attribute)
-        closed, later = kernel.arrived(values, found.runs, each.state.whole())
+        closed, later = kernel.arrived(values, found.runs, each.state.all_planes())
         windows = kernel.slid(closed, found.rows, history.places(closed))
         found.closed.append(closed)
         found.later.append(later)

@@ -19,7 +19,7 @@ from windowlib.columnar.arrays.encoding import checked_count
 from windowlib.columnar.arrays.kept_rows import ROOM, RowColumns
 from windowlib.columnar.arrays.partition_keys import PartitionKeys
 from windowlib.columnar.arrays.stamps import HUGE, Stamps
-from windowlib.columnar.engines.row_engine import WORTH, RowsEngine
+from windowlib.columnar.engines.row_engine import MAX_KEPT_PER_NEW, RowsEngine
 from windowlib.columnar.extents.delta import DeltaColumn
 from windowlib.columnar.extents.layout import Layout, fired_in_order
 from windowlib.columnar.extents.time import at_ticks, with_partitions
@@ -33,7 +33,7 @@ from windowlib.window.consumer import Decline
 if TYPE_CHECKING:
     from windowlib.window.sliding import SlidingWindow
 
-OVERLAP = 64
+MAX_OVERLAP = 64
 """Rows looked at for each row there is, from which on some functions are better kept up to date."""
 
 
@@ -189,7 +189,7 @@ class SlidingEngine(RowsEngine):
     def _worth(self, lo: Places, hi: Places, rows: int) -> None:
         """Refuse windows that overlap very much, if a function looks at each of them anew."""
         anew = not all(each.overlaps for each in self.functions)
-        if anew and int((hi - lo).sum()) > OVERLAP * rows:
+        if anew and int((hi - lo).sum()) > MAX_OVERLAP * rows:
             raise Decline("windows overlap so much that they are better kept up to date")
 
     def _values(self, inputs: Inputs, rows: RowColumns) -> tuple[Any, Any]:
@@ -291,7 +291,7 @@ class SlidingEngine(RowsEngine):
     def _worth_reading(self, ids: Places) -> None:
         """Refuse to read very many rows again and again; what is kept up to date is not read."""
         held = int(self.store.lengths[ids].sum())
-        if held > OVERLAP * (self.since_tick + len(ids)) + ROOM:
+        if held > MAX_OVERLAP * (self.since_tick + len(ids)) + ROOM:
             raise Decline("windows that are long against what comes between two ticks")
 
     def commit_all(self) -> None:
@@ -360,7 +360,7 @@ class AgingEngine(SlidingEngine):
 
     form = "aging"
     any_order = False
-    worth = 4 * WORTH  # row by row it has to look at the clock, too
+    worth = 4 * MAX_KEPT_PER_NEW  # row by row it has to look at the clock, too
 
     def __init__(self, window: SlidingWindow[Any, Any], schema: pa.Schema) -> None:
         super().__init__(window, schema, newest=0, sleeps=False, returning=False)
@@ -489,9 +489,9 @@ class AgingEngine(SlidingEngine):
 
     def asleep(self) -> Places:
         """In the order in which they fell asleep: the first to empty, by storage at one instant."""
-        return self.sleepers()
+        return self.sleeping_order()
 
-    def remembered(self) -> Places:
+    def known_partitions(self) -> Places:
         """Those that hold rows, and those that sleep."""
         return np.flatnonzero(self.ledger.alive | self.ledger.sleeps)
 

@@ -365,7 +365,7 @@ def _flags(places: Places, size: int) -> Any:
 # Numbers for the groups of open subwindows, by which functions keep their state.
 
 
-IDLE = 1 << 16
+MAX_IDLE_GROUPS = 1 << 16
 """Groups and pairs that may be numbered, and not open, before they are numbered anew."""
 
 
@@ -447,7 +447,7 @@ class Slots:
     def tidy(self) -> None:
         """Forget groups that are in no open subwindow, once there are many of them."""
         in_use = self.size - self._spare
-        if max(len(self._pairs), len(self.keys)) <= 2 * in_use + IDLE:
+        if max(len(self._pairs), len(self.keys)) <= 2 * in_use + MAX_IDLE_GROUPS:
             return
         table, slots = self.table, np.flatnonzero(self.table.n)
         kept, again = np.unique(table.group[slots], return_inverse=True)

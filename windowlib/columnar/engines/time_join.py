@@ -25,9 +25,9 @@ from windowlib.window.consumer import Decline
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Number = int | float
-FAR = 1 << 62
+END_OF_TIME = 1 << 62
 """Where a watermark is that has reached everything, among whole numbers."""
-SPARE = 1 << 14
+MAX_UNUSED_ROWS = 1 << 14
 """Right rows that may be there for nothing before they are cleared out."""
 
 
@@ -37,7 +37,7 @@ class Rule(Protocol):
     def found_many(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
         """Where in the index the matches of each timestamp and key are."""
 
-    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: Arrivals) -> Any:
+    def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
         """With which row of the batch the matches of each timestamp become final."""
 
     def needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
@@ -45,7 +45,7 @@ class Rule(Protocol):
 
 
 @dataclass(slots=True)
-class Held:
+class SideRows:
     """Rows of one side, in the order of arrival."""
 
     ts: Any
@@ -56,26 +56,26 @@ class Held:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def only(self, which: Mask) -> Held:
+    def filter(self, which: Mask) -> SideRows:
         """Some of them."""
         if which.all():
             return self
         rows = self.rows.filter(pa.array(which))
-        return Held(self.ts[which], self.keys[which], self.numbers[which], rows)
+        return SideRows(self.ts[which], self.keys[which], self.numbers[which], rows)
 
-    def and_then(self, more: Held) -> Held:
+    def concat(self, more: SideRows) -> SideRows:
         """These and others, which came later."""
         if not len(self):
             return more
         rows = pa.concat_batches([self.rows, more.rows])
         ts, keys = np.concatenate((self.ts, more.ts)), np.concatenate((self.keys, more.keys))
-        return Held(ts, keys, np.concatenate((self.numbers, more.numbers)), rows)
+        return SideRows(ts, keys, np.concatenate((self.numbers, more.numbers)), rows)
 
 
 class RightIndex:
     """The right rows by key, each key's by timestamp, at equal ones by arrival."""
 
-    def __init__(self, held: Held, keys: int) -> None:
+    def __init__(self, held: SideRows, keys: int) -> None:
         ts = held.ts
         sorted_ = not len(ts) or bool((ts[1:] >= ts[:-1]).all())
         by_time = np.arange(len(ts)) if sorted_ else np.argsort(ts, kind="stable")
@@ -129,7 +129,7 @@ class RightIndex:
         return values[np.clip(places, 0, len(values) - 1)]
 
 
-class Arrivals:
+class RightProgress:
     """When, in terms of the rows of a batch, the right watermark passes, and right rows are there.
 
     Args:
@@ -160,7 +160,7 @@ class Arrivals:
 
 
 @dataclass(slots=True)
-class Released:
+class JoinedPairs:
     """What a batch lets go: pairs of a left row and a right row, in the order of leaving."""
 
     causes: Ints
@@ -175,12 +175,12 @@ class Released:
     def __len__(self) -> int:
         return len(self.causes)
 
-    def only(self, which: Mask) -> Released:
+    def filter(self, which: Mask) -> JoinedPairs:
         """Some of the pairs."""
         if which.all():
             return self
         causes, left, right = self.causes[which], self.left[which], self.right[which]
-        return Released(causes, left, right, self.lefts, self.rights)
+        return JoinedPairs(causes, left, right, self.lefts, self.rights)
 
     def firsts(self) -> Mask:
         """Whether each pair is the first of its left row."""
@@ -202,7 +202,7 @@ class Released:
 
 
 @dataclass(slots=True)
-class Coming:
+class ArrivingBatch:
     """A batch, as the watermark of its side has seen it."""
 
     port: int
@@ -226,7 +226,7 @@ class TimeJoinEngine:
     def __init__(self, keys: JoinKeys, rule: Rule) -> None:
         self.keys, self.rule = keys, rule
         self.schemas: list[pa.Schema | None] = [None, None]
-        self.sides: list[Held | None] = [None, None]
+        self.sides: list[SideRows | None] = [None, None]
         self._index: RightIndex | None = None
         self._kept = 0  # right rows that were needed when somebody looked
 
@@ -268,7 +268,7 @@ class TimeJoinEngine:
             raise Decline("timestamps of several types")
         ts = np.array(stamps, np.float64 if float in kinds else np.int64)
         keys = self.encoded(port, rows)
-        self._add(port, Held(ts, keys, np.array(numbers, np.int64), rows))
+        self._add(port, SideRows(ts, keys, np.array(numbers, np.int64), rows))
 
     def entries(self, port: int) -> list[tuple[Any, int, Any]]:
         """The rows of a side, one by one, in the order of arrival."""
@@ -278,9 +278,9 @@ class TimeJoinEngine:
         rows = side.rows.to_pylist()
         return list(zip(side.ts.tolist(), side.numbers.tolist(), rows, strict=True))
 
-    def _add(self, port: int, more: Held) -> None:
+    def _add(self, port: int, more: SideRows) -> None:
         side = self.sides[port]
-        self.sides[port] = more if side is None else side.and_then(more)
+        self.sides[port] = more if side is None else side.concat(more)
         if port:
             self._index = None
 
@@ -288,33 +288,33 @@ class TimeJoinEngine:
         if self._index is None:
             right = self.sides[1]
             none = np.zeros(0, np.int64)
-            right = Held(none.astype(dtype), none, none, None) if right is None else right
+            right = SideRows(none.astype(dtype), none, none, None) if right is None else right
             self._index = RightIndex(right, len(self.keys))
         return self._index
 
     # -- batches ----------------------------------------------------------------------------------
 
-    def insert(self, coming: Coming, marks: Sequence[Number | None]) -> Released:
+    def insert(self, coming: ArrivingBatch, marks: Sequence[Number | None]) -> JoinedPairs:
         """Take a batch; what it lets go, given the watermarks of both sides after it."""
         port, size = coming.port, coming.rows.num_rows
         keys = self.encoded(port, coming.rows)
         wanted = ~coming.late if port == 0 else ~coming.late & (keys >= 0)
         numbers = coming.first + np.arange(size)
-        self._add(port, Held(coming.ts, keys, numbers, coming.rows).only(wanted))
+        self._add(port, SideRows(coming.ts, keys, numbers, coming.rows).filter(wanted))
         reached = coming.reached if port else None
-        arrivals = Arrivals(size, marks[1], reached, coming.first if port else FAR)
+        arrivals = RightProgress(size, marks[1], reached, coming.first if port else END_OF_TIME)
         return self._released(arrivals, None if port else coming, marks)
 
-    def finish(self, marks: Sequence[Number | None]) -> Released:
+    def finish(self, marks: Sequence[Number | None]) -> JoinedPairs:
         """What the end of an input lets go."""
-        return self._released(Arrivals(1, marks[1], None, FAR), None, marks)
+        return self._released(RightProgress(1, marks[1], None, END_OF_TIME), None, marks)
 
     def _released(
-        self, arrivals: Arrivals, coming: Coming | None, marks: Sequence[Number | None]
-    ) -> Released:
+        self, arrivals: RightProgress, coming: ArrivingBatch | None, marks: Sequence[Number | None]
+    ) -> JoinedPairs:
         left, none = self.sides[0], np.zeros(0, np.int64)
         if left is None or not len(left) or marks[0] is None:
-            return Released(none, none, none, None, None)
+            return JoinedPairs(none, none, none, None, None)
         going = np.flatnonzero(left.ts <= marks[0])
         ts, keys = left.ts[going], left.keys[going]
         index = self._right(ts.dtype)
@@ -330,11 +330,11 @@ class TimeJoinEngine:
         if final.any():
             stays = np.ones(len(left), bool)
             stays[going[final]] = False
-            self.sides[0] = left.only(stays)
+            self.sides[0] = left.filter(stays)
         self._forget(marks[0])
         return found
 
-    def _pairs(self, left: Held, going: Ints, causes: Ints, index: RightIndex) -> Released:
+    def _pairs(self, left: SideRows, going: Ints, causes: Ints, index: RightIndex) -> JoinedPairs:
         """The matches of left rows that are final, in the order of leaving."""
         order = _leaving(causes, left.ts[going])
         if order is not None:
@@ -349,7 +349,7 @@ class TimeJoinEngine:
         if rows is not None:
             going, causes = going[rows], causes[rows]
         rights = None if self.sides[1] is None else self.sides[1].rows
-        return Released(causes, going, places, left.rows, rights)
+        return JoinedPairs(causes, going, places, left.rows, rights)
 
     # -- what is no longer needed -----------------------------------------------------------------
 
@@ -360,10 +360,10 @@ class TimeJoinEngine:
             mark: the left watermark.
         """
         left, right = self.sides
-        if right is None or mark is None or len(right) <= 2 * self._kept + SPARE:
+        if right is None or mark is None or len(right) <= 2 * self._kept + MAX_UNUSED_ROWS:
             return
         index = self._right(right.ts.dtype)
-        floor = np.full(len(self.keys), min(mark, FAR), right.ts.dtype)
+        floor = np.full(len(self.keys), min(mark, END_OF_TIME), right.ts.dtype)
         if left is not None and len(left):
             known = left.keys >= 0
             np.minimum.at(floor, left.keys[known], left.ts[known])
@@ -372,7 +372,7 @@ class TimeJoinEngine:
         needed = np.arange(len(right)) >= first[right.keys[index.places]]
         which = np.zeros(len(right), bool)
         which[index.places[needed]] = True
-        self.sides[1], self._index = right.only(which), None
+        self.sides[1], self._index = right.filter(which), None
         self._kept = int(needed.sum())
         self._forget_keys()
 
@@ -380,7 +380,7 @@ class TimeJoinEngine:
         """Number the keys anew, once most of them are of rows that have gone."""
         used = np.unique(np.concatenate([side.keys for side in self.sides if side is not None]))
         used = used[used >= 0]
-        if len(self.keys) <= 2 * len(used) + SPARE:
+        if len(self.keys) <= 2 * len(used) + MAX_UNUSED_ROWS:
             return
         self.keys.compact(used)
         for side in self.sides:

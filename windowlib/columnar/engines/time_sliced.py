@@ -35,7 +35,7 @@ from windowlib.columnar.extents.layout import Layout
 from windowlib.columnar.extents.time import at_ticks, with_partitions
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns
-from windowlib.columnar.kernels.functions import PACK, AlgebraicFunction, functions_of
+from windowlib.columnar.kernels.functions import MIN_POOL_TO_PACK, AlgebraicFunction, functions_of
 from windowlib.columnar.kernels.kernel import Kernel, Planes, concat_planes, planes_at
 from windowlib.columnar.primitives import NONE, Array, Places
 from windowlib.summaries.time_slices import TimeSlices
@@ -44,7 +44,7 @@ from windowlib.window.consumer import Decline
 if TYPE_CHECKING:
     from windowlib.window.sliding import SlidingWindow
 
-OVERLAP = 64
+MAX_OVERLAP = 64
 """Slices looked at for each that there is, from which on some functions are better kept by rows."""
 
 
@@ -63,16 +63,16 @@ class SliceTable:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def at(self, places: Any) -> SliceTable:
+    def take(self, places: Any) -> SliceTable:
         """Some of them."""
         planes = [planes_at(each, places) for each in self.planes]
         return SliceTable(self.ids[places], self.ends[places], self.n[places], planes)
 
-    def where(self, which: Any) -> SliceTable:
+    def filter(self, which: Any) -> SliceTable:
         """Those that a condition holds for."""
-        return self if which.all() else self.at(np.flatnonzero(which))
+        return self if which.all() else self.take(np.flatnonzero(which))
 
-    def with_others(self, other: SliceTable, kernels: list[Kernel]) -> SliceTable:
+    def merged_with(self, other: SliceTable, kernels: list[Kernel]) -> SliceTable:
         """Both in one table; of one partition and time, one slice."""
         if not len(self) or not len(other):
             return other if len(other) else self
@@ -88,7 +88,7 @@ class SliceTable:
             order = np.lexsort((ends, ids))
         else:
             order = np.argsort(codes, kind="stable")  # two runs in order, so that this is a merge
-        both = SliceTable(ids, ends, n, planes).at(order)
+        both = SliceTable(ids, ends, n, planes).take(order)
         new = (both.ids[1:] != both.ids[:-1]) | (both.ends[1:] != both.ends[:-1])
         if new.all():
             return both
@@ -177,9 +177,9 @@ class TimeSlicedEngine(Engine):
         ends = self._ends(arrivals, rows)
         entries = self._entries(layout, arrivals)
         new = self._folded(LayoutColumns(Inputs(batch), layout.order), layout, ends, entries)
-        table = self._going_on(layout, ends, entries).with_others(new, self.kernels)
+        table = self._going_on(layout, ends, entries).merged_with(new, self.kernels)
         if self.ticks:
-            table = self.closed.with_others(table, self.kernels)
+            table = self.closed.merged_with(table, self.kernels)
         self.pending = PendingSlices(layout, arrivals, entries, table, ends)
         return self._ticked(self.pending) if self.ticks else self._firings(table, NONE, NONE, NONE)
 
@@ -224,7 +224,7 @@ class TimeSlicedEngine(Engine):
         heads = np.intersect1d(entries, layout.starts[:-1])
         anew = np.full(self.ledger.size, -HUGE)
         anew[layout.touched[np.searchsorted(layout.starts, heads, "right") - 1]] = ends[heads]
-        return self.running.where(self.running.ends != anew[self.running.ids])
+        return self.running.filter(self.running.ends != anew[self.running.ids])
 
     def _entries(self, layout: Layout, arrivals: Stamps) -> Places:
         """The places of rows that find their partitions empty."""
@@ -255,7 +255,7 @@ class TimeSlicedEngine(Engine):
             each[some] for each in (number, tick, places, times, ids, lo, hi)
         )
         covered = int((hi - lo).sum())
-        if covered > OVERLAP * len(table) and not all(each.overlaps for each in self.functions):
+        if covered > MAX_OVERLAP * len(table) and not all(each.overlaps for each in self.functions):
             raise Decline("windows overlap so much that they are better kept up to date")
         entry, new = self._entered(pending, number, places)
         births = self.seen_rows + layout.rows(np.where(new, entry, 0))
@@ -294,8 +294,8 @@ class TimeSlicedEngine(Engine):
         table = pending.table
         if self.ticks:
             last = int(self.tick_times()[-1])
-            self.closed = table.where((table.ends <= last) & (table.ends > last - self.period))
-            table = table.where(table.ends > last)
+            self.closed = table.filter((table.ends <= last) & (table.ends > last - self.period))
+            table = table.filter(table.ends > last)
         self.running = table
         self._forget_left(pending)
         self._pack()
@@ -327,7 +327,7 @@ class TimeSlicedEngine(Engine):
         owner = np.searchsorted(layout.starts, pending.entries, "right") - 1
         first[layout.touched[owner]] = pending.ends[pending.entries]  # the last entry counts
         self.closed, self.running = (
-            each.where(each.ends >= first[each.ids]) for each in (self.closed, self.running)
+            each.filter(each.ends >= first[each.ids]) for each in (self.closed, self.running)
         )
 
     def _pack(self) -> None:
@@ -336,7 +336,7 @@ class TimeSlicedEngine(Engine):
             pool = kernel.pool
             tables = (self.closed, self.running)
             held = sum(map(len, tables))
-            if pool is None or pool.size <= max(PACK, 4 * held):
+            if pool is None or pool.size <= max(MIN_POOL_TO_PACK, 4 * held):
                 continue
             numbers = pool.pack(np.concatenate([each.planes[i][0] for each in tables]))
             parts = np.split(numbers, [len(self.closed)])
@@ -350,7 +350,7 @@ class TimeSlicedEngine(Engine):
         super().advance(now)
         if len(self.put_to_sleep(now - self.period)):
             self.closed, self.running = (
-                each.where(self.ledger.alive[each.ids]) for each in (self.closed, self.running)
+                each.filter(self.ledger.alive[each.ids]) for each in (self.closed, self.running)
             )
 
     def due(self) -> int | None:
@@ -369,8 +369,8 @@ class TimeSlicedEngine(Engine):
 
     def _now(self) -> SliceTable:
         """All slices that are not too old."""
-        table = self.closed.with_others(self.running, self.kernels)
-        return table.where(table.ends > self.now - self.period)
+        table = self.closed.merged_with(self.running, self.kernels)
+        return table.filter(table.ends > self.now - self.period)
 
     def commit_all(self) -> None:
         """Every partition has triggered, and is as it was."""
@@ -401,14 +401,14 @@ class TimeSlicedEngine(Engine):
         planes = [
             kernel.load([row[i] for *_, row in found], n) for i, kernel in enumerate(self.kernels)
         ]
-        self._put(SliceTable(owners, ends, n, planes).at(np.lexsort((ends, owners))))
+        self._put(SliceTable(owners, ends, n, planes).take(np.lexsort((ends, owners))))
 
     def _put(self, table: SliceTable) -> None:
         """Have these slices and no others."""
         tick = self.window.state.tick
         assert tick is not None
         ended = table.ends <= tick - self.beat
-        self.closed, self.running = table.where(ended), table.where(~ended)
+        self.closed, self.running = table.filter(ended), table.filter(~ended)
 
     def load_asleep(self, parts: list[dict[str, Any]]) -> None:
         """Take over the sleeping partitions; they sleep in this order."""
@@ -420,15 +420,15 @@ class TimeSlicedEngine(Engine):
 
     def asleep(self) -> Places:
         """In the order in which they fell asleep: the first to empty, by storage at one instant."""
-        return self.sleepers()
+        return self.sleeping_order()
 
-    def remembered(self) -> Places:
+    def known_partitions(self) -> Places:
         """Those that have slices, and those that sleep."""
         return np.flatnonzero(self.ledger.alive | self.ledger.sleeps)
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
         """Open and closed slices, the way the event engine saves them."""
-        parts, table = self.common(ids), self.closed.with_others(self.running, self.kernels)
+        parts, table = self.common(ids), self.closed.merged_with(self.running, self.kernels)
         pairs = zip(self.kernels, table.planes, strict=True)
         saved = [kernel.save(planes, table.n) for kernel, planes in pairs]
         slices = [
@@ -460,7 +460,7 @@ class TimeSlicedEngine(Engine):
 
     def dump_content(self, ids: Places) -> dict[str, Any]:
         """The slices, and the values that their planes refer to."""
-        table = self.closed.with_others(self.running, self.kernels)
+        table = self.closed.merged_with(self.running, self.kernels)
         functions = [
             self._dump(kernel, planes)
             for kernel, planes in zip(self.kernels, table.planes, strict=True)

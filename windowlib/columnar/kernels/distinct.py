@@ -30,7 +30,7 @@ from windowlib.columnar.primitives import Array, Places, ranges
 from windowlib.columnar.primitives.grouping import stable_order
 from windowlib.summaries.folds import State
 
-AT_ONCE = 1 << 20
+CHUNK_VALUES = 1 << 20
 """About how many values are worked on at a time."""
 
 
@@ -41,7 +41,7 @@ class DistinctFunction(HolisticFunction):
     """
 
     weighted = True
-    thins = True
+    prunes = True
 
     def check(self) -> None:
         """Values must tell apart."""
@@ -57,15 +57,15 @@ class DistinctFunction(HolisticFunction):
             heavy = None if weights is None else weights[each.places]
             yield each, Occurrences(codes[each.places], span, each.lo, each.hi, heavy)
 
-    def thinned(
+    def pruned(
         self, content: PresentValues, lo: Places, hi: Places
     ) -> tuple[PresentValues, Places]:
         """Each value once, with how often it came."""
-        places, counts, lengths = self.tallied(content, lo, hi)
+        places, counts, lengths = self.value_counts(content, lo, hi)
         column = content.columns[0].take(places)
         return PresentValues((column,), counts), lengths
 
-    def tallied(
+    def value_counts(
         self, content: PresentValues, lo: Places, hi: Places
     ) -> tuple[Places, Array, Places]:
         """In order of first appearance: places of values, how often they came, how many each."""
@@ -73,7 +73,7 @@ class DistinctFunction(HolisticFunction):
         for each, occurrences in self.occurrences(content, lo, hi):
             distinct = occurrences.distinct()
             check_affordable(distinct, len(content.columns[0]))
-            for part in portions(distinct, AT_ONCE):
+            for part in portions(distinct, CHUNK_VALUES):
                 extents, places, counts = occurrences.counted(part.start, part.stop)
                 order = np.lexsort((places, extents))
                 real = _real(each, places[order])
@@ -83,7 +83,7 @@ class DistinctFunction(HolisticFunction):
 
     def states(self, content: PresentValues, lo: Places, hi: Places) -> list[State]:
         """Dicts from value to count."""
-        places, counts, lengths = self.tallied(content, lo, hi)
+        places, counts, lengths = self.value_counts(content, lo, hi)
         values = content.columns[0].take(places).arrow().to_pylist()
         pairs = zip(split(values, lengths), split(counts.tolist(), lengths), strict=True)
         return [(dict(zip(*pair, strict=True)),) for pair in pairs]
@@ -153,7 +153,7 @@ class CollectDistinctFunction(DistinctFunction):
         for each, occurrences in self.occurrences(content, lo, hi):
             distinct = occurrences.distinct()
             check_affordable(distinct, len(content.columns[0]))
-            for part in portions(distinct, AT_ONCE):
+            for part in portions(distinct, CHUNK_VALUES):
                 extents, places = occurrences.firsts(part.start, part.stop)
                 found.add(each.which[part], extents, _real(each, places))
         (places,) = found.columns(1)
@@ -165,7 +165,7 @@ class CountByDistinctFunction(DistinctFunction):
 
     def results(self, content: PresentValues, lo: Places, hi: Places) -> Result:
         """Lists of counts."""
-        _, counts, lengths = self.tallied(content, lo, hi)
+        _, counts, lengths = self.value_counts(content, lo, hi)
         return list_array(Column(pa.int64(), counts), lengths)
 
 
@@ -177,7 +177,7 @@ class ModeFunction(DistinctFunction):
         found = np.full(len(lo), NONE)
         for each, occurrences in self.occurrences(content, lo, hi):
             distinct = occurrences.distinct()
-            for part in portions(distinct, AT_ONCE):
+            for part in portions(distinct, CHUNK_VALUES):
                 extents, places, counts = occurrences.counted(part.start, part.stop)
                 starts = np.cumsum(distinct[part]) - distinct[part]
                 most = np.maximum.reduceat(counts, starts)

@@ -40,7 +40,7 @@ from windowlib.window.consumer import Decline
 if TYPE_CHECKING:
     from windowlib.columnar.primitives.arrivals import ArrivalRuns
 
-PACK = 1 << 20
+MIN_POOL_TO_PACK = 1 << 20
 """A pool of more values than this, and than twice the partitions, is packed."""
 
 
@@ -155,7 +155,7 @@ class AlgebraicFunction(Function):
     def spread(self, values: Values, ids: Array, partitions: int) -> Any:
         """Fold the rows of each partition, and merge that into what it carries."""
         more = self.kernel.spread(values, ids, partitions)
-        return self.kernel.merge(planes_at(self.state.whole(), slice(0, partitions)), more)
+        return self.kernel.merge(planes_at(self.state.all_planes(), slice(0, partitions)), more)
 
     def takes_arrivals(self, values: Values) -> bool:
         """Whether the kernel can do without a layout."""
@@ -163,7 +163,7 @@ class AlgebraicFunction(Function):
 
     def fold_arrivals(self, values: Values, runs: ArrivalRuns, sizes: Places) -> tuple[Result, Any]:
         """Fold each run where its rows are."""
-        closed, later = self.kernel.arrived(values, runs, self.state.whole())
+        closed, later = self.kernel.arrived(values, runs, self.state.all_planes())
         return self.kernel.finish(closed, sizes), later
 
     def commit_arrivals(self, later: Any) -> None:
@@ -193,7 +193,7 @@ class AlgebraicFunction(Function):
         if pool is not None:
             states = [self.state] if history is None else [self.state, history]
             numbers = [state.planes[0] for state in states]
-            if pool.size > max(PACK, 4 * sum(each.size for each in numbers)):
+            if pool.size > max(MIN_POOL_TO_PACK, 4 * sum(each.size for each in numbers)):
                 packed = pool.pack(np.concatenate([each.ravel() for each in numbers]))
                 for state, part in zip(states, np.split(packed, [numbers[0].size]), strict=False):
                     state.planes[0] = part.reshape(state.planes[0].shape)

@@ -35,7 +35,7 @@ from windowlib.spec.policies import Attribute
 from windowlib.summaries.folds import State
 from windowlib.window.consumer import Decline
 
-FEW = 256
+SHORT_LIST = 256
 """Lists up to this length are not looked through for values that are of no use."""
 
 
@@ -75,9 +75,9 @@ class HolisticFunction(Function):
     is done when a list outgrows its room: then it stays in proportion to what is of use.
     """
 
-    judged: ClassVar[int] = 0
+    has_sort_key: ClassVar[int] = 0
     weighted: ClassVar[bool] = False
-    thins: ClassVar[bool] = False
+    prunes: ClassVar[bool] = False
 
     def __init__(
         self, fold: Any, attribute: Attribute | None, types: Sequence[pa.DataType]
@@ -89,7 +89,9 @@ class HolisticFunction(Function):
             raise Decline(f"{fold.name} of a union, whose nulls are not seen")
         check_movable(pa.list_(types[0]))
         self.check()
-        self.kept = [planes_for(kind, nullable=i != self.judged) for i, kind in enumerate(types)]
+        self.kept = [
+            planes_for(kind, nullable=i != self.has_sort_key) for i, kind in enumerate(types)
+        ]
         dtypes = [dtype for each in self.kept for dtype in each.dtypes]
         self.store = Ragged([*dtypes, *[np.int64] * self.weighted])
 
@@ -104,7 +106,7 @@ class HolisticFunction(Function):
         """The state of the fold for each extent."""
         raise NotImplementedError
 
-    def thinned(
+    def pruned(
         self, content: PresentValues, lo: Places, hi: Places
     ) -> tuple[PresentValues, Places]:
         """The values of each extent that make a difference, side by side, and how many."""
@@ -137,13 +139,15 @@ class HolisticFunction(Function):
         self, values: Values, lo: Places, hi: Places
     ) -> tuple[PresentValues, Places, Places]:
         """The rows that are not left out, and the extents in them."""
-        valid = values[self.judged].valid
+        valid = values[self.has_sort_key].valid
         if valid is None:
             return PresentValues(values), lo, hi
         number = np.zeros(len(valid) + 1, np.intp)
         np.cumsum(valid, out=number[1:])
         columns = [column.take(np.flatnonzero(valid)) for column in values]
-        columns[self.judged] = Column(columns[self.judged].type, columns[self.judged].data)
+        columns[self.has_sort_key] = Column(
+            columns[self.has_sort_key].type, columns[self.has_sort_key].data
+        )
         return PresentValues(tuple(columns)), number[lo], number[hi]
 
     def _later(
@@ -193,12 +197,12 @@ class HolisticFunction(Function):
         self.store.clear(later.touched)
         self.store.lengths[goes_on] = lengths
         lo, hi, content = later.lo, later.hi, later.content
-        if self.thins:
+        if self.prunes:
             needed = self.store.lengths[ids] + hi - lo
-            crowded = needed > np.maximum(self.store.rooms[ids], FEW)
+            crowded = needed > np.maximum(self.store.rooms[ids], SHORT_LIST)
             if crowded.any():
                 joined = self._joined(ids[crowded], content, lo[crowded], hi[crowded])
-                self._replace(ids[crowded], *self.thinned(*joined))
+                self._replace(ids[crowded], *self.pruned(*joined))
                 ids, lo, hi = ids[~crowded], lo[~crowded], hi[~crowded]
         self._append(ids, content.take(ranges(lo, hi - lo)), hi - lo)
         self._pack()
@@ -304,7 +308,7 @@ def _end_to_end(columns: tuple[Column, ...]) -> Column:
 
 NONE = -1
 """The place of no value."""
-MOST = 2**31 - 1
+MAX_LIST_VALUES = 2**31 - 1
 """The most values that lists of the plain type hold together."""
 
 
@@ -332,7 +336,7 @@ def list_array(values: Column, lengths: Places) -> Any:
     >>> list_array(Column.of(pa.array([1, 2, 3])), np.array([2, 0, 1])).to_pylist()
     [[1, 2], [], [3]]
     """
-    wide = len(values) > MOST
+    wide = len(values) > MAX_LIST_VALUES
     offsets = np.zeros(len(lengths) + 1, np.int64 if wide else np.int32)
     np.cumsum(lengths, out=offsets[1:])
     made = pa.LargeListArray if wide else pa.ListArray
@@ -355,11 +359,11 @@ def check_affordable(lengths: Places, values: int) -> None:
 
     As many as there are `values` are affordable: extents that do not overlap have no more.
     """
-    if int(lengths.sum()) > max(MANY, values):
+    if int(lengths.sum()) > max(MAX_VALUES, values):
         raise Decline("lists of more values than are worth their memory")
 
 
-MANY = 1 << 26
+MAX_VALUES = 1 << 26
 
 
 class ListFunction(HolisticFunction):

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.encoding import need, packed, unpacked, values_at
-from windowlib.columnar.arrays.physical import KINDS, LIMIT, arrow, farthest
+from windowlib.columnar.arrays.physical import KINDS, LIMIT, arrow, max_magnitude
 from windowlib.columnar.arrays.value_pool import ValuePool
 from windowlib.columnar.primitives import Array, Places, sums
 from windowlib.summaries.folds import Fold
@@ -221,9 +221,9 @@ def planes_with(planes: Planes, places: Array, new: Planes, size: int) -> Planes
     return tuple(found)
 
 
-def bounded(data: Plane, times: int) -> None:
+def check_bounded(data: Plane, times: int) -> None:
     """Refuse whole numbers whose sum might leave 64 bits."""
-    if data is not None and farthest(data) * max(times, 1) >= LIMIT:
+    if data is not None and max_magnitude(data) * max(times, 1) >= LIMIT:
         raise Decline("a sum of whole numbers might need more than 64 bits")
 
 
@@ -280,7 +280,7 @@ class PartialStore:
             for plane, zero in zip(self.planes, self._zero, strict=True)
         )
 
-    def whole(self) -> Planes:
+    def all_planes(self) -> Planes:
         """The planes of all partitions, to look at."""
         pairs = zip(self.planes, self._zero, strict=True)
         return tuple([None if zero else plane for plane, zero in pairs])

@@ -34,11 +34,11 @@ from windowlib.columnar.primitives.reductions import limits
 
 STEP = 4
 """A block has so many smaller blocks: a power of two, so that bits tell where blocks begin."""
-OVERLAP = 12
+MIN_OVERLAP = 12
 """From so many extents over a place on, sharing pays."""
-FEW = 6
+FEW_KEYS = 6
 """Up to so many keys of an extent are looked for one by one."""
-AT_ONCE = 1 << 17
+CHUNK_VALUES = 1 << 17
 """About how many values are sorted at a time: a few matrices of them fit the cache."""
 
 Found = tuple[Places | slice, Array]
@@ -67,7 +67,7 @@ def smallest_from(
         if compiled_ranks.slides(lo, hi):
             yield slice(None), compiled_ranks.ranked(keys, lo, hi, first, count)
             return
-    elif int(count.max(initial=0)) <= FEW and _overlap(lo, hi):
+    elif int(count.max(initial=0)) <= FEW_KEYS and _overlap(lo, hi):
         order = slice(None) if (lo[1:] >= lo[:-1]).all() else np.argsort(lo)
         yield order, wavelet.ranked(keys, lo[order], hi[order], first[order], count[order])
         return
@@ -100,7 +100,7 @@ def _slid(keys: Array, lo: Places, hi: Places, first: Places, count: Places) -> 
 
 def _overlap(lo: Places, hi: Places) -> bool:
     """Whether extents have each place between them in common with many others."""
-    return len(lo) > OVERLAP and int((hi - lo).sum()) >= OVERLAP * int(hi.max() - lo.min())
+    return len(lo) > MIN_OVERLAP and int((hi - lo).sum()) >= MIN_OVERLAP * int(hi.max() - lo.min())
 
 
 def _alike(keys: Array, lo: Places, hi: Places, first: Places, count: Places) -> Iterator[Found]:
@@ -131,7 +131,7 @@ def _block_sizes(lo: Places, hi: Places) -> list[int]:
     places = int(lengths[0] + np.minimum(hi[1:] - hi[:-1], lengths[1:]).sum())
     overlap = int(lengths.sum()) / places
     size = 1
-    if overlap >= OVERLAP:
+    if overlap >= MIN_OVERLAP:
         while size * STEP <= overlap / 2:
             size *= STEP
     sizes = [size]
@@ -160,7 +160,7 @@ def _portions(which: Places, number: Places, size: int, lengths: Places) -> Iter
         return
     longest = int(lengths[which].max())
     heads = np.flatnonzero(number[which] & (size - 1) == 0)
-    step = max(1, AT_ONCE // (longest + size * 2 * STEP))
+    step = max(1, CHUNK_VALUES // (longest + size * 2 * STEP))
     edges = [*heads[::step].tolist(), len(which)]
     for start, end in pairwise(edges):
         yield which[start:end]
@@ -235,7 +235,7 @@ def _above_all(keys: Array) -> Array:
 # Values as whole numbers that compare like them, or that only tell them apart.
 
 
-SPREAD = 4
+MAX_SPREAD = 4
 """Whole numbers in a range of up to this many times as many numbers stand for themselves."""
 
 
@@ -260,7 +260,7 @@ def codes_of(values: Column) -> tuple[Array, int]:
     """
     if values.physical and not values.floating and len(values):
         low, high = int(values.data.min()), int(values.data.max())
-        if high - low < SPREAD * len(values):
+        if high - low < MAX_SPREAD * len(values):
             return values.data - low, high - low + 1
     codes, distinct = values.codes()
     return codes, len(distinct)
@@ -303,7 +303,7 @@ WORD, HALF = 63, 31
 # Extents in the order in which a window slides over the layout.
 
 
-PORTION = 1 << 22
+CHUNK_COPIED = 1 << 22
 """About how many values are copied at a time."""
 
 
@@ -358,7 +358,7 @@ def ascending_extents(lo: Places, hi: Places) -> Iterator[AscendingExtents]:
         yield AscendingExtents(which, slice(first, last), lo - first, hi - first)
         return
     lengths = hi - lo
-    for part in portions(lengths, PORTION):
+    for part in portions(lengths, CHUNK_COPIED):
         ends = np.cumsum(lengths[part])
         places = ranges(lo[part], lengths[part])
         yield AscendingExtents(which[part], places, ends - lengths[part], ends)

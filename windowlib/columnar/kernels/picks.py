@@ -171,7 +171,7 @@ class RankKeys:
             raise Decline(f"{self.kind} at the end of its range")
         return keys if values.valid is None else np.where(values.valid, keys, LOWEST)
 
-    def back(self, keys: Array) -> pa.Array:
+    def values_of(self, keys: Array) -> pa.Array:
         """The values; null where there is none."""
         known = keys > LOWEST
         data = keys if self.up else ~keys
@@ -234,7 +234,7 @@ class ArgKernel(PickKernel):
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
         """The sort key and the value."""
-        by, values = self.by.back(planes[1]).to_pylist(), self.picked(planes[0]).to_pylist()
+        by, values = self.by.values_of(planes[1]).to_pylist(), self.picked(planes[0]).to_pylist()
         pairs = zip(by, values, strict=True)
         return [[None, None] if by is None else [by, value] for by, value in pairs]
 
@@ -305,7 +305,7 @@ class ExtremeCountKernel(Kernel):
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
         """The best and the count."""
-        pairs = zip(self.by.back(planes[0]).to_pylist(), planes[1].tolist(), strict=True)
+        pairs = zip(self.by.values_of(planes[0]).to_pylist(), planes[1].tolist(), strict=True)
         return [[None, None] if best is None else [best, count] for best, count in pairs]
 
     def load(self, saved: Sequence[Any], n: Array) -> Planes:

@@ -33,15 +33,15 @@ from windowlib.errors import SchemaError
 from windowlib.summaries.folds import State
 from windowlib.window.consumer import Decline
 
-OVERLAP = 16
+MIN_OVERLAP = 16
 """Values in extents for each value there is, from which on these are sorted instead."""
 
 
 class RankedFunction(HolisticFunction):
     """Base: of pairs of a value and what it is judged by, those that `chosen` finds."""
 
-    judged = 1
-    thins = True
+    has_sort_key = 1
+    prunes = True
 
     def check(self) -> None:
         """What values are judged by must have an order."""
@@ -52,25 +52,25 @@ class RankedFunction(HolisticFunction):
         keys = order_keys_of(content.columns[1])
         return ~keys if self.definition.largest else keys
 
-    def chosen(self, content: PresentValues, lo: Places, hi: Places) -> tuple[Places, Places]:
+    def selected(self, content: PresentValues, lo: Places, hi: Places) -> tuple[Places, Places]:
         """The places of the pairs that count in each extent, and how many there are."""
         raise NotImplementedError
 
     def results(self, content: PresentValues, lo: Places, hi: Places) -> Result:
         """Lists of the values."""
-        places, lengths = self.chosen(content, lo, hi)
+        places, lengths = self.selected(content, lo, hi)
         return list_array(content.columns[0].take(places), lengths)
 
-    def thinned(
+    def pruned(
         self, content: PresentValues, lo: Places, hi: Places
     ) -> tuple[PresentValues, Places]:
         """The pairs that count so far."""
-        places, lengths = self.chosen(content, lo, hi)
+        places, lengths = self.selected(content, lo, hi)
         return content.take(places), lengths
 
     def states(self, content: PresentValues, lo: Places, hi: Places) -> list[State]:
         """The state of the fold over the pairs that count."""
-        places, lengths = self.chosen(content, lo, hi)
+        places, lengths = self.selected(content, lo, hi)
         columns = [column.arrow().to_pylist() for column in content.take(places).columns]
         pairs = zip(*(split(column, lengths) for column in columns), strict=True)
         return [self.state(values, by) for values, by in pairs]
@@ -94,7 +94,7 @@ class RankedFunction(HolisticFunction):
 class TopFunction(RankedFunction):
     """The values that go with the k best, best first; the earlier of equal ones first."""
 
-    def chosen(self, content: PresentValues, lo: Places, hi: Places) -> tuple[Places, Places]:
+    def selected(self, content: PresentValues, lo: Places, hi: Places) -> tuple[Places, Places]:
         """The places of the k best, in this order."""
         lengths = np.minimum(hi - lo, self.definition.k)
         check_affordable(lengths, len(content.columns[1]))
@@ -121,10 +121,10 @@ class TopFunction(RankedFunction):
 class AllBestFunction(RankedFunction):
     """All values that go with the best, in order."""
 
-    def chosen(self, content: PresentValues, lo: Places, hi: Places) -> tuple[Places, Places]:
+    def selected(self, content: PresentValues, lo: Places, hi: Places) -> tuple[Places, Places]:
         """The places of the best."""
         keys, lengths = self.keys(content), hi - lo
-        if int(lengths.sum()) > OVERLAP * len(keys):
+        if int(lengths.sum()) > MIN_OVERLAP * len(keys):
             return _runs(keys, lo, hi)
         places = ranges(lo, lengths)
         best = keys[places] == np.repeat(smallest(keys, lo, hi), lengths)

@@ -25,7 +25,7 @@ from windowlib.window.consumer import Decline
 
 EXACT = 2**53
 """Whole numbers up to here are floats."""
-FEW = 64
+FEW_STRINGS = 64
 """Strings up to this many are compared in Python."""
 
 
@@ -215,7 +215,7 @@ class QuantileSketchFunction(SketchFunction):
             sketch.add_many(values.tolist())
 
     def _add_text(self, sketch: Any, values: TextValues) -> None:
-        if len(values) < FEW:
+        if len(values) < FEW_STRINGS:
             sketch.add_many(values.strings)
             return
         found = pc.min_max(values.array)

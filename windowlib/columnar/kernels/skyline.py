@@ -30,9 +30,9 @@ __all__ = [
 Points = npt.NDArray[np.float64]
 Sums = npt.NDArray[np.float64]
 
-FEW = 64
+MIN_POINTS = 64
 """Fewer points are not worth loading what is compiled for many."""
-APART = 256
+MIN_PART_POINTS = 256
 """Parts of fewer points are compared among themselves, too: fewer and longer looks are faster."""
 
 
@@ -53,7 +53,7 @@ def skyline(points: Points, part: Parts | None = None) -> Places:
         return np.arange(points.shape[1])
     if len(points) == 1:
         return np.flatnonzero(points[0] == points[0].min())
-    if part is not None and points.shape[1] < APART * (int(part.max()) + 1):
+    if part is not None and points.shape[1] < MIN_PART_POINTS * (int(part.max()) + 1):
         part = None
     sums = _sums(points)
     left = _hopeful(points, sums)
@@ -104,7 +104,9 @@ def _by_sum(points: Points, sums: Sums) -> tuple[Places, Places | None]:
 def _front(points: Points, order: Places, part: Parts | None) -> Places:
     """Where in this order the skyline is; the points in it all differ."""
     points, part = points.take(order, axis=1), None if part is None else part[order]
-    return primitives.front(points, part) if len(order) >= FEW else dominance.front(points, part)
+    if len(order) >= MIN_POINTS:
+        return primitives.skyline_places(points, part)
+    return dominance.skyline_places(points, part)
 
 
 def factors(points: Points, by: Points | None = None) -> Factors:
@@ -121,7 +123,9 @@ def factors(points: Points, by: Points | None = None) -> Factors:
     array([2, 2, 2])
     """
     by = points if by is None else by
-    return primitives.most(points, by) if by.shape[1] >= FEW else dominance.most(points, by)
+    if by.shape[1] >= MIN_POINTS:
+        return primitives.dominance_counts(points, by)
+    return dominance.dominance_counts(points, by)
 
 
 def smallest(score: npt.NDArray[np.float64], k: int) -> Places:

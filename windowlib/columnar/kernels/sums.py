@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.arrays.physical import EXACT, farthest
+from windowlib.columnar.arrays.physical import EXACT, max_magnitude
 from windowlib.columnar.kernels.kernel import (
     Kernel,
     Planes,
     Result,
     Values,
     added,
-    bounded,
+    check_bounded,
     column,
     data_of,
     dense_plane,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from windowlib.columnar.primitives.arrivals import ArrivalRuns, SliceRows
 
 
-STRAIGHT = 128
+LEAF_SIZE = 128
 """Floats of one sign that are added one after the other, as a leaf of pairwise sums is."""
 
 
@@ -162,14 +162,14 @@ class Total:
         if self.floating:
             return pair(two_sums(values.data, lo, hi))
         data = data_of(values)
-        bounded(data, len(data))
+        check_bounded(data, len(data))
         return (sums(data, lo, hi),)
 
     def takes_spread(self, values: Column) -> bool:
         """Whether nothing is lost in sums of floats in any order: nothing cancels, or all fit."""
         if self.floating:
             return one_sign(values.data)
-        return farthest(data_of(values)) * len(values) < EXACT
+        return max_magnitude(data_of(values)) * len(values) < EXACT
 
     def spread(self, values: Column, ids: Array, partitions: int) -> Planes:
         """The sum of each partition."""
@@ -187,39 +187,39 @@ class Total:
         """The sum of each run, and of what it goes on with."""
         if self.floating:
             high, low = state
-            if runs.length <= STRAIGHT and low is None and has_sign(high, self._sign):
+            if runs.length <= LEAF_SIZE and low is None and has_sign(high, self._sign):
                 closed, later = runs.sums(values.data, high)
                 return (closed, None), (later, None)
             return runs.two_sums(values.data, high, low, one_sign=self._sign != 0)
         data = data_of(values)
-        bounded(data, len(data))
-        bounded(state[0], 2)
+        check_bounded(data, len(data))
+        check_bounded(state[0], 2)
         closed, later = runs.sums(data, state[0])
         return (closed,), (later,)
 
     def slid(self, closed: Planes, rows: SliceRows, carried: Planes) -> Planes:
         """The sum of all slices of each window."""
         if self.floating:
-            if rows.kept <= STRAIGHT and _alike(closed, carried):
+            if rows.kept <= LEAF_SIZE and _alike(closed, carried):
                 return rows.sums(closed[0], carried[0]), None
             return rows.two_sums(_dense(closed), _dense(carried))
         for part in (closed, carried):
-            bounded(part[0], rows.kept)
+            check_bounded(part[0], rows.kept)
         return (rows.sums(closed[0], carried[0]),)
 
     def merge(self, a: Planes, b: Planes, *, straight: bool) -> Planes:
         """The sum of both; `straight`: without pairs, if nothing cancels."""
         if self.floating:
-            return (a[0] + b[0], None) if straight and _alike(a, b) else summed(a, b)
+            return (a[0] + b[0], None) if straight and _alike(a, b) else add_float_sums(a, b)
         for part in (a, b):
-            bounded(part[0], 2)
+            check_bounded(part[0], 2)
         return (added(a[0], b[0]),)
 
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
         """The sum of all."""
         if self.floating:
-            return summed_over(planes, lo, hi)
-        bounded(planes[0], int((hi - lo).max(initial=0)))
+            return combine_float_sums(planes, lo, hi)
+        check_bounded(planes[0], int((hi - lo).max(initial=0)))
         return (totals(planes[0], lo, hi),)
 
     def floats(self, planes: Planes) -> Array:
@@ -314,7 +314,7 @@ class SumKernel(Kernel):
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """Add both."""
-        straight = 0 < self.most <= STRAIGHT
+        straight = 0 < self.most <= LEAF_SIZE
         return (*self.total.merge(a[:-1], b[:-1], straight=straight), added(a[-1], b[-1]))
 
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
@@ -380,7 +380,7 @@ def spread_nulls(values: Column, ids: Array, partitions: int) -> Array | None:
 
 def _floats(numbers: Array) -> bool:
     """Whether whole numbers are floats, too."""
-    return farthest(numbers) <= EXACT
+    return max_magnitude(numbers) <= EXACT
 
 
 def is_decimal(kind: pa.DataType) -> bool:
@@ -418,7 +418,7 @@ def loaded(totals: Sequence[tuple[Any, Any]]) -> Planes:
     return high, low
 
 
-def summed(a: Planes, b: Planes) -> Planes:
+def add_float_sums(a: Planes, b: Planes) -> Planes:
     """Two sums of two floats each, together."""
     a_high, b_high = a[0], b[0]
     assert a_high is not None
@@ -428,14 +428,14 @@ def summed(a: Planes, b: Planes) -> Planes:
     return pair(add_pairs(a_high, dense_plane(a[1], a_high, np.float64), b_high, b[1]))
 
 
-def summed_over(planes: Planes, lo: Array, hi: Array) -> Planes:
+def combine_float_sums(planes: Planes, lo: Array, hi: Array) -> Planes:
     """The sum of two floats for each extent."""
     high, low = planes
     assert high is not None
     total = pair(two_sums(high, lo, hi))
     if low is None:
         return total
-    return summed(total, (sums(low, lo, hi), None))
+    return add_float_sums(total, (sums(low, lo, hi), None))
 
 
 # The weighted mean: two sums of floats, one over the other.
@@ -459,7 +459,7 @@ class WeightedMeanKernel(Kernel):
     def partial(self, values: Values, lo: Array, hi: Array) -> Planes:
         """Both sums."""
         for each, integer in zip(values, self.whole, strict=True):
-            if integer and farthest(each.data) > EXACT:
+            if integer and max_magnitude(each.data) > EXACT:
                 raise Decline("weighted_mean of whole numbers that are no floats")
         x, weight = (each.data.astype(np.float64) for each in values)
         valid = _both_valid(values)
@@ -471,11 +471,11 @@ class WeightedMeanKernel(Kernel):
 
     def merge(self, a: Planes, b: Planes) -> Planes:
         """Add both."""
-        return (*summed(a[:2], b[:2]), *summed(a[2:4], b[2:4]), added(a[4], b[4]))
+        return (*add_float_sums(a[:2], b[:2]), *add_float_sums(a[2:4], b[2:4]), added(a[4], b[4]))
 
     def combine(self, planes: Planes, lo: Array, hi: Array) -> Planes:
         """Add all."""
-        above, below = (summed_over(part, lo, hi) for part in (planes[:2], planes[2:4]))
+        above, below = (combine_float_sums(part, lo, hi) for part in (planes[:2], planes[2:4]))
         return (*above, *below, totals(planes[4], lo, hi))
 
     def finish(self, planes: Planes, n: Array) -> Result:

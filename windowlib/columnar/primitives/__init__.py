@@ -37,15 +37,15 @@ __all__ = [
     "chain",
     "compiles",
     "counting",
-    "front",
+    "dominance_counts",
     "gather",
     "group",
     "group_keys",
     "largest",
     "look_up",
-    "most",
     "oldest_within",
     "ranges",
+    "skyline_places",
     "slide",
     "smallest",
     "sums",
@@ -284,26 +284,26 @@ def oldest_within(values: Array, lo: Array, hi: Array, newest: Array, threshold:
     return result
 
 
-def front(points: Array, part: Places | None = None) -> Places:
+def skyline_places(points: Array, part: Places | None = None) -> Places:
     """The places of points that none before is nowhere greater than, ascending.
 
     Points are columns of coordinates, all different. With `part`, which counts from 0, points of
     the same part are known not to beat one another.
 
     >>> import numpy as np
-    >>> front(np.array([[1.0, 2.0, 0.0, 3.0], [1.0, 2.0, 4.0, 0.5]])).tolist()
+    >>> skyline_places(np.array([[1.0, 2.0, 0.0, 3.0], [1.0, 2.0, 4.0, 0.5]])).tolist()
     [0, 2, 3]
     """
-    result: Places = _engine(dominance).front(points, part)
+    result: Places = _engine(dominance).skyline_places(points, part)
     return result
 
 
-def most(points: Array, by: Array) -> Array:
+def dominance_counts(points: Array, by: Array) -> Array:
     """In how many dimensions a rival is at most not greater than each point, but not in all.
 
     >>> import numpy as np
-    >>> most(np.array([[5.0], [5.0]]), np.array([[5.0, 1.0], [5.0, 9.0]])).tolist()
+    >>> dominance_counts(np.array([[5.0], [5.0]]), np.array([[5.0, 1.0], [5.0, 9.0]])).tolist()
     [1]
     """
-    result: Array = _engine(dominance).most(points, by)
+    result: Array = _engine(dominance).dominance_counts(points, by)
     return result

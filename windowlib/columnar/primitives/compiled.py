@@ -129,7 +129,7 @@ def slide(op: np.ufunc, values: Array, length: int, before: Array | None = None)
     return result
 
 
-class _Ways(NamedTuple):
+class _PickLoops(NamedTuple):
     """The ways of picking a value."""
 
     alone: Callable[..., None]
@@ -138,13 +138,13 @@ class _Ways(NamedTuple):
     doubling: Callable[[Array, Array, Array], Array]
 
 
-_LARGEST = _Ways(
+_LARGEST = _PickLoops(
     compiled_loops.largest,
     compiled_loops.sliding_largest,
     compiled_loops.slide_largest,
     reductions.largest,
 )
-_SMALLEST = _Ways(
+_SMALLEST = _PickLoops(
     compiled_loops.smallest,
     compiled_loops.sliding_smallest,
     compiled_loops.slide_smallest,
@@ -152,7 +152,7 @@ _SMALLEST = _Ways(
 )
 
 
-def _picked(ways: _Ways, nothing: Any, values: Array, lo: Array, hi: Array) -> Array:
+def _picked(ways: _PickLoops, nothing: Any, values: Array, lo: Array, hi: Array) -> Array:
     if not _fits(values, lo):
         return ways.doubling(values, lo, hi)
     shape = _Shape(lo, hi)
@@ -210,24 +210,24 @@ def oldest_within(values: Array, lo: Array, hi: Array, newest: Array, threshold:
     return places
 
 
-def front(points: Array, part: Places | None = None) -> Places:
-    """As `dominance.front`."""
+def skyline_places(points: Array, part: Places | None = None) -> Places:
+    """As `dominance.skyline_places`."""
     size, lanes = points.shape[1], compiled_loops.LANES
     labels = np.zeros(size, np.intp) if part is None else part
     room = -(-(np.array([size]) if part is None else np.bincount(part)) // lanes)
     blocks = np.empty((int(room.sum()), len(points), lanes))
     starts, places = np.cumsum(room) - room, np.empty(size, np.intp)
-    found = compiled_loops.front(points, labels, starts, part is None, blocks, places)
+    found = compiled_loops.skyline_places(points, labels, starts, part is None, blocks, places)
     return places[:found]
 
 
-def most(points: Array, by: Array) -> Array:
-    """As `dominance.most`."""
+def dominance_counts(points: Array, by: Array) -> Array:
+    """As `dominance.dominance_counts`."""
     dimensions, size = by.shape
     lanes = compiled_loops.LANES
     rows = np.full((dimensions, -(-size // lanes) * lanes), np.inf)
     rows[:, :size] = by
     blocks = np.ascontiguousarray(rows.reshape(dimensions, -1, lanes).swapaxes(0, 1))
     found = np.empty(points.shape[1], np.int64)
-    compiled_loops.most(points, blocks, found)
+    compiled_loops.dominance_counts(points, blocks, found)
     return found

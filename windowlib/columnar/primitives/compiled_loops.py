@@ -376,7 +376,7 @@ STRONG = 4
 
 
 @compiled
-def front(
+def skyline_places(
     points: Array, part: Places, starts: Places, among: bool, blocks: Array, places: Places
 ) -> int:
     """Where the points of a front are; returns how many these are.
@@ -447,7 +447,7 @@ def _beaten(point: Array, blocks: Array, first: int, last: int) -> bool:
 
 
 @compiled
-def most(points: Array, blocks: Array, found: Array) -> None:
+def dominance_counts(points: Array, blocks: Array, found: Array) -> None:
     """In how many dimensions a rival is at most not greater than a point, but not in all."""
     dimensions, size = points.shape
     counts = np.empty(LANES, np.int64)

@@ -28,8 +28,8 @@ RANKED = 512
 """From so many points on, comparing short ranks saves more than ranking takes."""
 
 
-def front(points: Points, part: Parts | None = None) -> Places:
-    """As `primitives.front`."""
+def skyline_places(points: Points, part: Parts | None = None) -> Places:
+    """As `primitives.skyline_places`."""
     left = _pruned(points)
     rest = _ranks(points.take(left, axis=1))
     return left[_by_blocks(rest, None if part is None else part[left])]
@@ -127,8 +127,8 @@ def _nowhere_greater(ones: Points, others: Points) -> Mask:
     return found
 
 
-def most(points: Points, by: Points) -> Factors:
-    """As `primitives.most`."""
+def dominance_counts(points: Points, by: Points) -> Factors:
+    """As `primitives.dominance_counts`."""
     dimensions, size = points.shape
     both = _ranks(np.concatenate([points, by], axis=1))
     points, by = both[:, :size], both[:, size:]

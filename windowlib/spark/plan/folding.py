@@ -88,5 +88,5 @@ class Fold:
         partials = engine.partials()
         owners = places[partials.born]
         for place in np.unique(owners).tolist():
-            own = partials.at(np.flatnonzero(owners == place))
+            own = partials.take(np.flatnonzero(owners == place))
             yield self.pack.buckets[place], FOLDED, dump_state(tuple(own))
