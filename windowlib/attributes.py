@@ -46,7 +46,7 @@ def vars_of(row: object) -> Iterable[str]:
 
 
 class Getter:
-    """Reads one attribute from tuples of any form; says who asked when it is missing.
+    """Reads one attribute from tuples of any type, with the owner's name in error messages.
 
     >>> Getter("ts", 'Delta("ts", 10)')({"ts": 7})
     7

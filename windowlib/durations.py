@@ -133,7 +133,7 @@ def as_instant(value: Instant, *, argument: str = "advance") -> int:
 
 
 def instant_text(at: int) -> str:
-    """A point in time, for messages: all its digits, and none that say nothing."""
+    """A point in time for messages, exact and without trailing zeros."""
     return seconds_text(at * MICROSECOND) if abs(at) < 10**18 else f"{at / 1e6:g}"
 
 
@@ -141,7 +141,7 @@ def instant_text(at: int) -> str:
 
 
 def amount_of(value: object, owner: str, least: str) -> Amount:
-    """A distance on the axis as a user writes it; `least` is "0", or "more" than that, or "any".
+    """A distance on the axis from a user's argument; `least` is "0", "more" than 0, or "any".
 
     >>> amount_of("5s", "FixedSlack('5s')", "0")
     datetime.timedelta(seconds=5)
@@ -193,7 +193,7 @@ def stable_amount(amount: Amount) -> str:
 def check_amounts(
     owner: str, amounts: Sequence[tuple[str, Amount]], error: type[Exception]
 ) -> None:
-    """Refuse durations beside numbers; 0 is either."""
+    """Refuse a mix of durations and numbers; 0 fits both."""
     given = [(name, amount) for name, amount in amounts if amount]
     if len({isinstance(amount, timedelta) for _, amount in given}) > 1:
         shown = ", ".join(f"{name}={amount_text(amount)}" for name, amount in given)

@@ -107,7 +107,7 @@ class LateWarning(WindowlibWarning):
 
 
 def no_such_column(owner: str, name: object, columns: Iterable[str]) -> str:
-    r"""What to say of a column that is not there; `owner` is its reader, and may name it.
+    r"""The error of a missing column; `owner` is its reader, and may contain its name.
 
     >>> no_such_column("by='symbl'", "symbl", ["symbol", "price"])
     'by=\'symbl\': no such column. Columns: symbol, price. Did you mean "symbol"?'

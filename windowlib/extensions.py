@@ -1,4 +1,4 @@
-"""Extensions: what an upper room offers to the rooms below it, by name.
+"""Extensions: what an upper layer offers to the layers below it, by name.
 
 A window asks for the hand-over to arrays, an operator for its drawing or for Spark. None of them
 imports what it asks for: `windowlib` registers where each thing is when it is imported, and the
@@ -15,7 +15,7 @@ _PLACES: dict[str, str] = {}
 
 
 def register(name: str, place: str) -> None:
-    """Say where an extension is: "module:attribute". A later call replaces an earlier one.
+    """Register an extension as "module:attribute". A later call replaces an earlier one.
 
     >>> register("square_root", "math:sqrt")
     >>> extension("square_root")(9)

@@ -82,7 +82,7 @@ def check(functions: dict[str, Function], queue: Queue, got: list[Any]) -> None:
         assert same(wanted, one, function.rel), (name, wanted, one)
 
 
-def some_rows(rng: random.Random, count: int, profile: str = "irregular") -> list[Any]:
+def some_rows(rng: random.Random, count: int, profile: str = "odd") -> list[Any]:
     return [a_row(rng, 0, profile) for _ in range(count)]
 
 

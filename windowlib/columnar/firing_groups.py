@@ -38,7 +38,7 @@ class GroupExtents:
 
     @property
     def firsts(self) -> Places:
-        """The first place of each run, as it was."""
+        """The first place of each run, before sorting."""
         return self.order[self.starts]
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ def over_groups(
     lo: Places,
     hi: Places,
 ) -> Groups:
-    """The groups of firings that are extents of a layout; they may overlap, not hold one another.
+    """The groups of firings that are extents of a layout; none may contain another.
 
     Args:
         functions: the functions of the plan.
@@ -106,7 +106,7 @@ def over_groups(
 
 
 class _GroupShares:
-    """What each extent has of each group, as extents of the layout sorted by group.
+    """The rows of each group in each extent, as extents of the layout sorted by group.
 
     A place of a group is the first that an extent has of it if the extent starts at or before it,
     but behind the place that the group has before it, and ends behind it. Extents that start and

@@ -81,7 +81,7 @@ class ColumnarHandover:
 
     @property
     def in_arrays(self) -> bool:
-        """Whether the state is in arrays, and the subwindows are behind."""
+        """Whether the state is in arrays, so that the subwindows are outdated."""
         raise NotImplementedError
 
     def engine_of(self, window: Window[Any, Any]) -> Engine | None:
@@ -93,7 +93,7 @@ class ColumnarHandover:
         raise NotImplementedError
 
     def hand_back(self) -> None:
-        """Give the state back to the event engine."""
+        """Move the state back to the subwindows."""
         raise NotImplementedError
 
     def stopped(self, error: BaseException, doing: str) -> None:
@@ -525,7 +525,7 @@ class ColumnarWindowHandover(ColumnarHandover):
             window.insert(tuple_)
 
     def hand_back(self) -> None:
-        """Give the state back to the event engine."""
+        """Move the state back to the subwindows."""
         engine, window = self.engine, self.window
         if engine is None:
             return
@@ -1003,7 +1003,7 @@ class EventTimeHandover(ColumnarHandover):
         raise_first(failures)
 
     def hand_back(self) -> None:
-        """Give the state back to the event engine."""
+        """Move the state back to the subwindows."""
         engine = self.engine
         if engine is None:
             return

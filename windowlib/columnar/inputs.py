@@ -15,7 +15,7 @@ from windowlib.window.consumer import Decline
 
 
 class Inputs:
-    """The columns of some rows, each made once; and which of them were asked for."""
+    """The columns of some rows, converted when they are first read."""
 
     def __init__(self, rows: pa.RecordBatch | Mapping[str, Column]) -> None:
         self._rows = rows
@@ -24,7 +24,7 @@ class Inputs:
 
     @property
     def names(self) -> list[str]:
-        """The columns there are."""
+        """The names of the columns."""
         return list(
             self._rows.schema.names if isinstance(self._rows, pa.RecordBatch) else self._rows
         )
@@ -48,13 +48,13 @@ class Inputs:
         return Column.of(self._rows.column(index))
 
     def arrow(self, name: str) -> pa.Array:
-        """A column as it came, for keys."""
+        """A column as an Arrow array, for keys."""
         if not isinstance(self._rows, pa.RecordBatch):
             return self._rows[name].arrow()
         return self._rows.column(self._rows.schema.get_field_index(name))
 
     def whole(self) -> Column:
-        """The rows themselves."""
+        """The rows as a batch."""
         names = self.names
         arrays = [self.named(name).arrow() for name in names]
         return Column.of(pa.StructArray.from_arrays(arrays, names))

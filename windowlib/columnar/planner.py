@@ -1,4 +1,4 @@
-"""Which columnar engine does what a window does, or why there is none."""
+"""The planner: which columnar engine implements a window, or why none does."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def engine_for(window: Window[Any, Any], schema: pa.Schema) -> Engine:
 
 
 def describe(window: Window[Any, Any], schema: pa.Schema) -> str:
-    """Which engine takes batches of a schema, and how or why, in a few words."""
+    """The engine that takes batches of a schema, for `explain`."""
     try:
         schema = schema.remove_metadata()
         if isinstance(window, EventTimeWindow):

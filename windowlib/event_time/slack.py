@@ -1,4 +1,4 @@
-"""How long to wait for late rows: fixed, or as late as any has been. Specifications and state.
+"""How long to wait for late rows: a fixed time, or derived from the delays so far.
 
 A strategy is a frozen value; `start()` gives its state, a few numbers. The state watches the
 timestamps of a stream and says up to where the stream is complete: the punctuation P, a promise
@@ -26,7 +26,7 @@ FEW_POINTS = 16
 
 
 class SlackState:
-    """What a strategy knows of one stream.
+    """The state of a strategy for one stream.
 
     Timestamps are numbers; those of datetimes are microseconds.
     """
@@ -38,7 +38,7 @@ class SlackState:
         """Up to where the stream is complete; None before the first timestamp."""
 
     def observe(self, ts: Number) -> Number:
-        """Take a timestamp; the punctuation after it."""
+        """Observe a timestamp; the punctuation P after it."""
         before = self.top
         self._note(ts)
         if before is None or ts > before:
@@ -50,7 +50,7 @@ class SlackState:
         return self.punctuation
 
     def observe_many(self, ts: Any) -> Any:
-        """Take an array of timestamps; the punctuation after each, as `observe` would give it."""
+        """Observe an array of timestamps; the punctuation P after each."""
         import numpy as np
 
         ts = np.asarray(ts)
@@ -61,25 +61,25 @@ class SlackState:
         return self._many(ts)
 
     def observe_points(self, ts: Any, grid: Grid) -> tuple[Any, Any]:
-        """The same for an array that fits: from which place on P is at which point of a grid."""
+        """Observe an array that `fits`; where P reaches points of a grid, and these points."""
         return grid.runs(self._many(ts))
 
     def release(self) -> None:
-        """Wait no longer for anything before the greatest timestamp."""
+        """Raise P to the greatest timestamp."""
         if self.top is not None:
             self.punctuation = self.top
 
     def fits(self, ts: Any) -> bool:
-        """Whether arithmetic with this array is the same as with its numbers."""
+        """Whether array arithmetic is exact for these timestamps."""
         kind = {"i": int, "f": float}.get(ts.dtype.kind)
         known = (self.top, self.punctuation)
         return kind is not None and all(x is None or type(x) is kind for x in known)
 
     def _note(self, ts: Number) -> None:
-        """A timestamp comes; before it can become the greatest."""
+        """Note a timestamp, before it is compared with the greatest."""
 
     def _slack(self, ts: Number, before: Number | None) -> Number:
-        """How far P stays behind `ts`, which is greater than `before`, the greatest until now."""
+        """The distance of P to a new maximum `ts`, where `before` was the maximum."""
         raise NotImplementedError
 
     def _many(self, ts: Any) -> Any:
@@ -106,7 +106,7 @@ class SlackState:
         return [self.top, self.punctuation]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """Take back what `snapshot` gave."""
+        """Restore what `snapshot` returned."""
         self.top, self.punctuation = state
 
 
@@ -137,7 +137,7 @@ class Slack:
 
     @property
     def amounts(self) -> list[tuple[str, Amount]]:
-        """The distances on the axis of time that it was given."""
+        """The distances on the axis of time among its arguments, by name."""
         return []
 
     def start(self) -> SlackState:
@@ -200,7 +200,7 @@ class FixedState(SlackState):
         return float(amount) if isinstance(ts, float) and isinstance(amount, Decimal) else amount
 
     def fits(self, ts: Any) -> bool:
-        """Whether arithmetic with this array is the same as with its numbers."""
+        """Whether array arithmetic is exact for these timestamps."""
         kind = type(self._amount)
         return super().fits(ts) and (kind is int or (kind is float and ts.dtype.kind == "f"))
 
@@ -217,7 +217,7 @@ class FixedState(SlackState):
         return found
 
     def observe_points(self, ts: Any, grid: Grid) -> tuple[Any, Any]:
-        """The same for an array that fits: from which place on P is at which point of a grid."""
+        """Observe an array that `fits`; where P reaches points of a grid, and these points."""
         import numpy as np
 
         behind, top = ts - self._amount, ts.max().item()
@@ -296,7 +296,7 @@ class LargestState(SlackState):
         return self.k
 
     def fits(self, ts: Any) -> bool:
-        """Whether arithmetic with this array is the same as with its numbers."""
+        """Whether array arithmetic is exact for these timestamps."""
         return super().fits(ts) and not (ts.dtype.kind == "i" and type(self.k) is float)
 
     def _many(self, ts: Any) -> Any:
@@ -329,7 +329,7 @@ class LargestState(SlackState):
         return [*super().snapshot(), self.k, self._low]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """Take back what `snapshot` gave."""
+        """Restore what `snapshot` returned."""
         *base, self.k, self._low = state
         super().restore(base)
 
@@ -424,7 +424,7 @@ class QuantileState(SlackState):
         return self._k
 
     def fits(self, ts: Any) -> bool:
-        """Whether arithmetic with this array is the same as with its numbers."""
+        """Whether array arithmetic is exact for these timestamps."""
         if ts.dtype.kind == "i" and any(type(each) is float for each in self._lateness):
             return False  # the numbers have changed their type on the way
         return super().fits(ts)
@@ -462,7 +462,7 @@ class QuantileState(SlackState):
         return [*super().snapshot(), list(self._lateness), self._seen, self._k]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """Take back what `snapshot` gave."""
+        """Restore what `snapshot` returned."""
         *base, lateness, self._seen, self._k = state
         self._lateness = deque(lateness, maxlen=self._lateness.maxlen)
         super().restore(base)
@@ -526,7 +526,7 @@ class PidState(LargestState):
         self._errors = (0.0, 0.0)  # the last one, and the one before
 
     def observe(self, ts: Number) -> Number:
-        """Take a timestamp; the punctuation after it."""
+        """Observe a timestamp; the punctuation P after it."""
         self._late += self.punctuation is not None and ts < self.punctuation
         found = super().observe(ts)
         self._seen += 1
@@ -579,7 +579,7 @@ class PidState(LargestState):
         return [*super().snapshot(), self.part, self._seen, self._late, list(self._errors)]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """Take back what `snapshot` gave."""
+        """Restore what `snapshot` returned."""
         *base, self.part, self._seen, self._late, errors = state
         self._errors = errors[0], errors[1]
         super().restore(base)

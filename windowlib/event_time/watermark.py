@@ -86,7 +86,7 @@ class Watermark:
 
     @property
     def amounts(self) -> list[tuple[str, Amount]]:
-        """The distances on the axis of time that it was given."""
+        """The distances on the axis of time among its arguments, by name."""
         more = [("idle", self.idle), ("max_ahead", self.max_ahead)]
         return [*self.slack.amounts, *((name, each) for name, each in more if each is not None)]
 
@@ -170,7 +170,7 @@ def _amount(name: str, value: Any) -> Amount | None:
 
 
 class Source:
-    """One source of a stream: what its slack knows, and a row from the future that waits."""
+    """One source of a stream: the state of its slack, and a row that is too far ahead."""
 
     __slots__ = ("_most", "far", "state")
 
@@ -182,7 +182,7 @@ class Source:
         """The timestamp of the last row, if it was too far ahead of those before it."""
 
     def observe(self, ts: Number) -> Number:
-        """Take a timestamp; up to where the source is complete after it."""
+        """Observe a timestamp; the watermark of the source after it."""
         if self._most is not None:
             top = self.state.top
             if top is not None and _beyond(ts, top, self._most):
@@ -198,7 +198,7 @@ class Source:
         return [self.state.snapshot(), self.far]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """Take back what `snapshot` gave."""
+        """Restore what `snapshot` returned."""
         known, self.far = state
         self.state.restore(known)
 
@@ -211,7 +211,7 @@ def _beyond(ts: Number, other: Number, distance: Number) -> bool:
 
 
 class Progress:
-    """The watermark of one stream: where it is, and what it takes to move it.
+    """The watermark of one stream, and the state of its sources.
 
     >>> progress = Watermark(5, sources="host").start()
     >>> [progress.observe(ts, host) for ts, host in ((10, "a"), (9, "b"), (30, "a"), (31, "b"))]
@@ -228,7 +228,7 @@ class Progress:
         """The watermark; None before the first row."""
 
     def observe(self, ts: Number, source: Any = None) -> Number:
-        """Take a timestamp; the watermark after it."""
+        """Observe a timestamp; the watermark after it."""
         known = self.sources.get(source)
         reached = (self.source(source) if known is None else known).observe(ts)
         if len(self.sources) > 1:
@@ -244,7 +244,7 @@ class Progress:
         return self.sources[name]
 
     def _least(self) -> Number:
-        """Up to where all sources are complete that are not idle."""
+        """The least watermark of the sources that are not idle."""
         sources: Any = self.sources.values()
         if self._idle is not None:
             top = max(each.state.top for each in sources)
@@ -262,7 +262,7 @@ class Progress:
         return [self.current, [[key, each.snapshot()] for key, each in self.sources.items()]]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """Take back what `snapshot` gave."""
+        """Restore what `snapshot` returned."""
         self.current, sources = state
         self.sources = {}
         for key, saved in sources:

@@ -1,4 +1,4 @@
-"""The order that windows ask of the rows of one batch, wherever in a graph they stand.
+"""The order that windows require of the rows of one batch, anywhere in a graph.
 
 Rows are put in order where they come in. A window behind other operators gets them in that order if
 all of these send rows on as they come, with the columns that say it.
@@ -60,7 +60,7 @@ def _refuse(graph: Graph, node: str, order: Any, blame: str) -> None:
 
 
 def order_at(graph: Graph, port: int, *, natural: bool = False) -> Any:
-    """What the windows that get the rows of an input as they come ask for; `...`: nothing said.
+    """The order required by the windows that get the rows of an input unchanged; `...`: not stated.
 
     Args:
         graph: the graph.
@@ -136,7 +136,7 @@ def _comes_as_is(graph: Graph, stream: Stream, port: int) -> bool:
 
 
 def _in_the_way(graph: Graph, stream: Stream, order: Any) -> str:
-    """What keeps a stream from being in order; nothing if it is, once the inputs are."""
+    """Why a stream is not in order although the inputs are; "" if it is."""
     columns = names_in(order)
     for each in upstream(graph, stream):
         if each.node is None:

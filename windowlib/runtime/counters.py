@@ -1,4 +1,4 @@
-"""Counters of a running operator: firings, evicted tuples, partitions; nothing unless asked for.
+"""Counters of a running operator: firings, evicted tuples, partitions; they cost nothing if unused.
 
 Firings are counted as they happen. All else is worked out when it is read, from what the windows
 hold, wherever that is: state in arrays stays there.
@@ -44,7 +44,7 @@ class Counters:
         self._late = [LateRows(operator) for operator in late_counting(running)]
 
     def read(self) -> dict[str, int]:
-        """What has been counted, by name.
+        """The counts by name.
 
         - fired: triggers and flushes that the operator has handled, also those of empty windows.
           A trigger of a window that was never full does not count where these are skipped, and a
@@ -80,7 +80,7 @@ def late_counting(running: Running) -> Iterator[Any]:
 
 
 class LateRows:
-    """The late rows of one operator or window since it is watched."""
+    """The late rows of an operator or window since the counter was made."""
 
     def __init__(self, counting: Any) -> None:
         self._counting, self._known = counting, counting.late_rows

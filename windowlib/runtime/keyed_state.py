@@ -226,7 +226,7 @@ class KeyedRecords(dict[Any, Any]):
         return [[plain(key, where), saved(record)] for key, record in self.items()]
 
     def load(self, entries: Iterable[Any]) -> None:
-        """Take back what `save` gave."""
+        """Restore what `save` returned."""
         found = {saved_key(key): self.declaration.loaded(fields) for key, fields in entries}
         self.clear()
         self.update(found)

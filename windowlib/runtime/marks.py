@@ -1,4 +1,4 @@
-"""What may stand among the rows of a stream: punctuations, the clock, restarts, port tags."""
+"""Marks among the rows of a stream: punctuations, the clock, restarts, port tags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windowlib.durations import Instant, as_duration, as_instant, micros
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something in a stream that is no tuple: a punctuation, or the clock moving to `at`."""
+    """A mark in a stream: a punctuation, or the clock moving to `at`."""
 
     at: Instant | str | None = None
 

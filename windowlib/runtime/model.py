@@ -35,7 +35,7 @@ Windows = Sequence[Pattern | type[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a parameter of an operator means, and which values it takes; checked when it is built.
+    """A parameter of an operator: its meaning and its values, checked when the operator is built.
 
     Args:
         doc: what it means, in a few words.
@@ -115,7 +115,7 @@ class OutputPort:
 
 @dataclass(frozen=True, slots=True, init=False)
 class OperatorModel:
-    """What an operator's ports take and give.
+    """The input and output ports of an operator, with the windows and punctuation that they allow.
 
     Args:
         ports_in: how many inputs, or their names.

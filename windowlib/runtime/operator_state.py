@@ -1,4 +1,4 @@
-"""What a running operator keeps beside its windows: declared state and timers of keys."""
+"""The state of a running operator beside its windows: declared state, and timers of keys."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 EVICTED = "on_partitions_evicted"
 OWN = "own"
-"""Where the snapshot of an operator has it."""
+"""The entry of an operator's snapshot."""
 
 
 class OperatorState:
-    """The declared state and the timers of a running operator, and when they end.
+    """The declared state and the timers of a running operator, and when they are dropped.
 
     Args:
         operator: the running copy, which gets its state as attributes.
@@ -50,7 +50,7 @@ class OperatorState:
     # -- the end of a key -------------------------------------------------------------------------
 
     def _follow(self, window: Window[Any, Any]) -> None:
-        """Let the state of keys end with their partitions in a window."""
+        """Drop the state of keys when a window evicts their partitions."""
         if isinstance(window, EventTimeWindow):
             window.on_progress = self._moved
         elif window.spec.forget is not None:
@@ -78,7 +78,7 @@ class OperatorState:
     def _moved(
         self, window: EventTimeWindow[Any, Any], key: Any, failures: list[Exception]
     ) -> None:
-        """A row of a key came, or the watermark: timers it has reached, and keys it has closed."""
+        """Fire the timers that a watermark has reached, and drop the keys that it has closed."""
         if window.watermark_per_key:  # others have watermarks of their own, which have not moved
             self._wake(lambda: self.timers.of(key), self._reached(key), failures)
         else:
@@ -92,12 +92,12 @@ class OperatorState:
         return None if None in found else min(found)
 
     def _close(self, keys: Iterable[Any]) -> None:
-        """Drop what is kept of keys that no window has; a timer keeps its key."""
+        """Drop the state of keys that no window holds, unless they have a timer."""
         over = [key for key in keys if key not in self.timers]
         self.forget([key for key in over if not any(key in window for window in self._windows)])
 
     def close(self, failures: list[Exception]) -> None:
-        """The input has ended, and event time with it: all timers, and then all keys."""
+        """At the end of input, fire all timers of event time, and drop all keys."""
         self._wake(self.timers.first, math.inf, failures)
         for records in self.keyed.values():
             self._close(list(records))
@@ -118,7 +118,7 @@ class OperatorState:
         self.timers.set(key, at)
 
     def _check_kind(self, at: Any) -> None:
-        """Refuse a number among datetimes, or the reverse: the watermark would never be there."""
+        """Refuse a number among datetimes, or the reverse: no watermark would reach it."""
         timed = [each for each in self._windows if isinstance(each, EventTimeWindow)]
         known = {each.has_datetimes for each in timed}
         if None not in known and (instant(at) is not None) not in known:
@@ -180,7 +180,7 @@ class OperatorState:
         return {OWN: own}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Take back what `save` gave."""
+        """Restore what `save` returned."""
         own: Mapping[str, Any] = state.get(OWN) or {"keyed": {}, "unkeyed": {}, "timers": []}
         for place, known in (("keyed", self.keyed), ("unkeyed", self.unkeyed)):
             if unknown := [name for name in own[place] if name not in known]:
@@ -208,7 +208,7 @@ def keys_of(state: Mapping[str, Any]) -> list[Any]:
 
 
 def split(states: Sequence[Mapping[str, Any]], mine: Callable[[Any], bool]) -> dict[str, Any]:
-    """What snapshots have together of some keys, as a part of a snapshot."""
+    """The merged state of several snapshots, restricted to some keys."""
     owns = [state[OWN] for state in states if OWN in state]
     if not owns:
         return {}
@@ -224,7 +224,7 @@ def split(states: Sequence[Mapping[str, Any]], mine: Callable[[Any], bool]) -> d
 
 
 class Timer(NamedTuple):
-    """One timer: when, which of several at that time, for which key, and how the time was given."""
+    """A timer: its time on the axis, a number for ties, its key, and its time as it was given."""
 
     due: Number
     number: int
@@ -249,7 +249,7 @@ class Timers:
         self._numbers = count()
 
     def set(self, key: Any, at: Any) -> None:
-        """Wake up for a key at a time, in place of when it was to be."""
+        """Set the timer of a key; an earlier one is replaced."""
         key = one_key(key)
         timer = self._of[key] = Timer(self.place(at), next(self._numbers), key, at)
         heapq.heappush(self._heap, timer)
@@ -294,7 +294,7 @@ class Timers:
         return [[plain(timer.key, where), timer.at] for timer in sorted(self._of.values())]
 
     def load(self, entries: Iterable[Any]) -> None:
-        """Take back what `save` gave."""
+        """Restore what `save` returned."""
         found = [(saved_key(key), at) for key, at in entries]
         self._of, self._heap = {}, []
         for key, at in found:

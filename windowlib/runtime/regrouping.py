@@ -1,4 +1,4 @@
-"""State that moves with its keys: snapshots of one operator for other keys become those of others.
+"""Snapshots that are split and merged by key, when the keys of an operator are redistributed.
 
 A host that splits rows by key runs the same operator in several places. What each of them holds is
 of its keys, so the snapshots of some places can be taken apart by key and put together for others.
@@ -81,7 +81,7 @@ def _window(
     mine: Callable[[int, Any], bool],
     first: bool,
 ) -> dict[str, Any]:
-    """What snapshots of a window have together of some keys; counts of all are in the first."""
+    """The merged snapshot of a window for some keys; the first part has the counts of rows."""
     latest = max(states, key=lambda state: state["now"])
     found = {**states[0], **{name: latest[name] for name in ("start", "now", "tick")}}
     if "event_time" in found:
@@ -114,7 +114,7 @@ def _used(
 
 
 def check_regroups(operator: Operator, columns: Sequence[Sequence[str]]) -> None:
-    """Refuse an operator whose state cannot be told apart by columns.
+    """Refuse an operator whose state cannot be split by columns.
 
     Args:
         operator: the operator, or a graph of them.
@@ -126,7 +126,7 @@ def check_regroups(operator: Operator, columns: Sequence[Sequence[str]]) -> None
 
 
 def why_not_by_key(operator: Operator, columns: Sequence[Sequence[str]]) -> str | None:
-    """Why the state of an operator cannot be told apart by columns; None if it can."""
+    """Why the state of an operator cannot be split by columns; None if it can."""
     if isinstance(operator, Graph):
         nodes = operator.operators.values()
         whys = (why_not_by_key(node, node_columns(node, columns)) for node in nodes)
@@ -153,7 +153,7 @@ def node_columns(node: Operator, columns: Sequence[Sequence[str]]) -> list[Seque
 def key_columns(
     operator: Operator, columns: Sequence[Sequence[str]], port: int, key: Any
 ) -> tuple[Any, ...]:
-    """The values of some columns in a key of an operator's state.
+    """The values of some columns, from a key of an operator's state.
 
     >>> from windowlib import Count, Tumbling
     >>> from windowlib.operators import Aggregate, agg

@@ -102,7 +102,7 @@ def replay(
 
 
 class Lookahead(Iterator[Any]):
-    """What the steps of a source put into `waiting`; it can be looked into without taking any.
+    """An iterator over what the steps of a source put into `waiting`, with look-ahead.
 
     >>> waiting = deque()
     >>> numbers = Lookahead((waiting.append(i) for i in [1, 2, 3]), waiting)
@@ -124,7 +124,7 @@ class Lookahead(Iterator[Any]):
         return self.waiting.popleft()
 
     def fetch(self) -> bool:
-        """Wait for one item more, or several; whether there was one."""
+        """Wait for at least one more item; false: the source has ended."""
         if self.failure is not None:
             return False
         waiting = self.waiting
@@ -138,14 +138,14 @@ class Lookahead(Iterator[Any]):
         return len(waiting) > before
 
     def end(self) -> None:
-        """Nothing is left; raise what the source raised, once."""
+        """Raise what the source raised, once."""
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
 
 
 class SideOutputItem(tuple[str, Any]):
-    """What comes out beside the rows of the first output: a port, and its row or `punct()`."""
+    """An item beside the rows of the first output: a port, and its row or `punct()`."""
 
     __slots__ = ()
 
@@ -213,7 +213,7 @@ class Replay(Iterator[Any]):
         return late if self._waiting is None else late + self._waiting.late_rows
 
     def items(self) -> Iterator[Item]:
-        """All that comes out, in order: pairs of port name and row, or `punct()`."""
+        """All output in order: pairs of port name and row, or `punct()`."""
         return map(self._item, self._ahead)
 
     def _item(self, item: Any) -> Item:
@@ -251,7 +251,7 @@ class Replay(Iterator[Any]):
         return extension("listing")(rows[:n], more=len(rows) >= n, failure=self._ahead.failure)
 
     def _coming(self) -> list[Any]:
-        """The rows of the first output that are there."""
+        """The rows of the first output that were computed already."""
         if not self._names:
             return []
         ahead = [item for item in self._out if type(item) is not SideOutputItem]
@@ -453,7 +453,7 @@ def _checked(
 
 
 def _is_mark(item: Any) -> bool:
-    """Whether it stands among rows and is none."""
+    """Whether an item among rows is a mark."""
     return isinstance(item, MARKS) or is_batch(item)
 
 
@@ -554,7 +554,7 @@ def items_of(rows: Iterable[Any]) -> Iterator[Any]:
 
 
 def row_chunks(rows: Iterable[Any], *, open_batches: bool = True) -> Iterator[list[Any]]:
-    """Lists of rows, as large as can be had without waiting for the next; or single batches."""
+    """Lists of rows, as long as possible without waiting for the next row; or single batches."""
     kind = type(rows).__name__
     fix = next((fix for name, fix in FRAMES.items() if hasattr(rows, name)), None)
     if is_batch(rows):
@@ -597,7 +597,7 @@ def _slices(table: Any) -> Iterator[Any]:
 
 
 class WaitingRows:
-    """Rows in the order of time, each when the watermark has passed it; then the clock moves there.
+    """Rows in order of time, each released when the watermark has passed it; the clock follows.
 
     Args:
         rows: rows in any order, with marks among them, which do not wait.

@@ -42,11 +42,11 @@ Punct = Callable[[], None]
 
 
 def nowhere(*_: Any) -> None:
-    """An output without a reader."""
+    """Discard a row, for outputs without a reader."""
 
 
 class Running:
-    """One operator at work.
+    """A running operator: its windows, its state and its outputs.
 
     >>> from windowlib import Count, Tumbling
     >>> from windowlib.operators import Aggregate, agg
@@ -101,7 +101,7 @@ class Running:
     def connect(
         self, port: int | str, row: Row, punct: Punct = nowhere, final: Punct = nowhere
     ) -> None:
-        """Send what an output port gives to functions: of a row, at a punctuation, at the end."""
+        """Connect an output port: functions for a row, for a punctuation and for the end."""
         number = self.model.output(port, self.operator.name)
         self._rows[number], self._marks[number], self._finals[number] = row, punct, final
         self._wire()
@@ -131,14 +131,14 @@ class Running:
             self._bind_clock()
 
     def _failed(self, error: BaseException, row: Any, by_operator: bool = False) -> None:
-        """A row raised: say where, or that the state is lost."""
+        """The exception to raise after a failed row."""
         if isinstance(error, Exception):
             self._note(error, f"row {row!r}")
         elif by_operator or any(window.state.interrupts for window in self._live):
             self._break("taking a row")
 
     def _row_inserter(self, port: int) -> Row | None:
-        """What takes a row at a port, None if the operator does; for a row that has come."""
+        """The function that inserts a row at a port; None: the operator's `on_tuple`."""
         if port not in self._taking:
             self._refuse("insert(row)", port)
         window = self._direct[port]
@@ -149,7 +149,7 @@ class Running:
         return None
 
     def _bind(self, row: Any) -> None:
-        """Let `insert` be one function with that of the window, for rows like this one."""
+        """Fuse `insert` with that of the window, for rows like this one."""
         window = self._direct[0]
         if window is None:
             return
@@ -169,7 +169,7 @@ class Running:
         )
 
     def _bind_clock(self) -> None:
-        """Let `advance` be one function with that of the only window, if nothing else is timed."""
+        """Fuse `advance` with that of the only window, if nothing else is timed."""
         window = self._only_timed_window
         if window is not None and type(self).advance_micros is Running.advance_micros:
             self._replace_method(
@@ -177,14 +177,14 @@ class Running:
             )
 
     def _replace_method(self, name: str, made: Bound | None) -> None:
-        """Put a function in the place of a method."""
+        """Replace a method by a function."""
         if made is not None:
             call, retire = made
             self._retire = {**self._retire, name: retire}  # before there is anything to retire
             vars(self)[name] = call
 
     def _unbind(self) -> None:
-        """Let the methods be called again, which know all cases, also by those who have ours."""
+        """Restore the methods, which handle all cases, for callers that hold the functions, too."""
         for name, retire in self._retire.items():
             vars(self).pop(name, None)  # an interrupt may have come before
             retire()
@@ -221,7 +221,7 @@ class Running:
     def _take_timed(
         self, window: Window[Any, Any], loop: Callable[..., None], times: Times
     ) -> None:
-        """Rows with their times go straight into a window, which alone knows the time meanwhile."""
+        """Insert rows with their times straight into a window; the own clock follows at the end."""
 
         def move(now: int) -> None:
             self._now = window.state.now
@@ -245,7 +245,7 @@ class Running:
         sample: Any,
         is_mark: Callable[[Any], bool],
     ) -> Generator[None, None, Any]:
-        """Take each row before the next is asked for, and pause after one that has made something.
+        """Insert each row before the next is requested, and pause after one that has caused output.
 
         Args:
             rows: where rows come from.
@@ -293,7 +293,7 @@ class Running:
             window.state.isolate_partition_ages()
 
     def collect(self, outputs: Sequence[OutputRows]) -> None:
-        """For hosts: rows of each output go there, those of the first as columns where it can."""
+        """For hosts: collect the rows of each output, those of the first as columns if possible."""
         for port, made in enumerate(outputs):
             self.connect(port, made.add)
         if outputs:
@@ -301,7 +301,7 @@ class Running:
 
     @contextmanager
     def sending_columns(self, take: Callable[[Any], None]) -> Iterator[None]:
-        """For hosts: meanwhile rows of the first output go there as columns where it can.
+        """For hosts: a context in which rows of the first output are sent as columns if possible.
 
         Those rows come without punctuations.
         """
@@ -326,7 +326,7 @@ class Running:
         self.operator._many = made.add_columns
 
     def _take_batch(self, batch: Any, port: int, times: str | None, order: Any) -> None:
-        """Take a batch that `_checked_batch` has checked, in an order; None: it is in order."""
+        """Insert a batch that `_checked_batch` returned, after sorting it; None: it is in order."""
         if order is not None and batch.num_rows:
             batch = in_order(batch, order)
         window = self._direct[port]
@@ -373,7 +373,7 @@ class Running:
     def _checked_batch(
         self, batch: Any, call: str, port: int, times: str | None
     ) -> tuple[Any, list[Any]]:
-        """Refuse what cannot be taken, before any row is; as Arrow, with the schemas of ports."""
+        """Check a batch before any row is inserted, convert it to Arrow, and note its schema."""
         if port not in self._taking:
             self._refuse(f"{call}(batch)", port)
         schemas, batch = [*self._schemas], as_arrow(batch, call)
@@ -389,7 +389,7 @@ class Running:
         ]
 
     def _note_schema(self, batch: Any, port: int) -> None:
-        """Remember which columns come to a port."""
+        """Note the schema of a port."""
         if batch.num_rows:
             self._schemas[port] = batch.schema
 
@@ -407,7 +407,7 @@ class Running:
 
     @cached_property
     def _only_timed_window(self) -> Window[Any, Any] | None:
-        """The window that time moves, if it moves nothing else."""
+        """The only window that time moves; None: there are others, or other timers."""
         return None if len(self._live) != 1 or self.operator._watches_clock else self._live[0]
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
@@ -478,7 +478,7 @@ class Running:
                 raise
 
     def _end(self, port: int | None) -> list[int]:
-        """Take no more input at a port, or at all; which ports that changes."""
+        """Close a port, or all of them; the ports that were open."""
         ports = range(len(self.model.inputs))
         if port is not None and port not in ports:
             self._refuse("finish()", port)
@@ -500,7 +500,7 @@ class Running:
         return f"<{type(self).__name__} {self.operator.name}>"
 
     def _refuse(self, call: str, port: int) -> NoReturn:
-        """Input at a port that takes none: there is no such port, or its input is over."""
+        """Refuse input at a port that does not exist or has ended."""
         self._refuse_broken()
         number = self.model.input(port, self.operator.name)
         if number in self._taking:
@@ -512,7 +512,7 @@ class Running:
         raise OperatorError(msg)
 
     def _break(self, doing: str) -> None:
-        """Refuse every later use: an interrupt has left the state or the output half done."""
+        """Refuse every later use: an interrupt has left the state or the output incomplete."""
         self._broken = doing
         self._ended = range(len(self.model.inputs))
 
@@ -524,7 +524,7 @@ class Running:
 
     @contextmanager
     def _atomic(self, doing: str) -> Iterator[None]:
-        """A call that an interrupt must not leave half done."""
+        """A context in which an interrupt leaves the operator broken."""
         self._refuse_broken()
         try:
             yield
@@ -534,7 +534,7 @@ class Running:
             raise
 
     def _note(self, error: Exception, where: str) -> None:
-        """Windows say where a handler failed; anything else is said here."""
+        """Add a note to an error that has none from a window."""
         told = any(note.startswith("in ") for note in getattr(error, "__notes__", ()))
         if not told and not isinstance(error, WindowlibError):
             error.add_note(f"in {self.operator.name}, {where}")
@@ -543,12 +543,12 @@ class Running:
 
     @property
     def now(self) -> float:
-        """Where the clock is, in seconds."""
+        """The time in seconds."""
         return self._now / 1e6
 
     @property
     def micros(self) -> int:
-        """Where the clock is, in microseconds."""
+        """The time in microseconds."""
         return self._now
 
     @property
@@ -566,12 +566,12 @@ class Running:
         return [window for window in self._live if isinstance(window, EventTimeWindow)]
 
     def follow(self) -> None:
-        """Let the host tell the watermark by `reach`; rows do not move it. Before the first row."""
+        """Let the host set the watermark with `reach`, not the rows; only before the first row."""
         for window in self._event_time:
             window.follow()
 
     def reach(self, watermark: Any) -> None:
-        """The stream is complete up to a point of event time: what that closes fires.
+        """Raise the watermark, and fire the windows that it closes.
 
         Args:
             watermark: a number, or microseconds for datetimes.
@@ -590,7 +590,7 @@ class Running:
         return min(found if timer is None else [*found, timer], default=None)
 
     def due(self) -> int | None:
-        """When it next has to act by itself, in microseconds, or None."""
+        """The next deadline in microseconds, or None."""
         times = [due for window in self._active_windows if (due := window.state.due()) is not None]
         return min([*times, *self._timer()], default=None)
 
@@ -600,7 +600,7 @@ class Running:
         return [due] if due is not None and self._taking else []
 
     def _visible_due(self) -> int | None:
-        """When next something happens that can be seen."""
+        """The next deadline with a visible effect, or None."""
         if self.operator._watches_clock:
             return self.due()
         times = [
@@ -610,7 +610,7 @@ class Running:
 
     @property
     def _active_windows(self) -> list[Window[Any, Any]]:
-        """The windows that still act: after the end of the input, none does."""
+        """The windows with deadlines: none after the end of the input."""
         return self._live if self._taking else []
 
     def advance(self, now: Instant) -> None:
@@ -651,7 +651,7 @@ class Running:
             raise ClockError(msg)
 
     def _set_clocks(self, now: int) -> None:
-        """Set all clocks, before anything happens: what is sent at a time arrives at that time."""
+        """Set all clocks before anything fires, so that output is sent at the right time."""
         self._now = now
         for window in self._live:
             window.state.now = now
@@ -678,7 +678,7 @@ class Running:
     # -- state ------------------------------------------------------------------------------------
 
     def snapshot(self, *, arrays: bool = False) -> dict[str, Any]:
-        """Everything it holds, as plain data; going on after `restore` gives the same output.
+        """The complete state as plain data, from which `restore` continues with the same output.
 
         Args:
             arrays: whether what batches have left in arrays comes out as numpy and Arrow arrays,
@@ -703,7 +703,7 @@ class Running:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take back the state of a running operator that was built the same way.
+        """Restore the state of a running operator that was built in the same way.
 
         Nothing changes if the state does not fit.
         """
@@ -763,7 +763,7 @@ def insert_in_runs(
 
 @contextmanager
 def collect_failures(failures: list[Exception]) -> Iterator[None]:
-    """Keep an exception for later, so that the others are still done after one failure."""
+    """Collect an exception, so that the remaining work is still done."""
     try:
         yield
     except Exception as error:
@@ -781,7 +781,7 @@ NO_SNAPSHOT = "restore(state): this is not a snapshot of an operator. Pass what 
 
 
 def batch_states(schemas: Sequence[Any], windows: Sequence[Window[Any, Any]]) -> dict[str, Any]:
-    """What a snapshot with arrays has beside the others: its format, and how batches are taken."""
+    """The entries of a snapshot with arrays: schemas of ports, and batch states of windows."""
     hosts = [window.state.batches for window in windows]
     batches = [None if host is None else host.batch_state() for host in hosts]
     return {"arrays": ARRAYS, "schemas": list(schemas), "batches": batches}
@@ -790,7 +790,7 @@ def batch_states(schemas: Sequence[Any], windows: Sequence[Window[Any, Any]]) ->
 def restore_batch_states(
     state: Mapping[str, Any], windows: Sequence[Window[Any, Any]]
 ) -> list[Any]:
-    """Let windows take batches as they did in a snapshot with arrays; the schemas of the ports."""
+    """Restore the batch states of windows from a snapshot with arrays; the schemas of the ports."""
     for window, batch_state in zip(windows, state["batches"], strict=True):
         if batch_state is not None or window.state.batches is not None:
             window.state.handover().restore_batch_state(batch_state)

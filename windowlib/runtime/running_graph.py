@@ -22,7 +22,7 @@ from windowlib.window.failure import raise_first
 
 
 class RunningGraph(Running):
-    """Feeds rows, punctuations, time and the end of input through a graph."""
+    """Passes rows, punctuations, time and the end of input through a graph."""
 
     def __init__(self, graph: Graph, start: Instant = 0) -> None:
         self.definition = self.operator = graph
@@ -55,7 +55,7 @@ class RunningGraph(Running):
     def _targets(
         self, graph: Graph, stream: Stream
     ) -> tuple[Callable[[Any], None], Callable[[], None], Callable[[], None]]:
-        """What happens to a row, a punctuation and the end of a stream."""
+        """The functions for a row, a punctuation and the end of a stream."""
         rows: list[Callable[[Any], None]] = []
         marks: list[Callable[[], None]] = []
         ends: list[Callable[[], None]] = []
@@ -74,7 +74,7 @@ class RunningGraph(Running):
         return self._each(rows), self._each(marks), self._each(ends)
 
     def _connect_columns(self, graph: Graph, name: str, sender: Running) -> None:
-        """Let columns go to the one operator that reads a node, if no order between rows changes.
+        """Send columns to the only reader of a node, if the order of rows stays the same.
 
         That is so if nothing but sinks reads what else the node sends.
         """
@@ -95,7 +95,7 @@ class RunningGraph(Running):
             reader.take_columns(columns, port)
 
     def _each(self, targets: list[Callable[..., None]]) -> Callable[..., None]:
-        """One function that calls them all, and keeps what they raise for the end of the call.
+        """One function that calls all targets and collects what they raise.
 
         So the failure of one costs neither the others nor the one who sends: the rest of its batch
         goes on, and its windows have nothing to recover from.
@@ -112,7 +112,7 @@ class RunningGraph(Running):
         return send
 
     def _raise(self) -> None:
-        """Raise what was kept."""
+        """Raise the collected exceptions."""
         failures = self._failures.copy()
         self._failures.clear()
         raise_first(failures)
@@ -157,13 +157,13 @@ class RunningGraph(Running):
             node.isolate_partition_ages()
 
     def collect(self, outputs: Sequence[OutputRows]) -> None:
-        """For hosts: rows of each output go there, as columns where one operator makes them."""
+        """For hosts: collect the rows of each output, as columns where one operator makes them."""
         for port, made in enumerate(outputs):
             self.connect(port, made.add)
             self._collect_columns(port, made)
 
     def _collect_columns(self, port: int, made: OutputRows) -> None:
-        """Have columns from the node at an output, unless something else reads its rows, too."""
+        """Collect columns from the node of an output, unless another node reads its rows, too."""
         graph = self.operator
         assert isinstance(graph, Graph)
         sinks = list(graph.sinks.values())
@@ -218,7 +218,7 @@ class RunningGraph(Running):
         return any(node.timed for node in self.nodes.values())
 
     def due(self) -> int | None:
-        """When it next has to act by itself, in microseconds, or None."""
+        """The next deadline in microseconds, or None."""
         times = [due for node in self.nodes.values() if (due := node.due()) is not None]
         return min(times, default=None)
 

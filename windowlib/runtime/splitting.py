@@ -1,4 +1,4 @@
-"""How the work of an operator may be spread over several places, by the columns of its rows.
+"""The columns by which the work of an operator can be split over several workers.
 
 Rows that differ in the columns of `Operator.splits_by` never meet, so each place may have a
 running operator of its own. Whatever is not known to be so is kept in one place.
@@ -36,7 +36,7 @@ def names_in(by: Any) -> Names | None:
 
 
 def works_as(operator: Operator, kind: type[Operator]) -> bool:
-    """Whether an operator of a subclass does its work as `kind` does, with nothing changed."""
+    """Whether a subclass overrides nothing of the work that `kind` does."""
     own = type(operator)
     return all(getattr(own, name) is getattr(kind, name) for name in (*WORK, *STATE))
 

@@ -57,7 +57,7 @@ def _check_size(owner: str, size: int) -> None:
 
 
 class _Policy:
-    """The questions that every policy answers, so that nothing else asks for its type.
+    """The properties of a policy, so that other code need not test its type.
 
     The defaults are the answers of a policy that has nothing to do with the question.
     """
@@ -473,7 +473,7 @@ def check_attribute(attribute: object, owner: str, sample: str) -> None:
 
 
 def attribute_text(attribute: object) -> str:
-    """An attribute as text that is the same in every process: a name, or where a callable lives.
+    """An attribute as text that is the same in every process: its name, or a callable's path.
 
     >>> attribute_text("ts"), attribute_text(abs)
     ('ts', 'builtins.abs')

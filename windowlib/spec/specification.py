@@ -150,7 +150,7 @@ HINTS = ("order_by", "partial")
 
 
 class _Spec:
-    """What all kinds of windows share."""
+    """The options that all kinds of windows share."""
 
     __slots__ = ()
     kind: ClassVar[str]
@@ -173,7 +173,7 @@ class _Spec:
 
     @property
     def amounts(self) -> list[tuple[str, Amount]]:
-        """The distances on the axis of event time that it was given, by name."""
+        """The distances on the axis of event time among its options, by name."""
         return _amounts(self)
 
     @property
@@ -243,7 +243,7 @@ class _Spec:
         return ", ".join([*parts, *option_words(self)])
 
     def _words(self) -> list[str]:
-        """What SPL text says of this kind of window beside its policies."""
+        """The options of this kind of window, in SPL text."""
         return []
 
     def _repr_html_(self) -> str:
@@ -261,7 +261,7 @@ class _Spec:
 
 
 def _value_text(value: object) -> str:
-    """A field's value: different for different values, the same for equal ones, in any process."""
+    """A field's value as text: equal for equal values only, in every process."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_value_text, value))})"
     if isinstance(value, Delta):
@@ -506,7 +506,7 @@ class Session(Tumbling):
 
     @property
     def amounts(self) -> list[tuple[str, Amount]]:
-        """The distances on the axis of event time that it was given, by name."""
+        """The distances on the axis of event time among its options, by name."""
         return [("gap", self.gap), *_amounts(self)]
 
     def _words(self) -> list[str]:

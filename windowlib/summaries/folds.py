@@ -38,7 +38,7 @@ State = tuple[Any, ...]
 
 
 class Fold:
-    """One aggregate's state and arithmetic.
+    """The state and the arithmetic of one aggregate.
 
     A fold without text is stepped by a call. `F` in a text is the fold itself.
     """
@@ -66,7 +66,7 @@ class Fold:
     cold: tuple[int, ...] = ()  # places that only `step` changes, and `read` does not mention
 
     def called(self, name: str) -> Self:
-        """The same by another name."""
+        """The same fold with another name."""
         self.name = name
         return self
 
@@ -86,7 +86,7 @@ class Fold:
         raise NotImplementedError
 
     def sliding(self) -> Fifo | None:
-        """How a sliding window keeps it up to date, if not in two stacks."""
+        """The algorithm for sliding windows; None: two stacks."""
         return None
 
     def save(self, state: State) -> list[Any]:
@@ -98,7 +98,7 @@ class Fold:
         return [None if value is start else _kept(value) for value, start in pairs]
 
     def load(self, saved: list[Any]) -> State:
-        """What `save` got."""
+        """Restore what `save` returned."""
         pairs = zip(saved, self.empty, strict=True)
         return tuple(start if value is None else _kept(value) for value, start in pairs)
 
@@ -117,7 +117,7 @@ class Fold:
 
 
 def _kept(value: Any) -> Any:
-    """The value itself, or a copy of a container that a fold changes in place."""
+    """The value itself, or a copy if it is a container that a fold changes in place."""
     return value.copy() if isinstance(value, list | dict) else value
 
 

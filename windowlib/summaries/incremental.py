@@ -1,4 +1,4 @@
-"""Summaries of a sliding window that are brought up to date when they are read.
+"""Summaries of a sliding window that are updated when they are read.
 
 An insert does nothing for them. A read compares the extent `[lo, hi)` of arrivals that the window
 holds with the one it held at the last read: what has come since is folded in, what has left is
@@ -35,7 +35,7 @@ SMALL = 16
 
 
 class Program:
-    """How a plan's folds are kept on a sliding window, with the code that does it.
+    """The generated code that keeps a plan's folds up to date on a sliding window.
 
     One for all subwindows of a window, built for tuples like `sample`.
     """
@@ -100,7 +100,7 @@ class Incremental:
         self.tuples: Any = ()
 
     def sync(self, s: Subwindow) -> None:
-        """Take in what has come since the last time, and let go what has left."""
+        """Fold in the tuples that came since the last call, and remove those that left."""
         self.tuples = tuples = s.data
         program = self.program
         if program is None:

@@ -41,7 +41,7 @@ from windowlib.window.subwindow import Subwindow, place, subwindow_class
 
 
 class Slices:
-    """How one window keeps slices in its subwindows.
+    """The slices of one window, which its subwindows keep.
 
     In a subwindow, `n` counts the tuples of the open slice; `count` is 0 while the slice after
     the cut of a period is open, so that closed slices make up a window if `count and not n`.
@@ -73,20 +73,20 @@ class Slices:
         return s
 
     def slice_size(self, s: Subwindow) -> int:
-        """How many tuples the open slice will have."""
+        """The number of tuples at which the open slice closes."""
         return self.every - self.tail if s.count else self.tail
 
     def next_slice(self, s: Subwindow) -> bool:
-        """Go on to the next slice of a period cut in two; whether a period has just ended."""
+        """Begin the next of the two slices of a period; whether a period has just ended."""
         s.count = 1 - s.count
         return bool(s.count)
 
     def arrived(self, s: Subwindow) -> int:
-        """Tuples that entered the subwindow."""
+        """How many tuples have entered the subwindow."""
         return s.taken + s.n
 
     def size(self, s: Subwindow, now: int) -> int:
-        """Tuples that the subwindow would hold, at any time."""
+        """How many tuples the window has, at any time."""
         return min(self.window, self.arrived(s))
 
     def save(self, s: Subwindow, now: int) -> Any:
@@ -97,7 +97,7 @@ class Slices:
         return [closed, older, self.plan.load(s).snapshot(), self.plan.irregular]
 
     def load(self, s: Subwindow, state: Any) -> None:
-        """Put back what `save` gave."""
+        """Restore what `save` returned."""
         closed, older, open_slice, irregular = state
         self.plan.irregular = self.plan.irregular or irregular
         rows = [self._load(row) for row in closed]
@@ -127,7 +127,7 @@ class Slices:
 
 
 def refuse_summary(key: Any) -> NoReturn:
-    """The summary was asked for between two triggers."""
+    """Refuse a summary between two triggers."""
     msg = (
         f"summary({key!r}): this window keeps slices, which make up a window only while "
         f"a trigger runs. Read it in on_trigger."
@@ -150,7 +150,7 @@ Stack = tuple[Any, ...] | None
 
 
 class Unmerged:
-    """Fills the row of slices that do not go together, until the one that does not fit leaves."""
+    """A row of slices that could not be merged, until the slice that does not fit is evicted."""
 
     __slots__ = ("message",)
 
@@ -158,7 +158,7 @@ class Unmerged:
         self.message = message
 
     def refuse(self) -> NoReturn:
-        """Say why there is no value."""
+        """Raise the reason why there is no value."""
         raise SchemaError(self.message)
 
 
@@ -228,7 +228,7 @@ def slots(plan: Plan, places: Sequence[int]) -> tuple[list[str], list[str]]:
 
 
 def _closer(plan: Plan) -> Callable[[Subwindow], None]:
-    """Does with all places what the insert does with the hot ones."""
+    """A function that closes the open slice with all places, not just the hot ones."""
     opened, back = map(row_text, slots(plan, range(plan.places)))
     lines = [f"b = {opened}; r = s.recent"]
     lines += [f"{back} = b if r is None else merge({back}, b)"]
@@ -237,7 +237,7 @@ def _closer(plan: Plan) -> Callable[[Subwindow], None]:
 
 
 def flipper(plan: Plan) -> Callable[[Subwindow], None]:
-    """All but the oldest of the recent slices make the front stack of `s`, merged one by one.
+    """A function that merges the recent slices of `s` into a new front stack.
 
     There are two at least, which are taken off from the newest on.
     """

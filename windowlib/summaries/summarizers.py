@@ -82,7 +82,7 @@ class Summarizer(Generic[T]):
         return copy.deepcopy(self.__getstate__())
 
     def restore(self, state: Any) -> None:
-        """Take back what `snapshot` gave."""
+        """Restore what `snapshot` returned."""
         plain, slots = state if isinstance(state, tuple) else (state, None)
         for name, value in {**(plain or {}), **(slots or {})}.items():
             setattr(self, name, copy.deepcopy(value))
@@ -127,7 +127,7 @@ class FoldSummary(Summarizer[Any]):
         return [self.n, self.plan.encode(v for state in self.states for v in state)]
 
     def restore(self, state: Any) -> None:
-        """Take back what `snapshot` gave."""
+        """Restore what `snapshot` returned."""
         self.n, places = state
         self.states = self.plan.states(self.plan.decode(places))
 

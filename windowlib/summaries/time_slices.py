@@ -43,7 +43,7 @@ class TimeSlice(NamedTuple):
 
 
 class TimeSlices:
-    """How one window keeps slices of time in its subwindows.
+    """The slices of time of one window, which its subwindows keep.
 
     In a subwindow, `ref` is where the open slice ends, `n` how many tuples it has, and `newest`
     when the last tuple came. `recent` are closed slices, and `summary` is them together; `front`
@@ -95,14 +95,14 @@ class TimeSlices:
         s.ref = end
 
     def close(self, s: Subwindow) -> None:
-        """Put the open slice to the recent ones."""
+        """Close the open slice."""
         n, row = self._cut_off(s)
         s.recent.append(TimeSlice(s.ref, n, row))
         back = s.summary
         s.summary = (n, row) if back is None else (back[0] + n, self._merge(back[1], row))
 
     def expire(self, s: Subwindow, now: int) -> None:
-        """The clock ticks: close the open slice, and let go those that are too old."""
+        """At a tick, close the open slice and drop slices that are too old."""
         if s.n and s.ref <= now:
             self.close(s)
         before, front = now - self.period, s.front
@@ -122,7 +122,7 @@ class TimeSlices:
     # -- what is held -----------------------------------------------------------------------------
 
     def arrived(self, s: Subwindow) -> int:
-        """Tuples that entered the subwindow."""
+        """How many tuples have entered the subwindow."""
         return s.taken
 
     def size(self, s: Subwindow, now: int) -> int:
@@ -157,7 +157,7 @@ class TimeSlices:
         heapify(self._waiting)
 
     def oldest(self) -> int | None:
-        """When the newest tuple came of the partition that is empty first."""
+        """When the newest tuple arrived of the partition that becomes empty first."""
         waiting = self._waiting
         while waiting:
             stamp, born, s = waiting[0]
@@ -170,11 +170,11 @@ class TimeSlices:
         return None
 
     def idle_before(self, before: int) -> bool:
-        """Whether a partition may have no tuple from a point in time on; most have, mostly."""
+        """Whether a partition may have no tuple since a point in time."""
         return bool(self._waiting) and self._waiting[0][0] < before
 
     def emptied_since(self, before: int) -> Iterator[Subwindow]:
-        """The partitions without a tuple from a point in time on, in the order of emptying."""
+        """The partitions without a tuple since a point in time, the longest idle first."""
         while (stamp := self.oldest()) is not None and stamp < before:
             yield heappop(self._waiting)[2]
 
@@ -185,7 +185,7 @@ class TimeSlices:
             self._cut_off(s)
 
     def shift_arrival(self, s: Subwindow, by: int) -> None:
-        """Let the tuples, which came at one time, have come at another one."""
+        """Move the arrival of all tuples, which is one instant, by a distance."""
         if s.ref is not UNSET:
             s.ref, s.newest = s.ref + by, s.newest + by
 
@@ -202,7 +202,7 @@ class TimeSlices:
         return [saved, len(s.front), self.plan.load(s).snapshot(), self.plan.irregular]
 
     def load(self, s: Subwindow, state: Any) -> None:
-        """Put back what `save` gave."""
+        """Restore what `save` returned."""
         if state is None:
             return
         closed, older, open_slice, irregular = state
@@ -256,7 +256,7 @@ class TimeSlices:
 
 
 def _stands(s: Subwindow, born: int) -> bool:
-    """Whether this incarnation of a partition is in storage, and has tuples."""
+    """Whether this incarnation of a partition is in storage and has tuples."""
     return s.alive and s.born == born and s.ref is not UNSET
 
 

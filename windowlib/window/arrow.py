@@ -33,7 +33,7 @@ class Handover(Protocol):
         """The columnar engine with the state of a window; None: its subwindows have it."""
 
     def hand_back(self) -> None:
-        """Give the state back to the event engine."""
+        """Move the state back to the subwindows."""
 
     def stopped(self, error: BaseException, doing: str) -> None:
         """Note that a change raised; an interrupt leaves the windows broken."""

@@ -249,7 +249,7 @@ class _Attached:
             raise failure
 
     def release(self) -> None:
-        """The window moves by hand again."""
+        """Return the window to manual control."""
         with self.window.locked():
             self.window.state.release()
 

@@ -1,4 +1,4 @@
-"""Who is told of the firings of a whole batch, and how it says that a batch or a firing failed."""
+"""The consumer of the firings of whole batches, and how a batch is declined."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """What an operator is told of where whole batches go in, in place of a handler's calls.
+    """What an operator does with the firings of whole batches, in place of handler calls.
 
     It is given to the container when that is made. Rows that come one by one go to the handlers.
 
@@ -31,7 +31,7 @@ class Decline(Exception):  # noqa: N818 - a refusal, not an error: the event eng
 
 
 class FiringFailed(Exception):  # noqa: N818 - a message, not an error
-    """A consumer raised for one of the firings it was told of; `row` of the batch had caused it."""
+    """A consumer raised for a firing; `row` is the row of the batch that caused the firing."""
 
     def __init__(self, row: int, error: Exception) -> None:
         super().__init__(row, error)

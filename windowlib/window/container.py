@@ -202,7 +202,7 @@ class Window(Generic[T, K]):
         return argument
 
     def _short_runs(self) -> bool:
-        """Whether a summary covers so few tuples that plain addition is accurate."""
+        """Whether a summary covers few tuples, so that plain addition is accurate."""
         raise NotImplementedError
 
     def _warn(self) -> None:
@@ -229,7 +229,7 @@ class Window(Generic[T, K]):
             warnings.warn(msg, WindowlibWarning, stacklevel=4)
 
     def _reset_insert(self) -> None:
-        """Forget the specialised inserts; the next call builds them for the tuple it brings."""
+        """Drop the generated inserts; the next call builds new ones for its tuple."""
         self._built: dict[str, Callable[..., None]] | None = None
         self._each: InsertEach | None = None
         self._timed: dict[Any, InsertTimed] = {}
@@ -238,13 +238,13 @@ class Window(Generic[T, K]):
             self._on_reset()
 
     def _unbind(self) -> None:
-        """Let the methods be called again, which know all cases."""
+        """Restore the methods, which handle all cases."""
         if "_clock" not in self.__dict__:
             for name in ("insert", "insert_many", "advance"):
                 self.__dict__.pop(name, None)
 
     def _build(self, sample: T) -> dict[str, Callable[..., None]]:
-        """Specialised inserts and `advance`, which take the place of the methods."""
+        """Put the generated inserts and `advance` in place of the methods."""
         if self._built is None:
             self._built = self._specialised(sample)
         if "_clock" not in self.__dict__:  # a clock has its own in that place, which call these
@@ -290,7 +290,7 @@ class Window(Generic[T, K]):
             self._no_tuples(keys)
 
     def _inserter(self, sample: T) -> InsertEach | None:
-        """The loop of `insert_many` as a generator, where it is generated; the state is here."""
+        """The generated loop of `insert_many` as a generator; None: there is none."""
         if not self._is_bound():
             return None
         if self._each is None:
@@ -298,12 +298,12 @@ class Window(Generic[T, K]):
         return self._each
 
     def _is_bound(self) -> bool:
-        """Whether a generated insert takes tuples, and the state is here."""
+        """Whether a generated insert is in use, with the state in the subwindows."""
         built = self._built is not None and "insert" in self.__dict__
         return built and self._engine == "generated" and "_clock" not in self.__dict__
 
     def _timed_inserter(self, sample: T, times: Getter) -> InsertTimed | None:
-        """`advance` and `insert` as one loop, where they are generated; the state is here."""
+        """The generated loop of `advance` and `insert`; None: there is none."""
         if not self._is_bound():
             return None
         if times.attribute not in self._timed:
@@ -404,7 +404,7 @@ class Window(Generic[T, K]):
         raise_first(failures)
 
     def _try_advance(self, now: int) -> bool:
-        """Move the clock, unless something can be seen to happen until then; whether it moved."""
+        """Move the clock if nothing visible happens until then; whether it moved."""
         if self._now > now or self._acting or self._guard.held or self._in_arrays:
             return False
         if (
@@ -416,7 +416,7 @@ class Window(Generic[T, K]):
         return self._advance_if_nothing_due(now)
 
     def _advance_if_nothing_due(self, now: int) -> bool:
-        """The same for a clock that can be moved, and tuples that are in subwindows."""
+        """Move the clock if nothing is due until then; whether it moved."""
         due = self._due()
         if due is not None and due <= now:
             return False
@@ -424,7 +424,7 @@ class Window(Generic[T, K]):
         return True
 
     def _rebase(self, start: int) -> None:
-        """Start the clock of a window that has never been advanced at another time."""
+        """Restart the clock of a window that was never advanced, at another time."""
         self._sync()
         if self._tick is not None:
             self._tick += start - self._start
@@ -437,26 +437,26 @@ class Window(Generic[T, K]):
                 s.stamp = start
 
     def _storage_replaced(self) -> None:
-        """Other subwindows are in storage: work out anew what is known of them elsewhere."""
+        """Rebuild what is derived from the subwindows, after they were replaced."""
 
     def _age(self) -> None:
-        """The check of partition age, before anything else of an insert, a mark or a tick."""
+        """Evict partitions by age, as the first step of an insert, a punctuation or a tick."""
         if self._eviction is not None and self._eviction.by_age:
             self._eviction.evict()
 
     def _earliest(self, due: int | None) -> int | None:
-        """What is due first: something, or a partition whose age is over on its own account."""
+        """The earlier of a deadline and the next eviction by age."""
         age = self._ages_at()
         return due if age is None else age if due is None else min(due, age)
 
     def _ages_at(self) -> int | None:
-        """When the age of a partition is over by itself, with nothing that would check it."""
+        """When the next partition reaches its age, where no insert has to check it."""
         if self._eviction is None or not self._eviction.alone:
             return None
         return self._host().ages_at() if self._in_arrays else self._eviction.ages_at()
 
     def _act(self, failures: list[Exception]) -> None:
-        """Do what is due first; a handler's failure does not keep the others from running."""
+        """Do what is due first; failures of handlers are collected."""
         raise NotImplementedError
 
     # -- what each kind of window does its own way ------------------------------------------------
@@ -466,27 +466,27 @@ class Window(Generic[T, K]):
         raise NotImplementedError
 
     def _load_summary(self, s: Subwindow, state: Any) -> None:
-        """Put back what `_save_summary` gave."""
+        """Restore what `_save_summary` returned."""
         raise NotImplementedError
 
     def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
-        """A function from a key to `use(key, size, summary)`, None if there is nothing."""
+        """A function from a key to `use(key, size, summary)`; None for an empty partition."""
         raise NotImplementedError
 
     def _was_full(self, s: Subwindow) -> bool:
-        """Whether initial_full is over for this subwindow."""
+        """Whether `on_initial_full` was called for this subwindow."""
         return s.full
 
     def _keeps(self) -> str:
-        """What a subwindow consists of, in words that are the same in every process."""
+        """The contents of a subwindow as text, for fingerprints and `explain`."""
         raise NotImplementedError
 
     def _why_tuples(self) -> str:
-        """Why summaries do not stand for the tuples of a sliding window, if they might."""
+        """Why a sliding window keeps tuples although it has summaries; "" if it does not."""
         return ""
 
     def _folded(self, part: Mapping[str, Any], tick: int | None) -> Mapping[str, Any]:
-        """A partition of a snapshot in the form of this window, if that had another one before."""
+        """A partition of a snapshot, converted from the form of an earlier release."""
         return part
 
     def _summary_text(self) -> str:
@@ -513,7 +513,7 @@ class Window(Generic[T, K]):
         return s
 
     def _opener(self) -> Callable[[Any], Subwindow]:
-        """`_new` as one function: small windows spend much of their time in it."""
+        """`_new` as one function without calls, for small windows."""
         subs, asleep, born, new = self._subs, self._asleep, self._born, self._new
         make = self._maker()
         opens = self._open if self._opens_early else None
@@ -531,7 +531,7 @@ class Window(Generic[T, K]):
         return opened
 
     def _maker(self) -> Callable[[Any], Subwindow]:
-        """What makes an empty subwindow."""
+        """A function that makes an empty subwindow for a key."""
         return self._make
 
     def _checked_key(self, key: Any) -> Any:
@@ -547,7 +547,7 @@ class Window(Generic[T, K]):
         raise NotImplementedError
 
     def _drop(self, s: Subwindow) -> None:
-        """A partition leaves with all it remembers."""
+        """Remove a partition with all its state."""
         if self._eviction is not None:
             self._eviction.forget(s)
         del self._subs[s.key]
@@ -555,7 +555,7 @@ class Window(Generic[T, K]):
         self._left += self._arrived(s)
 
     def _failed(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
-        """An insert failed: say why, and bring the insert to a sound end.
+        """The exception to raise after a failed insert, which is first completed or undone.
 
         A tuple that has not entered is not taken. For one that has, the remaining steps are done,
         as if the handler had returned, and then its exception comes out. So it is when an interrupt
@@ -573,7 +573,7 @@ class Window(Generic[T, K]):
             self._guard.held = False
 
     def _finish_insert(self, error: BaseException, tuple_: Any, key: Any) -> BaseException:
-        """What to raise, after what was still to be done."""
+        """The exception to raise, after the remaining steps were done."""
         failed = find(self, error)
         if not isinstance(error, Exception) and (failed is None or failed.event not in HANDLERS):
             if not before_changes(error):
@@ -596,7 +596,7 @@ class Window(Generic[T, K]):
         return error
 
     def _interrupted(self, error: BaseException, key: Any) -> bool:
-        """An insert was stopped between two steps; whether it is as before the tuple, or after."""
+        """Repair an insert that an interrupt stopped; false: the state is lost."""
         if not before_changes(error):
             return False
         s = self._find(key)
@@ -605,7 +605,7 @@ class Window(Generic[T, K]):
         return True
 
     def _stopped(self, error: BaseException, doing: str) -> None:
-        """A change of the window raised; if that was an interrupt, it is half done."""
+        """Note that a change raised; an interrupt leaves the window broken."""
         if not isinstance(error, Exception):
             self._break(doing)
 
@@ -624,7 +624,7 @@ class Window(Generic[T, K]):
             raise broken_state(f"{type(self).__name__} '{self.spec}'", self._broken)
 
     def _discard_broken(self) -> None:
-        """Drop what an interrupt has left, before a snapshot takes its place."""
+        """Discard a broken state before a snapshot replaces it."""
         self._broken = self._batches = None
         self._acting = self._guard.held = False
         self._set_in_arrays(False)
@@ -632,7 +632,7 @@ class Window(Generic[T, K]):
         self.state.fill((), 0)
 
     def _refused(self, s: Subwindow) -> None:
-        """An empty subwindow is left over from a tuple that was not taken."""
+        """Discard the empty subwindow of a tuple that was not inserted."""
         self._drop(s)
 
     def __reduce__(self) -> NoReturn:
@@ -822,7 +822,7 @@ class Window(Generic[T, K]):
         return cast(WindowHandover, self._batches)  # an operator takes the batches of the others
 
     def _sync(self) -> None:
-        """Bring the subwindows up to date, before they are looked at."""
+        """Move the state to the subwindows before they are read."""
         if self._in_arrays:
             self._refuse_broken()
             assert self._batches is not None
@@ -833,7 +833,7 @@ class Window(Generic[T, K]):
                 raise
 
     def _set_in_arrays(self, in_arrays: bool) -> None:
-        """Say where the state is; inserts of single tuples then find out by themselves."""
+        """Note where the state is; the guard makes inserts of tuples check it."""
         self._in_arrays = in_arrays
         self._guard.held = self._guard.held  # what stands in for the table depends on it
         if in_arrays:
@@ -849,7 +849,7 @@ class Window(Generic[T, K]):
     # -- what each kind of window does its own way ------------------------------------------------
 
     def _size(self, s: Subwindow) -> int:
-        """How many tuples a subwindow stands for."""
+        """The logical size of a subwindow."""
         raise NotImplementedError
 
     def _arrived(self, s: Subwindow) -> int:
@@ -857,15 +857,15 @@ class Window(Generic[T, K]):
         raise NotImplementedError
 
     def _due(self) -> int | None:
-        """When something has to happen next, in microseconds, or None."""
+        """The next deadline in microseconds, or None."""
         raise NotImplementedError
 
     def _visible_due(self) -> int | None:
-        """When next something happens that can be seen, in microseconds, or None."""
+        """The next deadline with a visible effect in microseconds, or None."""
         return self._due()
 
     def _summarises(self) -> bool:
-        """Whether summaries stand for the tuples, which are then not kept."""
+        """Whether summaries are kept in place of tuples."""
         raise NotImplementedError
 
     def _flush(self, s: Subwindow) -> None:
@@ -881,7 +881,7 @@ class Window(Generic[T, K]):
         raise NotImplementedError
 
     def _evict_one(self, s: Subwindow, tuple_: Any) -> None:
-        """Let a tuple leave a sliding window, with its events."""
+        """Evict a tuple from a sliding window, with its events."""
         raise NotImplementedError
 
     def _revive(self, key: Any) -> Subwindow:
@@ -889,12 +889,12 @@ class Window(Generic[T, K]):
         raise NotImplementedError
 
     def _maxlen(self) -> int | None:
-        """How many tuples a subwindow drops the oldest at by itself, without an event."""
+        """The size at which a subwindow drops its oldest tuple without an event; None: never."""
         return None
 
 
 class WindowState:
-    """What engines, snapshots, clocks, counters and hosts may ask and change of a window.
+    """The interface of a window for engines, snapshots, clocks, counters and hosts.
 
     A window shows its user inserts, handlers and tuples; everything else that the library has to
     know about it goes through `window.state`, and nothing reaches around it. What engines call for
@@ -914,7 +914,7 @@ class WindowState:
 
     @property
     def window(self) -> Window[Any, Any]:
-        """The window, which its handlers are called with."""
+        """The window itself, as handlers get it."""
         return self._window
 
     # -- what it was made of ----------------------------------------------------------------------
@@ -936,12 +936,12 @@ class WindowState:
 
     @property
     def lock(self) -> AbstractContextManager[object] | None:
-        """What a clock runs every insert and every timer under, for windows with a time policy."""
+        """The lock for inserts and timers; None: the window has no time policy."""
         return self._window._lock
 
     @property
     def guard(self) -> Guard:
-        """Whether a handler is at work, and what it may not do then."""
+        """The guard against changes while a handler runs."""
         return self._window._guard
 
     @property
@@ -951,17 +951,17 @@ class WindowState:
 
     @property
     def getters(self) -> Mapping[Delta, Getter]:
-        """What reads the attribute of each delta policy."""
+        """The getter of each delta policy."""
         return self._window._getters
 
     @property
     def key_getter(self) -> Callable[[Any], Any] | None:
-        """What reads the key of a tuple; None: there is none, or the caller passes it."""
+        """The getter of the key; None: there is no key, or the caller passes it."""
         return self._window._key_of
 
     @property
     def summarizer(self) -> Callable[[], Summarizer[Any]] | None:
-        """What makes the summary of a subwindow; None: there is none."""
+        """The factory of summaries; None: there is none."""
         return self._window._factory
 
     @property
@@ -971,7 +971,7 @@ class WindowState:
 
     @property
     def slices(self) -> Slices | TimeSlices | None:
-        """How summaries of slices stand for the tuples of a sliding window, if they do."""
+        """The slices that a sliding window keeps in place of tuples, if it does."""
         return self._window._slices
 
     @property
@@ -981,32 +981,32 @@ class WindowState:
 
     @property
     def storage(self) -> str:
-        """What a subwindow consists of, in words that are the same in every process."""
+        """The contents of a subwindow as text, for fingerprints and `explain`."""
         return self._window._keeps()
 
     @property
     def why_tuples(self) -> str:
-        """Why summaries do not stand for the tuples of a sliding window, if they might."""
+        """Why a sliding window keeps tuples although it has summaries; "" if it does not."""
         return self._window._why_tuples()
 
     @property
     def legacy_storage(self) -> str | None:
-        """What a subwindow consisted of in earlier releases, if `folded` can read that."""
+        """The `storage` text of earlier releases that `folded` can convert, if any."""
         slices = self._window._slices
         known = isinstance(slices, TimeSlices)
         return f"tuples, read by {self._window._summary_text()}" if known else None
 
     def folded(self, part: Mapping[str, Any], tick: int | None) -> Mapping[str, Any]:
-        """A partition of a snapshot, with slices in place of tuples if that is what is kept."""
+        """A partition of a snapshot, with its tuples as slices where the window keeps slices."""
         return self._window._folded(part, tick)
 
     def capacity(self) -> int | None:
-        """How many tuples a subwindow drops the oldest at by itself, without an event."""
+        """The size at which a subwindow drops its oldest tuple without an event; None: never."""
         return self._window._maxlen()
 
     @property
     def calls(self) -> Mapping[str, Callable[..., None]]:
-        """What `insert` and `insert_many` call, by name, as long as it is there."""
+        """The functions in place of `insert` and `insert_many`, by name."""
         return vars(self._window)
 
     # -- who is told ------------------------------------------------------------------------------
@@ -1022,11 +1022,11 @@ class WindowState:
 
     @property
     def consumer(self) -> Consumer:
-        """Who is told of the firings of whole batches."""
+        """The consumer of the firings of whole batches."""
         return self._window._consumer
 
     def intercept(self, wrap: Callable[[Callable[[Any], None]], Callable[[Any], None]]) -> None:
-        """Put a function in front of the one that is told of the firings of a batch, if any."""
+        """Wrap the function that consumes the firings of a batch, if there is one."""
         fired = self._window._consumer.fired
         if fired is not None:
             self._window._consumer = replace(self._window._consumer, fired=wrap(fired))
@@ -1058,7 +1058,7 @@ class WindowState:
         failed: Callable[[BaseException, Any, Any], BaseException],
         reset: Callable[[], None],
     ) -> Bound | None:
-        """An operator's `insert(row, port=0)` for rows as `sample`, if it can be one with ours.
+        """An operator's `insert(row, port=0)`, fused with that of the window; None: impossible.
 
         Args:
             sample: a row that was inserted.
@@ -1077,7 +1077,7 @@ class WindowState:
     def fused_advance(
         self, host: Any, move: Callable[[int], None], reset: Callable[[], None]
     ) -> Bound | None:
-        """The `advance(now)` of a running operator that has nothing else on the clock.
+        """A running operator's `advance(now)`, fused with that of its only timed window.
 
         Args:
             host: the running operator, whose time moves with ours.
@@ -1098,14 +1098,14 @@ class WindowState:
 
     @property
     def failed(self) -> Callable[[BaseException, Any, Any], BaseException]:
-        """What an insert of a tuple under a key raises after an error, brought to a sound end."""
+        """The function that completes or undoes a failed insert, and returns what to raise."""
         return self._window._failed
 
     # -- time, in microseconds --------------------------------------------------------------------
 
     @property
     def now(self) -> int:
-        """Where the window's clock is."""
+        """The window's time in microseconds."""
         return self._window._now
 
     @now.setter
@@ -1114,12 +1114,12 @@ class WindowState:
 
     @property
     def start(self) -> int:
-        """Where the window's clock started."""
+        """The time at which the window's clock started."""
         return self._window._start
 
     @property
     def tick(self) -> int | None:
-        """When the clock ticks next, for policies that tick."""
+        """The next tick, for policies that tick."""
         return self._window._tick
 
     @tick.setter
@@ -1128,7 +1128,7 @@ class WindowState:
 
     @property
     def acting(self) -> bool:
-        """Whether what the clock causes is happening."""
+        """Whether handlers are running because the clock has moved."""
         return self._window._acting
 
     def set_clock(self, start: int, now: int, tick: int | None) -> None:
@@ -1136,15 +1136,15 @@ class WindowState:
         self._window._start, self._window._now, self._window._tick = start, now, tick
 
     def due(self) -> int | None:
-        """When something has to happen next, or None."""
+        """The next deadline, or None."""
         return self._window._earliest(self._window._due())
 
     def visible_due(self) -> int | None:
-        """When next something happens that can be seen, or None."""
+        """The next deadline with a visible effect, or None."""
         return self._window._earliest(self._window._visible_due())
 
     def isolate_partition_ages(self) -> None:
-        """Let the age of a partition depend on its own rows and the clock alone.
+        """Make eviction by age independent of other partitions.
 
         For hosts that split keys over several windows: whatever keys share one, a partition goes
         when it has been idle for longer than the age, and at that time.
@@ -1153,7 +1153,7 @@ class WindowState:
             evicting.alone = True
 
     def try_advance(self, now: int) -> bool:
-        """Move the clock, unless something can be seen to happen until then; whether it moved."""
+        """Move the clock if nothing visible happens until then; whether it moved."""
         window = self._window
         if window._lock is None:
             return window._try_advance(now)
@@ -1166,7 +1166,7 @@ class WindowState:
 
     @property
     def move(self) -> Callable[[int], None]:
-        """Moves the clock, whatever is due until then."""
+        """Moves the clock, with all that is due until then."""
         return self._window._move
 
     @property
@@ -1175,11 +1175,11 @@ class WindowState:
         return self._window._forget
 
     def act(self, failures: list[Exception]) -> None:
-        """Do what is due first; exceptions of handlers are collected."""
+        """Do what is due first; failures of handlers are collected."""
         self._window._act(failures)
 
     def rebase(self, start: int) -> None:
-        """Start the clock of a window that has never been advanced at another time."""
+        """Restart the clock of a window that was never advanced, at another time."""
         self._window._rebase(start)
 
     @property
@@ -1199,7 +1199,7 @@ class WindowState:
         vars(self._window).update(calls, _clock=driver, _on_due=due)
 
     def release(self) -> None:
-        """The window moves by hand again."""
+        """Return the window to manual control."""
         for name in ("_clock", "punctuate"):
             vars(self._window).pop(name, None)
         self._window._on_due = None
@@ -1209,7 +1209,7 @@ class WindowState:
 
     @property
     def subwindows(self) -> dict[Any, Subwindow]:
-        """The subwindows by key, in storage order; behind, while the state is in arrays."""
+        """The subwindows by key, in storage order; outdated while the state is in arrays."""
         return self._window._subs
 
     @property
@@ -1252,7 +1252,7 @@ class WindowState:
 
     @property
     def interrupts(self) -> int:
-        """How often an interrupt came while a tuple changed the window."""
+        """How often an interrupt stopped a change of the window."""
         return self._window._interrupts
 
     def find(self, key: object) -> Subwindow | None:
@@ -1261,11 +1261,11 @@ class WindowState:
 
     @property
     def new(self) -> Callable[[Any], Subwindow]:
-        """Gives the subwindow of a key that is not in storage, and puts it there."""
+        """Puts the subwindow of a new key into storage, and returns it."""
         return self._window._new
 
     def opener(self) -> Callable[[Any], Subwindow]:
-        """The same as a function that is made for this window, with the fewest steps."""
+        """`new` as a function that is specialised for this window."""
         return self._window._opener()
 
     def make(self, key: Any) -> Subwindow:
@@ -1274,7 +1274,7 @@ class WindowState:
 
     @property
     def revive(self) -> Callable[[Any], Subwindow]:
-        """Gives the trigger state of a sliding window for a key that is not in storage."""
+        """Returns the trigger state of a sliding window for a key that is not in storage."""
         return self._window._revive
 
     def checked_key(self, key: Any) -> Any:
@@ -1283,13 +1283,13 @@ class WindowState:
 
     @property
     def drop(self) -> Callable[[Subwindow], None]:
-        """Lets a partition leave with all it remembers."""
+        """Removes a partition with all its state."""
         return self._window._drop
 
     def fill(
         self, parts: Sequence[Subwindow], left: int, stamps: Sequence[Sequence[int]] = ()
     ) -> None:
-        """Put subwindows into storage, in place of what is there.
+        """Replace the subwindows in storage.
 
         Args:
             parts: the subwindows.
@@ -1307,12 +1307,12 @@ class WindowState:
         window._storage_replaced()
 
     def age(self) -> None:
-        """The check of partition age, before anything else of an insert, a mark or a tick."""
+        """Evict partitions by age, as the first step of an insert, a punctuation or a tick."""
         self._window._age()
 
     @property
     def size(self) -> Callable[[Subwindow], int]:
-        """Tells how many tuples a subwindow stands for."""
+        """Returns the logical size of a subwindow."""
         return self._window._size
 
     @property
@@ -1321,7 +1321,7 @@ class WindowState:
         return self._window._arrived
 
     def was_full(self, s: Subwindow) -> bool:
-        """Whether initial_full is over for a subwindow."""
+        """Whether `on_initial_full` was called for a subwindow."""
         return self._window._was_full(s)
 
     @property
@@ -1330,7 +1330,7 @@ class WindowState:
         return self._window._flush
 
     def evict_one(self, s: Subwindow, tuple_: Any) -> None:
-        """Let a tuple leave a sliding window, with its events."""
+        """Evict a tuple from a sliding window, with its events."""
         self._window._evict_one(s, tuple_)
 
     @property
@@ -1343,7 +1343,7 @@ class WindowState:
         return self._window._save_summary(s)
 
     def load_summary(self, s: Subwindow, saved: Any) -> None:
-        """Put back what `save_summary` gave."""
+        """Restore what `save_summary` returned."""
         self._window._load_summary(s, saved)
 
     def check(self) -> None:
@@ -1354,12 +1354,12 @@ class WindowState:
 
     @property
     def in_arrays(self) -> bool:
-        """Whether the state is in arrays, and the subwindows are behind."""
+        """Whether the state is in arrays, so that the subwindows are outdated."""
         return self._window._in_arrays
 
     @property
     def batches(self) -> Handover | None:
-        """What takes batches into the window, once one has come."""
+        """The hand-over; None before the first batch."""
         return self._window._batches
 
     @batches.setter
@@ -1367,17 +1367,17 @@ class WindowState:
         self._window._batches = batches
 
     def handover(self) -> WindowHandover:
-        """What takes batches into the window, made if there is none."""
+        """The hand-over, made if there is none."""
         return self._window._host()
 
     def set_in_arrays(self, in_arrays: bool) -> None:
-        """Say whether the state is in arrays; inserts of single tuples find out by themselves."""
+        """Note whether the state is in arrays; the guard makes inserts of tuples check it."""
         self._window._set_in_arrays(in_arrays)
 
     def sync(self) -> None:
-        """Bring the subwindows up to date."""
+        """Move the state to the subwindows."""
         self._window._sync()
 
     def stopped(self, error: BaseException, doing: str) -> None:
-        """A change of the window raised; after an interrupt, every later use is refused."""
+        """Note that a change raised; an interrupt leaves the window broken."""
         self._window._stopped(error, doing)

@@ -28,7 +28,7 @@ class Content:
 
 
 class RowContent(Content):
-    """Rows as they are."""
+    """Rows, with their timestamps."""
 
     __slots__ = ("ordered", "rows", "stamps")
 
@@ -40,7 +40,7 @@ class RowContent(Content):
 
 
 class FoldContent(Content):
-    """How many rows there are, and the states of all functions over them, in a row."""
+    """The number of rows, and the states of all functions over them."""
 
     __slots__ = ("n", "row")
 
@@ -50,18 +50,18 @@ class FoldContent(Content):
 
 
 class ContentStore:
-    """How the contents of slices are filled, merged and read; several are in order of time."""
+    """How the contents of slices are filled, merged and read; sequences are in order of time."""
 
     def new(self, born: int) -> Any:
         """An empty content."""
         raise NotImplementedError
 
     def add(self, content: Any, ts: Number, row: Any) -> None:
-        """Take a row, or refuse it and change nothing."""
+        """Add a row; one that is refused changes nothing."""
         raise NotImplementedError
 
     def absorb(self, content: Any, other: Any) -> None:
-        """Take all that another content holds."""
+        """Merge another content into this one."""
         raise NotImplementedError
 
     def size(self, contents: Iterable[Any]) -> int:
@@ -69,15 +69,15 @@ class ContentStore:
         raise NotImplementedError
 
     def tuples(self, contents: Iterable[Any], start: int = 0) -> list[Any]:
-        """The rows in order, without the first ones before `start`."""
+        """The rows in order, from number `start` on."""
         raise NotImplementedError
 
     def before(self, content: Any, ts: Number, start: int) -> list[Any]:
-        """The rows before a timestamp in order, without the first ones before `start`."""
+        """The rows before a timestamp in order, from number `start` on."""
         raise NotImplementedError
 
     def value(self, key: Any, contents: Sequence[Any]) -> Any:
-        """What the summarizer makes of the rows."""
+        """The value of the summarizer over the rows."""
         raise NotImplementedError
 
     def save(self, content: Any) -> list[Any]:
@@ -85,12 +85,12 @@ class ContentStore:
         raise NotImplementedError
 
     def load(self, saved: Sequence[Any]) -> Any:
-        """What `save` got."""
+        """Restore what `save` returned."""
         raise NotImplementedError
 
     @property
     def text(self) -> str:
-        """What is kept, in words."""
+        """What is kept, for `explain`."""
         raise NotImplementedError
 
 
@@ -113,7 +113,7 @@ class RowContentStore(ContentStore):
         content.rows.append(row)
 
     def absorb(self, content: RowContent, other: RowContent) -> None:
-        """Take all that another content holds."""
+        """Merge another content into this one."""
         _sorted(other)  # so that what is appended in order need not be sorted with the rest
         apart = not content.stamps or not other.stamps or content.stamps[-1] <= other.stamps[0]
         content.ordered = content.ordered and other.ordered and apart
@@ -126,7 +126,7 @@ class RowContentStore(ContentStore):
         return sum(len(content.rows) for content in contents)
 
     def tuples(self, contents: Iterable[RowContent], start: int = 0) -> list[Any]:
-        """The rows in order, without the first ones before `start`."""
+        """The rows in order, from number `start` on."""
         found: list[Any] = []
         for content in contents:
             rows = _sorted(content).rows
@@ -135,11 +135,11 @@ class RowContentStore(ContentStore):
         return found
 
     def before(self, content: RowContent, ts: Number, start: int) -> list[Any]:
-        """The rows before a timestamp in order, without the first ones before `start`."""
+        """The rows before a timestamp in order, from number `start` on."""
         return _sorted(content).rows[start : bisect_left(content.stamps, ts)]
 
     def value(self, key: Any, contents: Sequence[RowContent]) -> Any:
-        """What the summarizer makes of the rows."""
+        """The value of the summarizer over the rows."""
         rows = self.tuples(contents)
         assert self._factory is not None
         if isinstance(self._factory, Plan) and self._factory.slots and rows:
@@ -164,14 +164,14 @@ class RowContentStore(ContentStore):
         return [content.born, list(content.stamps), list(content.rows)]
 
     def load(self, saved: Sequence[Any]) -> RowContent:
-        """What `save` got."""
+        """Restore what `save` returned."""
         content = RowContent(saved[0])
         content.stamps, content.rows = list(saved[1]), list(saved[2])
         return content
 
     @property
     def text(self) -> str:
-        """What is kept, in words."""
+        """What is kept, for `explain`."""
         return "tuples" if self._factory is None else f"tuples, read by {self._shown}"
 
 
@@ -199,14 +199,14 @@ class FoldContentStore(ContentStore):
         return FoldContent(born, self._start)
 
     def add(self, content: FoldContent, ts: Number, row: Any) -> None:
-        """Take a row, or refuse it and change nothing."""
+        """Add a row; one that is refused changes nothing."""
         if self._run is None:
             self._run = folder(self._plan, row)[0]
         content.row = self._run((row,), content.row)
         content.n += 1
 
     def absorb(self, content: FoldContent, other: FoldContent) -> None:
-        """Take all that another content holds."""
+        """Merge another content into this one."""
         content.row = self._merge(content.row, other.row)
         content.n += other.n
         content.born = min(content.born, other.born)
@@ -220,7 +220,7 @@ class FoldContentStore(ContentStore):
         raise NotImplementedError
 
     def value(self, key: Any, contents: Sequence[FoldContent]) -> Any:
-        """What the functions make of the rows."""
+        """The values of the functions over the rows."""
         if len(contents) == 1:
             return self._read(contents[0].n, contents[0].row)
         rows = [content.row for content in contents]
@@ -231,22 +231,22 @@ class FoldContentStore(ContentStore):
         return [content.born, content.n, self._plan.encode(content.row)]
 
     def load(self, saved: Sequence[Any]) -> FoldContent:
-        """What `save` got."""
+        """Restore what `save` returned."""
         content = FoldContent(saved[0], tuple(self._plan.decode(saved[2])))
         content.n = saved[1]
-        self._plan.irregular = True  # the snapshot does not say; irregular is merely slower to read
+        self._plan.irregular = True  # unknown; this is merely slower to read
         return content
 
     @property
     def text(self) -> str:
-        """What is kept, in words."""
+        """What is kept, for `explain`."""
         return f"one partial per key and slice: {self._shown}"
 
 
 def store_of(
     factory: Callable[[], Summarizer[Any]] | None, shown: str, merges: bool
 ) -> RowContentStore | FoldContentStore:
-    """How the rows of a window are kept; `merges`: whether contents are put together."""
+    """The store for the rows of a window; `merges`: whether contents are merged."""
     if isinstance(factory, Plan) and factory.slots and type(factory()) is FoldSummary:
         apart = all(fold.commutative and (fold.mergeable or not merges) for fold in factory.folds)
         if apart:

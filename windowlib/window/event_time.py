@@ -644,7 +644,7 @@ class EventTimeWindow(Window[T, K]):
         return self._factory is not None
 
     def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
-        """A function from a key to `use(key, size, summary)`, None if it is empty."""
+        """A function from a key to `use(key, size, summary)`; None for an empty partition."""
         store = self._store
 
         def read(key: Any) -> U | None:

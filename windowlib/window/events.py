@@ -119,7 +119,7 @@ class WindowEvents(Generic[T, K]):
         return None
 
     def restore(self, state: Any) -> None:
-        """Take back what `snapshot` gave."""
+        """Restore what `snapshot` returned."""
 
 
 def misspelt(events: object) -> list[str]:

@@ -1,4 +1,4 @@
-"""When a handler raises: its exception keeps its type and gains a note that says where it was.
+"""Failures of handlers: the exception keeps its type, and gains a note that says where it arose.
 
 Nothing is recorded while things go well. The failing handler is found afterwards, in the
 traceback, by the code objects of the handlers that the window calls. In the same way `Guard` makes
@@ -45,7 +45,7 @@ class FailedCall(NamedTuple):
 
 @contextmanager
 def collect_handler_failures(window: Window[Any, Any], failures: list[Exception]) -> Iterator[None]:
-    """Keep an exception for later, so that one partition's failure does not cost the others."""
+    """Collect an exception, so that the handlers of other partitions still run."""
     try:
         yield
     except Exception as error:
@@ -61,13 +61,13 @@ def raise_first(failures: list[Exception]) -> None:
 
 
 def add_count(error: BaseException, others: int) -> None:
-    """Mention that it was not the only one."""
+    """Note how many more failures there were."""
     if others:
         error.add_note(f"and {others} more {'failure' if others == 1 else 'failures'} after it")
 
 
 def add_note(window: Window[Any, Any], error: BaseException, when: str) -> None:
-    """Say which handler, partition and tuple or time it was."""
+    """Note the handler, the partition, and the tuple or time of a failure."""
     if isinstance(error, WindowlibError):
         return
     where = f"{type(window).__name__} '{window.spec}'"
@@ -109,7 +109,7 @@ CHANGES = "# changes from here on"
 
 
 def before_changes(error: BaseException) -> bool:
-    """Whether an insert was interrupted before it changed anything but empty partitions.
+    """Whether an insert was interrupted before its first change, empty partitions aside.
 
     The lines of the insert say it: those that only read come first.
     """
@@ -126,14 +126,14 @@ def before_changes(error: BaseException) -> bool:
 
 
 def at_insert(error: BaseException) -> bool:
-    """Whether it was the generated insert of a single tuple that failed."""
+    """Whether the exception passed through a generated `insert` of a single tuple."""
     traceback = error.__traceback__
     code = None if traceback is None else traceback.tb_frame.f_code
     return code is not None and code.co_name == "insert" and is_generated(code)
 
 
 def is_generated(code: CodeType) -> bool:
-    """Whether it was made for one window."""
+    """Whether a code object belongs to a generated insert."""
     return code.co_filename.startswith("<windowlib insert")
 
 
@@ -148,7 +148,7 @@ def raised_in(error: BaseException, *codes: CodeType) -> bool:
 
 
 def broken_state(where: str, doing: str, how: str = "") -> BrokenStateError:
-    """What to say of a use after an interrupt; `how`: what comes before the restore."""
+    """The error of a use after an interrupt; `how`: what to do before the restore."""
     fix = f"{how}, and restore() the last snapshot" if how else "restore() the last snapshot"
     return BrokenStateError(
         f"{where}: it was interrupted while it was {doing}, and that is half done. {fix}."
@@ -161,7 +161,7 @@ def code_of(handler: Any) -> CodeType | None:
 
 
 def _called(events: list[str], caller: TracebackType | None) -> str:
-    """Which of several events with one handler it was, by the line that called it."""
+    """Which of several events with the same handler was called, by the line of the call."""
     if caller is None:
         return events[0]
     frame = caller.tb_frame
@@ -185,7 +185,7 @@ def _key_near(caller: TracebackType) -> Any:
 
 
 def tuple_entered(window: Window[Any, Any], event: str) -> bool:
-    """Whether the tuple being inserted was already in when this event fired."""
+    """Whether the tuple had entered the window when this event fired."""
     if event in ("before_insert", "after_insert"):
         return event == "after_insert"
     order = steps(window.spec)
@@ -196,7 +196,7 @@ def tuple_entered(window: Window[Any, Any], event: str) -> bool:
 
 
 class GuardedTable(dict[Any, Subwindow]):
-    """An empty table of subwindows: a look-up in it asks first."""
+    """An empty table of subwindows whose look-ups ask for permission first."""
 
     __slots__ = ("_ask",)
 
@@ -210,7 +210,7 @@ class GuardedTable(dict[Any, Subwindow]):
 
 
 class Guard:
-    """Whether a window can take a tuple: no handler of it is at work, and its state is here.
+    """Guards a window against inserts while a handler runs or the state is in arrays.
 
     An insert looks its partition up in `subs`, as it would in any case. While a handler is at work
     or the state is in arrays, a stand-in is there, so that the insert finds nothing and asks; one
@@ -223,7 +223,7 @@ class Guard:
     def __init__(self, window: Window[Any, Any], table: dict[Any, Subwindow]) -> None:
         self._window, self._table = window, table
         self.busy = GuardedTable(self._when_busy)
-        """What stands in for the table while a handler is at work."""
+        """The table that `subs` is while a handler runs."""
         self._elsewhere = GuardedTable(self._when_in_arrays)
         self.subs: dict[Any, Subwindow] = table
         """The table of subwindows, or what stands in for it."""
@@ -256,7 +256,7 @@ class Guard:
         self.held = False
 
     def refused(self, error: BaseException) -> BaseException | None:
-        """What comes of an insert that failed, if a handler made it: nothing has changed then."""
+        """What to raise for an insert that a handler made: a refusal; None: no handler made it."""
         nested = self.held and at_insert(error) and before_changes(error) and self._in_handler()
         if not nested:
             return None

@@ -142,7 +142,7 @@ class OpenWindows:
         raise NotImplementedError
 
     def load(self, saved: Sequence[Any]) -> None:
-        """Take back what `save` gave."""
+        """Restore what `save` returned."""
         raise NotImplementedError
 
     @staticmethod
@@ -366,7 +366,7 @@ class OpenHoppingWindows(OpenWindows):
         return [slices, self.closed, self.dropped, counts, changed]
 
     def load(self, saved: Sequence[Any]) -> None:
-        """Take back what `save` gave."""
+        """Restore what `save` returned."""
         load = self.config.store.load
         slices, self.closed, self.dropped, counts, changed = saved
         self.slices = {
@@ -456,7 +456,7 @@ class OpenLandmarkWindows(OpenHoppingWindows):
         ]
 
     def load(self, saved: Sequence[Any]) -> None:
-        """Take back what `save` gave."""
+        """Restore what `save` returned."""
         base, whole = saved
         super().load(base)
         load = self.config.store.load
@@ -693,7 +693,7 @@ class OpenSessions(OpenWindows):
         ]
 
     def load(self, saved: Sequence[Any]) -> None:
-        """Take back what `save` gave."""
+        """Restore what `save` returned."""
         self.sessions, self._timers = {}, []
         for key, sessions in saved:
             known = self.sessions[one_key(key)] = []

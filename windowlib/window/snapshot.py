@@ -42,7 +42,7 @@ def take(state: WindowState, arrays: bool = False) -> dict[str, Any]:
 
 
 def head(state: WindowState) -> dict[str, Any]:
-    """What is the same in every form."""
+    """The part of a snapshot that both formats share."""
     return {
         "v": VERSION,
         "fingerprint": state.spec.fingerprint,
@@ -94,7 +94,7 @@ def _put_arrays(state: WindowState, saved: Mapping[str, Any]) -> None:
 
 
 def damaged(error: Exception) -> StateVersionError:
-    """What to say of a snapshot that cannot be read."""
+    """The error of a snapshot that cannot be read."""
     msg = f"restore(state): the snapshot is damaged ({error!r}). Take it from snapshot() whole."
     return StateVersionError(msg)
 
@@ -256,7 +256,7 @@ def first_change(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 
 
 def reader(what: str, found: Any, readers: Mapping[int, T]) -> T:
-    """What reads a format; one that is unknown is refused."""
+    """The reader of a format; an unknown format is refused."""
     if type(found) is int and found in readers:
         return readers[found]
     known = ", ".join(map(str, readers))

@@ -46,7 +46,7 @@ class TumblingWindow(Window[T, K]):
     ...         print(key, sum(window[key]))
     >>> window = TumblingWindow(evict=Count(2), events=Total())
     >>> for value in (1, 2, 3, 4):
-    ...     window.insert(value, key="irregular" if value % 2 else "even")
+    ...     window.insert(value, key="odd" if value % 2 else "even")
     odd 4
     even 6
     """
@@ -301,7 +301,7 @@ class TumblingWindow(Window[T, K]):
         return self._factory() if summary is None and isinstance(self._factory, Plan) else summary
 
     def _reader(self, use: Callable[..., U], partial: bool) -> Callable[[Any], U | None]:
-        """A function from a key to `use(key, size, summary)`, None if it is empty."""
+        """A function from a key to `use(key, size, summary)`; None for an empty partition."""
         subs, slots = self._subs, self._plan is not None
 
         def read(key: Any) -> U | None:
@@ -328,9 +328,7 @@ class TumblingWindow(Window[T, K]):
         else:
             assert isinstance(summary, FoldSummary)
             self._plan.store(s, summary)
-            self._plan.irregular = (
-                True  # the snapshot does not say; irregular is merely slower to read
-            )
+            self._plan.irregular = True  # unknown; this is merely slower to read
 
     def _keeps(self) -> str:
         return (

@@ -1,4 +1,4 @@
-"""Arrays as they are written down: as small as they may be, and checked when they come back.
+"""Arrays in compact encodings for snapshots and batches, checked when they are decoded.
 
 An array of whole numbers is as narrow as its values allow, and an array that holds one value
 throughout is written as one of them. A column is its numbers, or its Arrow array, and which values
@@ -22,7 +22,7 @@ NARROW = (np.int8, np.int16, np.int32)
 
 
 def need(true: Any, what: str) -> None:
-    """Refuse arrays that cannot have been written by `dump`."""
+    """Refuse arrays that `dump` cannot have written."""
     if not true:
         raise ValueError(f"the arrays are damaged: {what}")
 
@@ -42,7 +42,7 @@ def values_at(array: Array, ids: Places) -> Array:
 
 
 def packed(array: Array) -> Array:
-    """The same numbers in less room; `unpacked` gives them back.
+    """The same numbers in a smaller type; `unpacked` is the inverse.
 
     >>> packed(np.array([7, 7, 7])), packed(np.array([3, 300]))
     (array([7], dtype=int8), array([  3, 300], dtype=int16))
@@ -63,7 +63,7 @@ def packed(array: Array) -> Array:
 
 
 def unpacked(array: Any, dtype: Any, *shape: int) -> Array:
-    """What `packed` got, as numbers of a type.
+    """The inverse of `packed`, as numbers of a type.
 
     >>> unpacked(packed(np.array([7, 7, 7])), np.int64, 3)
     array([7, 7, 7])
@@ -77,14 +77,14 @@ def unpacked(array: Any, dtype: Any, *shape: int) -> Array:
 
 
 def checked_lengths(array: Any, size: int) -> Places:
-    """How many of something each has, of so many."""
+    """Checked lengths of that many lists."""
     found: Places = unpacked(array, np.intp, size)
     need(not size or found.min() >= 0, "a length below 0")
     return found
 
 
 def checked_numbers(array: Any, size: int, below: int, lowest: int = 0) -> Places:
-    """So many numbers of things of which there are so many."""
+    """Checked numbers, each within bounds."""
     found: Places = unpacked(array, np.intp, size)
     need(not size or (found.min() >= lowest and found.max() < below), "a number of nothing")
     return found
@@ -168,7 +168,7 @@ def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def stream_table(data: bytes) -> pa.Table:
-    """What `stream_bytes` was given, or `compact` before it."""
+    """The table that `stream_bytes` encoded, compacted or not."""
     with pa.ipc.open_stream(data) as reader:
         table = reader.read_all()
     notes = table.schema.metadata

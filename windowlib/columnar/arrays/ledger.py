@@ -1,4 +1,4 @@
-"""What is remembered of partitions: arrays with one place for each, or with a list for each."""
+"""State by partition: arrays with one value, or one list, for each partition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windowlib.columnar.primitives import Array, Places, ranges
 
 
 class Ledger:
-    """Arrays that grow with the number of partitions; a new place holds what it starts with."""
+    """Named arrays with one value for each partition; new partitions get initial values."""
 
     def __init__(self, **starts: Any) -> None:
         self._starts = starts
@@ -24,7 +24,7 @@ class Ledger:
         raise AttributeError(name)  # only for names that are not set: tells mypy they are arrays
 
     def grow(self, size: int) -> None:
-        """Make room for so many partitions."""
+        """Make room for at least that many partitions."""
         if size <= self.size:
             return
         room = max(size, 2 * self.size, 64)
@@ -36,20 +36,20 @@ class Ledger:
         self.size = room
 
     def put(self, **arrays: Array) -> None:
-        """Hold other numbers under some names, for all partitions."""
+        """Replace some of the arrays."""
         for name, array in arrays.items():
             setattr(self, name, array)
 
     def set_dtype(self, name: str, dtype: Any) -> None:
-        """Hold another kind of number under a name; before anything is in it."""
+        """Set the type of an array that is still empty."""
         setattr(self, name, getattr(self, name).astype(dtype))
 
     def dump(self, ids: Places) -> dict[str, Array]:
-        """What some partitions have under each name."""
+        """The values of some partitions, by name."""
         return {name: packed(values_at(getattr(self, name), ids)) for name in self._starts}
 
     def load_dump(self, ids: Places, state: Mapping[str, Array]) -> None:
-        """Take over what `dump` gave, for other numbers of the partitions."""
+        """Restore what `dump` returned, under other partition numbers."""
         need(state.keys() == self._starts.keys(), f"it holds {', '.join(state)}")
         for name in self._starts:
             mine = getattr(self, name)
@@ -91,7 +91,7 @@ class Ragged:
         self.end = 0
 
     def grow(self, size: int) -> None:
-        """Make room for so many partitions."""
+        """Make room for at least that many partitions."""
         have = len(self.starts)
         if have >= size:
             return
@@ -136,7 +136,7 @@ class Ragged:
         self.end += int(rooms.sum())
 
     def _pack(self, more: int) -> None:
-        """Close the gaps between lists, and make room for `more` places and as much again."""
+        """Compact the lists, with room for `more` values and as many again."""
         some = np.flatnonzero(self.lengths)
         rooms = np.minimum(self.rooms[some], _room(self.lengths[some]))
         end = int(rooms.sum())

@@ -163,7 +163,7 @@ def _narrow(words: npt.NDArray[Any], valid: Valid) -> bool:
 
 
 def _checked(found: npt.NDArray[Any], kind: Any, valid: Valid) -> npt.NDArray[Any]:
-    """The same values, unless Python sees others than Arrow stores."""
+    """The same values; declines if Python has other values for them than Arrow."""
     types = pa.types
     if types.is_uint64(kind) and (found < 0).any():
         raise Decline("uint64 values of 2**63 and more")

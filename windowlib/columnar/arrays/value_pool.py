@@ -1,4 +1,4 @@
-"""Values that state refers to by number: of any Arrow type, and of rows that are long gone."""
+"""A pool of values of any Arrow type, which state refers to by number."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ NOTHING = -1
 
 
 class ValuePool:
-    """Columns of values in a row; what is no longer referred to goes when it is packed."""
+    """A pool of values by number; packing drops those that are no longer referred to."""
 
     def __init__(self) -> None:
         self._columns: list[Column] = []
         self.size = 0
 
     def add(self, values: Column) -> int:
-        """Take in a column; the number of its first value."""
+        """Add a column; returns the number of its first value."""
         base = self.size
         self._columns.append(values)
         self.size += len(values)
@@ -39,14 +39,14 @@ class ValuePool:
         return self._whole().take(np.maximum(numbers, 0))
 
     def pack(self, numbers: Array) -> Array:
-        """Keep only these, and give their new numbers."""
+        """Keep only these values; returns their new numbers."""
         renumbered, kept = self.packed(numbers)
         self._columns = [] if kept is None else [kept]
         self.size = 0 if kept is None else len(kept)
         return renumbered
 
     def packed(self, numbers: Array) -> tuple[Array, Column | None]:
-        """What these would be numbered if there were no others, and these values, if any."""
+        """The numbers that these values would have alone, and the values, if any."""
         known = numbers >= 0
         kept, again = np.unique(numbers[known], return_inverse=True)
         renumbered = np.full(len(numbers), NOTHING, np.int64)
@@ -64,28 +64,28 @@ MIN_POOL_TO_PACK = 1 << 12
 
 
 class ColumnPlanes:
-    """What stands for the values of one column in planes of numbers."""
+    """The representation of a column's values as planes of numbers."""
 
     dtypes: tuple[Any, ...]
 
     def put(self, values: Column) -> tuple[Array, ...]:
-        """Take in values; the planes that stand for them."""
+        """Add values; returns the planes that represent them."""
         raise NotImplementedError
 
     def get(self, planes: Sequence[Array]) -> Column:
-        """The values that planes stand for."""
+        """The values that planes represent."""
         raise NotImplementedError
 
     def full(self) -> bool:
-        """Whether it is time to look for values that nothing stands for any more."""
+        """Whether the pool should be packed."""
         return False
 
     def pack(self, plane: Array, places: Places) -> None:
-        """Keep only the values that a plane stands for at these places, which it changes."""
+        """Keep only the values of a plane at these places, and renumber them in place."""
 
 
 def planes_for(kind: pa.DataType, *, nullable: bool) -> ColumnPlanes:
-    """How values of a type are kept; `nullable`: nulls among them."""
+    """The representation of values of a type; `nullable`: whether there are nulls."""
     # Decimals have numbers in one batch and none in the next.
     numbers = Column.of(pa.array([], kind)).physical and not pa.types.is_decimal128(kind)
     return NumberPlanes(kind, nullable) if numbers else PooledPlanes(kind)
@@ -167,7 +167,7 @@ class ChunkedPool:
             raise Decline(f"values of {kind} cannot be put together") from error
 
     def add(self, values: Column) -> int:
-        """Take in a column; the number of its first value."""
+        """Add a column; returns the number of its first value."""
         base = self.size
         self.size += len(values)
         start, parts = base, [values]

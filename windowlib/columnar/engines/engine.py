@@ -1,4 +1,4 @@
-"""What columnar engines have in common: keys, the ledger of partitions, and handing over."""
+"""The base of columnar engines: partition keys, the ledger of partitions, state transfer."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Engine:
         return plain_type(self.schema.field(self._place_of(name)).type)
 
     def _place_of(self, name: Any) -> int:
-        """Where a column is among those of a batch."""
+        """The index of a column in a batch."""
         index: int = self.schema.get_field_index(name) if isinstance(name, str) else -1
         if index < 0:
             raise Decline(f"there is no single column {name!r}")
@@ -92,7 +92,7 @@ class Engine:
     # -- time -------------------------------------------------------------------------------------
 
     def set_arrivals(self, arrivals: Stamps | None) -> None:
-        """Say when the rows of the next batch arrive, and so between which; None: all now."""
+        """Set the arrival times of the next batch; None: all rows arrive now."""
         self.arrivals, self.fired_at = arrivals, None
         self.passed, self.marks = NONE, NONE
         if not self.beat or arrivals is None:
@@ -103,15 +103,15 @@ class Engine:
 
     @property
     def until(self) -> int:
-        """What time it is after the last row of the batch."""
+        """The time after the last row of the batch."""
         return self.window.state.now if self.arrivals is None else int(self.arrivals[-1])
 
     def advance(self, now: int) -> None:
-        """Time has passed."""
+        """Note that time has passed."""
         self.now = now
 
     def due(self) -> int | None:
-        """When time does something by itself next, apart from ticks."""
+        """The next deadline, apart from ticks; None: there is none."""
         return None
 
     @property
@@ -120,7 +120,7 @@ class Engine:
         return int(self.passed[-1]) if len(self.passed) else 0
 
     def tick_times(self) -> Stamps:
-        """When these ticks come."""
+        """The times of these ticks."""
         tick = self.window.state.tick
         assert tick is not None
         times: Stamps = np.arange(self.ticks) * self.beat + tick
@@ -132,23 +132,23 @@ class Engine:
         return self.fired_at is not None
 
     def times(self, firings: Firings) -> Stamps | None:
-        """When the firings of the batch happen; None: now."""
+        """The time of each firing of the batch; None: now."""
         if self.fired_at is not None or self.arrivals is None:
             return self.fired_at
         return self.arrivals[firings.rows]
 
     def fire_all(self) -> Firings:
-        """Every partition fires, in order of storage: at a tick, or at a punctuation."""
+        """The firings of all partitions at a tick or a punctuation, in order of storage."""
         raise NotImplementedError
 
     def commit_all(self) -> None:
-        """Every partition has fired."""
+        """Commit the firings of all partitions."""
         raise NotImplementedError
 
     # -- batches ----------------------------------------------------------------------------------
 
     def layout(self, batch: pa.RecordBatch) -> Layout:
-        """The batch by partition; refuses what would evict a partition."""
+        """The batch by partition; declines a batch that might evict a partition."""
         n, self.stayed = batch.num_rows, False
         if self.keys is None:
             self.ledger.grow(1)
@@ -196,7 +196,7 @@ class Engine:
         return ids
 
     def _evicts_none(self, layout: Layout, rows: int) -> None:
-        """Refuse a batch in which a partition might be evicted."""
+        """Decline a batch that might evict a partition."""
         forget, ledger = self.window.spec.forget, self.ledger
         if isinstance(forget, PartitionCount):
             fresh = (~ledger.alive[layout.touched]).sum()
@@ -212,13 +212,13 @@ class Engine:
                 self._ages_none(forget, layout, self.arrivals)
 
     def check_age(self, now: int) -> None:
-        """Refuse to go on where the age of a partition is over."""
+        """Decline to continue where the age of a partition is over."""
         over = self.ages_at()
         if over is not None and over <= now:
             raise Decline(f"{self.window.spec.forget} would evict partitions")
 
     def ages_at(self) -> int | None:
-        """When the age of the next partition is over; None if there is none that may."""
+        """When the next partition reaches its age; None: there is none."""
         forget, ledger = self.window.spec.forget, self.ledger
         if not isinstance(forget, PartitionAge) or self._empties_first(forget):
             return None
@@ -226,11 +226,11 @@ class Engine:
         return int(stamps.min()) + forget.micros + 1 if len(stamps) else None
 
     def _empties_first(self, forget: PartitionAge) -> bool:
-        """Whether time has emptied a partition by the time it is old."""
+        """Whether time empties a partition before it reaches its age."""
         return any(time.micros <= forget.micros for time in self.window.spec.evict.times)
 
     def _ages_none(self, forget: PartitionAge, layout: Layout, arrivals: Stamps) -> None:
-        """Refuse a batch in which a partition is old when a row arrives, its own or another."""
+        """Decline a batch in which a partition has reached its age when a row arrives."""
         if self._empties_first(forget):
             return
         ledger, touched, heads = self.ledger, layout.touched, layout.starts[:-1]
@@ -250,7 +250,7 @@ class Engine:
         return int(self.ledger.n[self.ledger.alive].sum())
 
     def gone(self) -> int:
-        """How many tuples the window has taken and no longer holds."""
+        """How many of the tuples taken the window no longer holds."""
         return self.left + int(self.ledger.taken[self.ledger.alive].sum()) - self.held()
 
     def used(self, layout: Layout) -> None:
@@ -270,7 +270,7 @@ class Engine:
         ledger.stamp[touched] = self.until if self.arrivals is None else self.arrivals[last]
 
     def step(self, usual: int) -> int:
-        """How many rows to take at once: with many partitions more, so that each has a few.
+        """How many rows to take at once: more with many partitions, so that each gets a few.
 
         Rows that are not sorted need not fit the cache.
         """
@@ -282,7 +282,7 @@ class Engine:
         raise NotImplementedError
 
     def commit(self) -> None:
-        """The batch has been taken."""
+        """Commit the batch."""
         raise NotImplementedError
 
     # -- hand-over --------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ class Engine:
         return ids[np.argsort(self.ledger.born[ids], kind="stable")]
 
     def adopted(self, parts: list[dict[str, Any]]) -> Places:
-        """Numbers for the partitions of the event engine, which come in order of storage."""
+        """The numbers of partitions of the event engine, given in order of storage."""
         if self.keys is None:
             ids = np.zeros(len(parts), np.intp)
             self.ledger.grow(1)
@@ -317,26 +317,26 @@ class Engine:
         return [places.get(key, 0) for key in keys]
 
     def check_load(self, rows: int) -> None:
-        """Refuse to take over what is not worth it for a batch of so many rows."""
+        """Decline state that is too expensive to load for a batch of that many rows."""
 
     def load(self, parts: list[dict[str, Any]]) -> None:
-        """Take over what the event engine holds; `Decline` if these columns cannot have it."""
+        """Load partitions of the event engine; `Decline` if the columns cannot hold them."""
         raise NotImplementedError
 
     def load_asleep(self, parts: list[dict[str, Any]]) -> None:
-        """Take over partitions that are not in storage, but remember something."""
+        """Load partitions that are not in storage but have trigger state."""
         if parts:
             raise Decline("partitions that are not in storage")
 
     def asleep(self) -> Places:
-        """The partitions that are not in storage, but remember something."""
+        """The partitions that are not in storage but have trigger state."""
         return NONE
 
     # Windows that time evicts from: their ledgers have `newest`, when the last tuple of a partition
     # came, and `sleeps` and `returning`, for those that time has emptied.
 
     def put_to_sleep(self, before: int) -> Places:
-        """Let partitions without a tuple from a point in time on leave storage; which these are."""
+        """Take partitions without a tuple since a point in time out of storage; returns them."""
         ledger = self.ledger
         ids: Places = np.flatnonzero(ledger.alive & (ledger.newest < before))
         if len(ids):
@@ -346,17 +346,17 @@ class Engine:
         return ids
 
     def sleeping_order(self) -> Places:
-        """Those asleep in the order in which they emptied, by storage at one instant."""
+        """The sleeping partitions in the order in which they became empty, ties by storage."""
         ids = np.flatnonzero(self.ledger.sleeps)
         found: Places = ids[np.lexsort((self.ledger.born[ids], self.ledger.newest[ids]))]
         return found
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
-        """What the event engine needs to go on with these partitions."""
+        """Some partitions in the form of snapshots, for the event engine."""
         raise NotImplementedError
 
     def common(self, ids: Places) -> list[dict[str, Any]]:
-        """What is the same for all kinds of windows (see `windowlib.window.snapshot`)."""
+        """The entries of partitions that all kinds of windows share, in the form of snapshots."""
         names = [None] * len(ids) if self.keys is None else self.keys.values(ids)
         taken, stamps = self.ledger.taken[ids].tolist(), self.ledger.stamp[ids].tolist()
         return [
@@ -381,11 +381,11 @@ class Engine:
     # -- as arrays --------------------------------------------------------------------------------
 
     def known_partitions(self) -> Places:
-        """The partitions of which anything is known, ascending."""
+        """The partitions with any state, ascending."""
         return np.flatnonzero(self.ledger.alive)
 
     def dump(self) -> dict[str, Any]:
-        """All state, as arrays and numbers, of the partitions that are there and no others."""
+        """The state of all partitions with any, as arrays and numbers."""
         ids = self.known_partitions()
         return {
             "form": self.form,
@@ -399,11 +399,11 @@ class Engine:
         }
 
     def dump_content(self, ids: Places) -> dict[str, Any]:
-        """What some partitions hold, by names that each kind of engine has for it."""
+        """The contents of some partitions, as entries of `dump`."""
         return {}
 
     def load_dump(self, state: Mapping[str, Any]) -> None:
-        """Take over what `dump` gave; partitions get new numbers, in the same order."""
+        """Restore what `dump` returned; partitions get new numbers in the same order."""
         need(state["form"] == self.form, f"{state['form']} in place of {self.form}")
         size = checked_count(state["size"], "partitions")
         if self.keys is None:
@@ -421,7 +421,7 @@ class Engine:
         self.load_content(ids, state["content"])
 
     def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
-        """Take over what `dump_content` gave."""
+        """Restore what `dump_content` returned."""
 
     def used_order(self) -> Places:
         """The partitions from least to most recently used."""

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 State = tuple[Sequence[dict[str, Any]], Sequence[tuple[int, bool]]]
-"""What the event engine holds of a side: partitions, and the number of each row and its match."""
+"""The state of a side in the event engine: partitions, and number and match of each row."""
 
 # Kept beside the columns of a row: the number of its key, its place in the order of arrival over
 # both sides, and whether it has matched.
 HIDDEN = KEY, NUMBER, MATCHED = "\0key", "\0number", "\0matched"
 MAX_UNUSED_KEYS = 1 << 16
-"""Keys that may be dead before they are cleared out."""
+"""How many unused keys are kept at most before they are dropped."""
 
 
 class JoinKeys:
@@ -62,7 +62,7 @@ class JoinKeys:
         return ids
 
     def compact(self, ids: Ints) -> None:
-        """Keep only these keys, which are numbered anew in this order."""
+        """Keep only these keys, and renumber them in this order."""
         self._keys.compact(ids)
 
 
@@ -86,7 +86,7 @@ def _validity(array: Any) -> physical.Valid:
 
 
 class JoinSide(SlidingEngine):
-    """The window of one side, with what a join remembers of each row."""
+    """The window of one side, with key number, arrival and match of each row."""
 
     any_order = False
 
@@ -109,7 +109,7 @@ class JoinSide(SlidingEngine):
         return found
 
     def residents(self) -> Places:
-        """Where in storage the rows of the window are, in order of arrival."""
+        """The places in storage of the rows of the window, in order of arrival."""
         self.store.grow(self.ledger.size)
         places = self.store.places(np.flatnonzero(self.ledger.alive))
         if self.keys is None:
@@ -125,12 +125,12 @@ class JoinSide(SlidingEngine):
         numbers: Sequence[tuple[int, bool]],
         encode: Callable[[dict[str, Any], int], Ints],
     ) -> None:
-        """Take over tuples, with the number of each and whether it has matched."""
+        """Load tuples, with the number and the match of each."""
         self._loading = numbers, encode
         self.load(parts)
 
     def load_rows(self, ids: Places, parts: list[dict[str, Any]]) -> None:
-        """Take over the tuples themselves, which come out as they went in."""
+        """Load the tuples themselves, unchanged."""
         numbers, encode = self._loading
         tuples = [tuple_ for part in parts for tuple_ in part["data"]]
         columns = exact_columns(tuples, self.shown, self.type_of)
@@ -143,7 +143,7 @@ class JoinSide(SlidingEngine):
         self.store.put(ids, columns, lengths)
 
     def handed_over(self) -> tuple[Places, list[dict[str, Any]], list[tuple[int, bool]]]:
-        """The partitions, what the event engine needs of them, and the numbers of their rows."""
+        """The partitions in the form of snapshots, and number and match of each row."""
         ids = self.stored()
         parts, numbers = self.parts(ids), []
         for tuple_ in (tuple_ for part in parts for tuple_ in part["data"]):
@@ -179,16 +179,16 @@ class KeyIndex:
         return self._places[ranges(self._first[self._known(keys)], counts)]
 
     def _known(self, keys: Ints) -> Ints:
-        """The same numbers, -1 for keys that came after the index was made."""
+        """The same keys, -1 for keys that are newer than the index."""
         return np.where(keys < len(self._count) - 1, keys, -1)
 
 
 @dataclass(slots=True)
 class JoinOutcome:
-    """What a batch gives: pairs of a row of its own side and one of the other, in order."""
+    """The result of a batch: pairs of a row of its side and one of the other, in order."""
 
     causes: Places
-    """The row of the batch that each pair comes with."""
+    """The row of the batch that causes each pair."""
     leaves: npt.NDArray[np.bool_]
     """Whether its row leaves without a match."""
     mine: Places
@@ -208,7 +208,7 @@ class JoinOutcome:
 
 @dataclass(slots=True)
 class PendingBatch:
-    """What `commit` makes so."""
+    """The changes of a batch, which `commit` applies."""
 
     port: int
     rows: int
@@ -247,7 +247,7 @@ class JoinEngine:
     def open(
         self, port: int, window: SlidingWindow[Any, Any], schema: pa.Schema, state: State = ((), ())
     ) -> None:
-        """Begin a side with these columns, and with what the event engine holds of it."""
+        """Load a side with these columns from the state of the event engine."""
         if not schema.names or len(set(schema.names)) < len(schema.names):
             raise Decline("columns need names of their own")
         if self.stores[port]:
@@ -274,13 +274,13 @@ class JoinEngine:
         return 0 if side is None else side.held()
 
     def indexed(self, port: int) -> bool:
-        """Whether the index of a side is as it was made last."""
+        """Whether the index of a side is up to date."""
         return self._indexes[port] is not None
 
     # -- batches ----------------------------------------------------------------------------------
 
     def insert(self, batch: pa.RecordBatch, port: int, most: int) -> JoinOutcome | None:
-        """All that a batch gives; None if that is more than so many rows, unless it is one row."""
+        """The result of a batch; None: more than `most` rows, and the batch is not a single row."""
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         keys = self._encoded(port, columns, batch.num_rows)
         index = self._index(1 - port)
@@ -324,7 +324,7 @@ class JoinEngine:
         return rows, places, leaving
 
     def commit(self) -> None:
-        """The batch has been taken."""
+        """Commit the batch."""
         pending = self._pending
         mine, other = self.sides[pending.port], self.sides[1 - pending.port]
         if mine is not None:
@@ -339,7 +339,7 @@ class JoinEngine:
             self._compact()
 
     def _compact(self) -> None:
-        """Forget keys that no resident has."""
+        """Drop keys without residents."""
         sides = [side for side in self.sides if side is not None]
         places = [side.residents() for side in sides]
         held = [side.hidden(KEY)[at] for side, at in zip(sides, places, strict=True)]
@@ -352,7 +352,7 @@ class JoinEngine:
 
 
 def _of_first(keys: Ints, counts: Ints) -> Ints:
-    """Counts for the first row of each key, and 0 for the others: no match is left for them."""
+    """Counts for the first row of each key, and 0 for the others, which find no match left."""
     kept = np.zeros_like(counts)
     firsts = np.unique(keys, return_index=True)[1]
     kept[firsts] = counts[firsts]
@@ -360,7 +360,7 @@ def _of_first(keys: Ints, counts: Ints) -> Ints:
 
 
 def _evicted(rows: RowColumns, places: Places, lo: Places) -> tuple[Places, Places]:
-    """Who leaves with which row of a batch without having matched, in the order of these rows."""
+    """The rows that leave unmatched, and the row of the batch that evicts each."""
     order = np.argsort(places)  # partition by partition
     number = rows.partition(places[order])
     starts = lo[order]
@@ -380,7 +380,7 @@ def _evicted(rows: RowColumns, places: Places, lo: Places) -> tuple[Places, Plac
 def _outcome(
     rows: RowColumns, places: Places, causes: Places, found: Places, leaving: tuple[Places, Places]
 ) -> JoinOutcome:
-    """Matches, and behind those of the same row of the batch, who leaves with it."""
+    """For each row of the batch its matches, and then the unmatched rows that it evicts."""
     causing, gone = leaving
     mine = places[causes]
     if not len(gone):

@@ -66,7 +66,7 @@ class SessionGroups:
         return SessionGroups(*stamps, self.ids[places], self.n[places], self.born[places], planes)
 
     def after(self, other: SessionGroups) -> SessionGroups:
-        """Others, and then these."""
+        """These sessions after others."""
         sizes = len(other), len(self)
         planes = [
             concat_planes(a, b, *sizes) for a, b in zip(other.planes, self.planes, strict=True)
@@ -105,7 +105,7 @@ class SessionEngine(EventTimeEngine):
         return found.take(np.lexsort((first, ids)))
 
     def unload(self) -> None:
-        """Give the sessions back to the event engine."""
+        """Write the sessions back to the event engine."""
         groups = self.open.take(np.argsort(self.open.born))
         saved = [k.save(p, groups.n) for k, p in zip(self.kernels, groups.planes, strict=True)]
         load = self.config.store.load
@@ -201,7 +201,7 @@ class SessionEngine(EventTimeEngine):
 
     @staticmethod
     def _stretches(behind: Places, rows: int) -> Iterator[tuple[int, int]]:
-        """The rows of a batch, cut before each one that is behind the watermark."""
+        """The extents of a batch that start at rows behind the watermark."""
         cuts = [0, *(place for place in behind.tolist() if place), rows]
         return pairwise(cuts)
 
@@ -239,7 +239,7 @@ class SessionEngine(EventTimeEngine):
         return np.lexsort((ts, ids))
 
     def _merged_sessions(self, groups: SessionGroups) -> SessionGroups:
-        """Sessions and parts of them, those that touch put together."""
+        """Sessions, with those that touch each other merged."""
         groups = groups.take(np.lexsort((groups.first, groups.ids)))
         if len(groups) < 2:
             return groups
@@ -264,14 +264,14 @@ class SessionEngine(EventTimeEngine):
         return SessionGroups(groups.first[starts], latest[ends - 1], ids, n, born, planes)
 
     def _split(self, groups: SessionGroups, watermark: Any) -> tuple[SessionGroups, SessionGroups]:
-        """Those that a watermark leaves open, and those that it closes."""
+        """The sessions that a watermark leaves open, and those that it closes."""
         over = self._ends(groups.last) < watermark
         return groups.take(np.flatnonzero(~over)), groups.take(np.flatnonzero(over))
 
     # -- firings ----------------------------------------------------------------------------------
 
     def _told(self, closed: SessionGroups) -> Firings:
-        """The firings of sessions, in the order of their ends."""
+        """The firings of closed sessions, in the order of their ends."""
         ends = self._ends(closed.last)
         order = np.lexsort((closed.born, ends))
         groups = closed.take(order)
@@ -284,7 +284,7 @@ class SessionEngine(EventTimeEngine):
         return made
 
     def closes(self) -> Any:
-        """The watermark behind which the first session closes; None: there are none."""
+        """The watermark after which the first session closes; None: there is none."""
         return self._ends(self.open.last).min().item() if len(self.open) else None
 
     def finish(self) -> Firings:
@@ -293,7 +293,7 @@ class SessionEngine(EventTimeEngine):
         return self._told(self.open)
 
     def commit(self) -> None:
-        """The firings have been told of: the batch is taken."""
+        """Commit the batch, after its firings were delivered."""
         pending, self.pending = self.pending, None
         assert pending is not None
         if pending.watermark is not None:
@@ -306,7 +306,7 @@ class SessionEngine(EventTimeEngine):
 
 
 class LandmarkEngine(EventTimeEngine):
-    """Landmark windows: the partials of open stretches, and of all that is closed, by key."""
+    """Landmark windows: the partials of open slices, and one of all closed ones, by key."""
 
     way = "partials by stretch and key, and one of all before them"
     windows_type = OpenLandmarkWindows
@@ -333,7 +333,7 @@ class LandmarkEngine(EventTimeEngine):
         return super()._loaded(empty)
 
     def unload(self) -> None:
-        """Give the contents back to the event engine."""
+        """Write the contents back to the event engine."""
         super().unload()
         groups = self.whole.take(np.argsort(self.whole.born))
         saved = [k.save(p, groups.n) for k, p in zip(self.kernels, groups.planes, strict=True)]
@@ -357,7 +357,7 @@ class LandmarkEngine(EventTimeEngine):
         return late | (last < 0)  # before the landmark
 
     def _fired(self, to: int) -> Firings:
-        """The stretches up to a number that are not closed yet, each with all before it."""
+        """The firings of the landmark windows up to a number that are still open."""
         assert self.pending is not None
         groups = self.pending.groups
         done = groups.take(np.flatnonzero(groups.last <= to))
@@ -377,7 +377,7 @@ class LandmarkEngine(EventTimeEngine):
         return self._firings(made, made.last)
 
     def _absorbed(self, whole: SliceGroups, part: SliceGroups) -> SliceGroups:
-        """All that is closed, with one more stretch."""
+        """The merged contents of closed windows, with one more slice."""
         both = _behind(whole, part)
         both = both.take(np.argsort(both.ids, kind="stable"))
         starts = np.append(0, np.flatnonzero(both.ids[1:] != both.ids[:-1]) + 1)
@@ -402,12 +402,12 @@ class LandmarkEngine(EventTimeEngine):
         return made
 
     def commit(self) -> None:
-        """The firings have been told of: the batch is taken."""
+        """Commit the batch, after its firings were delivered."""
         super().commit()
         self.whole = self._grown
 
     def undo(self) -> None:
-        """The batch is not taken after all."""
+        """Undo the batch."""
         super().undo()
         self._grown = self.whole
 
@@ -418,7 +418,7 @@ class LandmarkEngine(EventTimeEngine):
 
 
 def _behind(a: SliceGroups, b: SliceGroups) -> SliceGroups:
-    """Some groups, and others behind them."""
+    """Groups followed by other groups."""
     sizes = len(a), len(b)
     planes = [concat_planes(x, y, *sizes) for x, y in zip(a.planes, b.planes, strict=True)]
     names = ("last", "first", "ids", "n", "born")

@@ -98,7 +98,7 @@ class SlicePartials(NamedTuple):
 
     @classmethod
     def concat(cls, parts: Sequence[SlicePartials]) -> SlicePartials:
-        """Several, one behind the other, as if the rows of the first had come first."""
+        """Several in a row, in the order in which their rows came."""
         whole, *others = parts
         for part in others:
             before, sizes = int(whole.n.sum()), (len(whole.n), len(part.n))
@@ -117,7 +117,7 @@ class SlicePartials(NamedTuple):
 
 @dataclass(slots=True)
 class PendingGroups:
-    """What a batch changes, once those who are told have been told."""
+    """The changes of a batch, which `commit` applies."""
 
     groups: Any
     rows: int
@@ -132,9 +132,9 @@ class EventTimeEngine:
 
     way = "partials by slice and key"
     windows_type: ClassVar[type[OpenWindows]] = OpenHoppingWindows
-    """The windows that it has arrays for."""
+    """The class of open windows that it replaces."""
     sends = False
-    """Whether another engine gets what is folded here, and says which rows are late."""
+    """Whether another engine gets the partials and decides which rows are late."""
 
     def __init__(
         self, window: EventTimeWindow[Any, Any], schema: pa.Schema, empty: bool = False
@@ -172,7 +172,7 @@ class EventTimeEngine:
             raise Decline("a function that needs rows in order")
 
     def _check(self) -> None:
-        """Refuse what is done row by row."""
+        """Decline what only the event engine can do."""
         window, config = self.window, self.config
         if window.state.consumer.fired is None:
             raise Decline("handlers see each window")
@@ -226,14 +226,14 @@ class EventTimeEngine:
         return found.take(np.lexsort((ids, first, last)))
 
     def adopted(self, keys: list[Any]) -> Array:
-        """Numbers for keys of the event engine."""
+        """The numbers of keys of the event engine."""
         assert self.keys is not None
         types = [plain_type(self.schema.field(name).type) for name in self.keys.names]
         found: Array = self.keys.adopt(keys, types).astype(np.int64)
         return found
 
     def unload(self) -> None:
-        """Give the contents back to the event engine."""
+        """Write the contents back to the event engine."""
         slices: dict[tuple[int, int], dict[Any, Any]] = {}
         order = np.lexsort((self.open.born, self.open.first, self.open.last))
         groups = self.open.take(order)
@@ -252,7 +252,7 @@ class EventTimeEngine:
     # -- batches ----------------------------------------------------------------------------------
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
-        """The firings of a batch; nothing changes but the slack, until `commit` or `undo`."""
+        """The firings of a batch; only the slack changes before `commit` or `undo`."""
         ts = self.event_time_state.axis.array(batch)
         if ts is None:
             raise Decline("timestamps that are read one by one")
@@ -288,7 +288,7 @@ class EventTimeEngine:
         return self._fired(self.config.ends.index(watermark))
 
     def _followed(self, batch: pa.RecordBatch, ts: Array) -> Firings:
-        """The same where rows do not move the watermark: no window closes."""
+        """Insert rows where a host sets the watermark: no window closes."""
         last = self.config.starts.indexes(ts)
         late = self._late_slices(last)
         behind = int(late.sum())
@@ -303,7 +303,7 @@ class EventTimeEngine:
         return self._firings(groups.take(NONE), NONE)
 
     def _late_slices(self, last: Array) -> Array:
-        """Which slices are closed, by their last windows."""
+        """Which slices are closed, given their last windows."""
         closed = self.windows.closed
         return np.zeros(len(last), bool) if closed is None else last <= closed
 
@@ -313,13 +313,13 @@ class EventTimeEngine:
         return self._fired(self.config.ends.index(watermark))
 
     def partials(self) -> SlicePartials:
-        """All that is open, to be taken by another engine."""
+        """The partials of all open slices, for another engine."""
         held, sample = self.open, self.event_time_state.sample
         keys = [] if self.keys is None else self.keys.arrow(held.ids)
         return SlicePartials(held.last, held.first, held.n, held.born, held.planes, keys, sample)
 
     def absorb(self, partials: SlicePartials) -> Firings:
-        """Take rows that were folded elsewhere, where rows do not move the watermark."""
+        """Merge in rows that were folded elsewhere, where rows do not move the watermark."""
         groups = SliceGroups(partials.last, partials.first, *self._numbered(partials))
         late = self._late_slices(groups.last)
         behind, whole = int(groups.n[late].sum()), int(groups.n.sum())
@@ -338,7 +338,7 @@ class EventTimeEngine:
         return ids, partials.n, self.event_time_state.next_number + partials.born, partials.planes
 
     def _united(self, groups: SliceGroups) -> SliceGroups:
-        """Groups in order, those of one slice and key put together."""
+        """Ordered groups, with those of the same slice and key merged."""
         last, first, ids = groups.last, groups.first, groups.ids
         new = (last[1:] != last[:-1]) | (first[1:] != first[:-1]) | (ids[1:] != ids[:-1])
         starts = np.append(0, np.flatnonzero(new) + 1)[: len(groups)]
@@ -367,7 +367,7 @@ class EventTimeEngine:
             yield one_key(key), last, first, self.config.store.load(state)
 
     def closes(self) -> Any:
-        """Where the first window with rows ends; None: there are none."""
+        """Where the first window with rows ends; None: there is none."""
         if not len(self.open):
             return None
         k, closed = int(self.open.first.min()), self.windows.closed
@@ -375,7 +375,7 @@ class EventTimeEngine:
         return self.config.axis.point(self.config.ends, k)
 
     def _runs(self, ts: Array) -> tuple[Any, Array, Array, Array, int]:
-        """The slices of rows in order, which are runs of them; none is late."""
+        """The slices of ordered rows, of which none is late."""
         config = self.config
         cuts = self._cuts(ts, config.starts)
         if self.windows_overlap:
@@ -387,7 +387,7 @@ class EventTimeEngine:
         return None, np.append(starts, len(ts)), last, first, 0
 
     def _cuts(self, ts: Array, grid: Any) -> Array:
-        """Where rows in order pass a point of a grid."""
+        """Where ordered rows pass a point of a grid."""
         low, high = grid.index(ts[0].item()), grid.index(ts[-1].item())
         if high - low > len(ts):  # more points than rows
             found = grid.indexes(ts)
@@ -397,7 +397,7 @@ class EventTimeEngine:
         return np.unique(np.searchsorted(ts, edges))
 
     def _scattered(self, ts: Array, state: Any, current: Any) -> tuple[Array, Array, Array, int]:
-        """The last and the first window of rows in any order, which of them are late, how many."""
+        """The last and first windows of unordered rows, which rows are late, and how many."""
         config = self.config
         last = first = config.starts.indexes(ts)
         # What is closed after a row is the same for the row as what was before it: it comes from
@@ -416,7 +416,7 @@ class EventTimeEngine:
         return last, first, late, behind
 
     def _slices(self, last: Array, first: Array, late: Array) -> tuple[Array, Array, Array, Array]:
-        """The places of rows by slice, where slices start in them, and their windows."""
+        """The places of rows by slice, where each slice starts, and its windows."""
         places = np.flatnonzero(~late)
         if self.windows_overlap:
             places = places[np.lexsort((first[places], last[places]))]
@@ -430,7 +430,7 @@ class EventTimeEngine:
     def _grouped(
         self, batch: pa.RecordBatch, places: Any, starts: Array, last: Array, first: Array
     ) -> SliceGroups:
-        """One group for each slice and key of a batch, folded."""
+        """Fold the rows of a batch into one group for each slice and key."""
         lengths = np.diff(starts)
         inputs = Inputs(batch)
         order, lo = places, starts[:-1]
@@ -460,7 +460,7 @@ class EventTimeEngine:
         return SliceGroups(last[slices], first[slices], ids, hi - lo, born, planes)
 
     def _together(self, new: SliceGroups) -> SliceGroups:
-        """The groups of a batch with those that are open, which go on with them."""
+        """The open groups merged with the groups of a batch."""
         old = self.open
         if not len(old):
             return new
@@ -492,7 +492,7 @@ class EventTimeEngine:
         return found if bool((codes[1:] >= codes[:-1]).all()) else found.take(np.argsort(codes))
 
     def _codes(self, old: SliceGroups, new: SliceGroups) -> tuple[Array, Array]:
-        """One number for each slice and key, in their order."""
+        """A number for each slice and key, ascending with both."""
         last = np.concatenate((old.last, new.last))
         first = np.concatenate((old.first, new.first))
         low, width = int(last.min()), int((last - first).max()) + 1
@@ -508,7 +508,7 @@ class EventTimeEngine:
     # -- firings ----------------------------------------------------------------------------------
 
     def _fired(self, to: int) -> Firings:
-        """The windows up to a number that are not closed yet."""
+        """The firings of the windows up to a number that are still open."""
         assert self.pending is not None
         groups = self.pending.groups
         if not self.windows_overlap:
@@ -529,7 +529,7 @@ class EventTimeEngine:
         return self._merged(groups, owners, windows, heads)
 
     def _merged(self, groups: SliceGroups, owners: Array, windows: Array, heads: Array) -> Firings:
-        """The firings of windows that are made of several slices."""
+        """The firings of windows with several slices."""
         if not len(owners):
             return self._firings(groups.take(NONE), NONE)
         ends = np.append(heads[1:], len(owners))
@@ -558,7 +558,7 @@ class EventTimeEngine:
         return made
 
     def _bound(self, at: Array) -> pa.Array:
-        """Points in time in the form of the timestamps."""
+        """Places on the axis as timestamps."""
         kind = plain_type(self.schema.field(self.event_time_state.axis.attribute).type)
         types = pa.types
         dated = len(at) and (types.is_timestamp(kind) or types.is_date(kind))
@@ -574,7 +574,7 @@ class EventTimeEngine:
         return pa.array(at.astype(np.float64) if types.is_floating(kind) else at)
 
     def undo(self) -> None:
-        """The batch is not taken after all."""
+        """Undo the batch."""
         self.pending = None
         if self._before is not None:
             self.event_time_state.slack().restore(self._before)
@@ -586,7 +586,7 @@ class EventTimeEngine:
         return self._fired(to)
 
     def commit(self) -> None:
-        """The firings have been told of: the batch is taken."""
+        """Commit the batch, after its firings were delivered."""
         pending, self.pending = self.pending, None
         assert pending is not None
         if pending.watermark is None:
@@ -612,7 +612,7 @@ class EventTimeEngine:
 
 @dataclass(slots=True)
 class OpenRows:
-    """Rows of open windows, with what orders them."""
+    """Rows of open windows, with their timestamps and numbers."""
 
     batch: pa.RecordBatch
     last: Array
@@ -632,7 +632,7 @@ class OpenRows:
         return OpenRows(take_rows(self.batch, places), *arrays)
 
     def concat(self, new: OpenRows) -> OpenRows:
-        """These and others behind them."""
+        """These rows followed by others."""
         if not len(self):
             return new
         return OpenRows(
@@ -670,7 +670,7 @@ class EventTimeRowsEngine(EventTimeEngine):
         return OpenRows(empty_batch(self.schema), none, none, none, none)
 
     def unload(self) -> None:
-        """Give the rows back to the event engine."""
+        """Write the rows back to the event engine."""
         rows: OpenRows = self.open
         store = self.config.store
         slices: dict[tuple[int, int], dict[Any, Any]] = {}

@@ -1,4 +1,4 @@
-"""Panes over whole batches: the rows of windows that wait, and those that come out, as columns.
+"""Panes over whole batches: the rows of open windows, and those that are released, as columns.
 
 A batch is split by window at once. Rows that no window has let go yet stay as Arrow columns, with
 the numbers that place them in arrays beside them. What a batch closes comes out as one batch of
@@ -33,7 +33,7 @@ FEW_PARTS = 4
 
 @dataclass(slots=True)
 class PlacedRows:
-    """Rows of one schema in the order of arrival, with what places them in windows."""
+    """Rows of one schema in the order of arrival, with the windows that they belong to."""
 
     batch: pa.RecordBatch
     ts: Array
@@ -55,15 +55,15 @@ class PlacedRows:
 
     @property
     def windows(self) -> Array:
-        """The last window of each that waits."""
+        """The last window of each row that is still held."""
         return self.hi if self.some is None else self.hi[self.some]
 
     def places(self, at: Places) -> Places:
-        """The places of some of those that wait."""
+        """The places of some of the rows that are still held."""
         return at if self.some is None else self.some[at]
 
     def without_others(self) -> PlacedRows:
-        """Those that wait alone."""
+        """Only the rows that are still held, copied."""
         if self.some is None:
             return self
         arrays: list[Any] = [None if each is None else each[self.some] for each in self._arrays]
@@ -71,7 +71,7 @@ class PlacedRows:
 
     @classmethod
     def concat(cls, parts: Sequence[PlacedRows]) -> PlacedRows:
-        """Several, one behind the other."""
+        """Several in a row."""
         parts = [part.without_others() for part in parts]
         if len(parts) == 1:
             return parts[0]
@@ -92,7 +92,7 @@ class PaneStep(NamedTuple):
 
 
 class ReleasedPanes(NamedTuple):
-    """What comes out: rows, window after window, and the punctuations between them."""
+    """The output: rows, window after window, and the punctuations between them."""
 
     batch: pa.RecordBatch
     windows: Array | None
@@ -150,7 +150,7 @@ class PaneColumns:
     # -- from and to single rows ------------------------------------------------------------------
 
     def load(self, entries: Sequence[tuple[Any, int, int, Any, int, Any]]) -> None:
-        """Take rows that came one by one; `Decline` if these columns cannot have them.
+        """Load rows that came one by one; `Decline` if the columns cannot hold them.
 
         Args:
             entries: lane, first and last window, timestamp, number and row of each, in the order
@@ -182,7 +182,7 @@ class PaneColumns:
     # -- batches ----------------------------------------------------------------------------------
 
     def take(self, batch: pa.RecordBatch, taken: Sequence[Any]) -> ReleasedPanes | None:
-        """Take the rows of a batch; what they let out, if anything.
+        """Insert the rows of a batch; the panes that they release, if any.
 
         Args:
             batch: the rows.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SortOrder(Protocol):
-    """What rows are sorted by, and whether the other way round."""
+    """A sort key, its direction and the place of nulls."""
 
     @property
     def attribute(self) -> Any: ...  # noqa: D102
@@ -56,7 +56,7 @@ class OrderedRows:
 
 
 class OrderedEngine(TumblingRowsEngine):
-    """A tumbling window that keeps its tuples, and gives those of each flush in order."""
+    """A tumbling window that keeps its tuples and sorts those of each flush."""
 
     form = "ordered"
 
@@ -73,7 +73,7 @@ class OrderedEngine(TumblingRowsEngine):
         self._batch: pa.RecordBatch | None = None
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
-        """All flushes of a batch, sorted; `commit` makes it so."""
+        """All flushes of a batch, each sorted; `commit` applies its changes."""
         inputs = Inputs(batch)
         columns = [self._column(inputs, key) for key in self.sort_keys]
         self._first = [
@@ -89,7 +89,7 @@ class OrderedEngine(TumblingRowsEngine):
         return column
 
     def _compared(self, key: ComparedKey, column: Column) -> Any:
-        """The first value there is; refuse it unless it compares with the known one."""
+        """The first value of a batch; declines one that does not compare with the known value."""
         there = np.ones(len(column), bool) if column.valid is None else column.valid
         if column.floating:
             there = there & ~np.isnan(column.data)
@@ -136,18 +136,18 @@ class OrderedEngine(TumblingRowsEngine):
         return self._sorted(super().flush_all())
 
     def load_rows(self, ids: Places, parts: list[dict[str, Any]]) -> None:
-        """Take over tuples, which come out as they went in."""
+        """Load tuples, unchanged."""
         self.store.grow(self.ledger.size)
         tuples = [tuple_ for part in parts for tuple_ in part["data"]]
         lengths = np.array([len(part["data"]) for part in parts], np.intp)
         self.store.put(ids, exact_columns(tuples, self.names, self.type_of), lengths)
 
     def dump_content(self, ids: Places) -> dict[str, Any]:
-        """The rows, and of which keys the values are known to compare."""
+        """The rows, and the first value of each sort key."""
         return {**super().dump_content(ids), "mixes": list(self._mixes)}
 
     def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
-        """Take over rows, and which values compare."""
+        """Load rows, and the first value of each sort key."""
         super().load_content(ids, state)
         self._mixes = [bool(each) for each in state["mixes"]]
         need(len(self._mixes) == len(self.sort_keys), "sort keys")

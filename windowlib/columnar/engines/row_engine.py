@@ -1,4 +1,4 @@
-"""Engines over rows: those that are kept from earlier batches, with the new ones behind them."""
+"""Engines over rows: rows kept from earlier batches, followed by those of the batch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RowsEngine(Engine):
     _in_vain = 0  # rows that were moved, beyond what is worth it
 
     def keep(self, names: list[str], *more: Column) -> None:
-        """Say which columns are kept, and give empty ones like those that `more` adds to them."""
+        """Set the columns that are kept, and return empty ones for those that `more` adds."""
         self.names = names
         for name in names:
             check_movable(plain_type(self.type_of(name)))
@@ -51,11 +51,11 @@ class RowsEngine(Engine):
         self.store = RowStore([*named, *more])
 
     def more(self, rows: int) -> list[Column]:
-        """Columns that new rows have beside those of the batch."""
+        """Additional columns of new rows."""
         return []
 
     def rows(self, batch: pa.RecordBatch, layout: Layout) -> RowColumns:
-        """The rows of the touched partitions: those that are kept, then the new ones."""
+        """The rows of the touched partitions: kept ones, then new ones."""
         held, columns = self._arrived(batch, layout)
         both = held + layout.lengths
         ends = np.cumsum(both)
@@ -75,7 +75,7 @@ class RowsEngine(Engine):
         return rows
 
     def apart(self, batch: pa.RecordBatch, layout: Layout) -> RowColumns:
-        """The same rows: those that are kept by all partitions, then all new ones."""
+        """The rows of the touched partitions: kept ones of all partitions, then all new ones."""
         assert layout.order is not None
         held, columns = self._arrived(batch, layout)
         columns, first = self.store.lay(columns)
@@ -105,21 +105,21 @@ class RowsEngine(Engine):
         return columns + self.more(batch.num_rows)
 
     def _side_by_side(self, layout: Layout, columns: list[Column]) -> RowColumns:
-        """The rows of one partition, in memory of their own, which may be handed on."""
+        """The rows of one partition, copied, so that they can be passed on."""
         kept, _ = self.store.take(layout.touched)
         if kept and len(kept[0]):
             columns = [Column.concat([a, b]) for a, b in zip(kept, columns, strict=True)]
         return RowColumns(self.names, columns, None)
 
     def hold(self, ids: Places, rows: RowColumns, places: Places, lengths: Places) -> None:
-        """Partitions have these rows from now on, one partition after the other."""
+        """Replace the rows of partitions, one partition after the other."""
         if rows.laid:
             self.store.keep(ids, rows.sources(places), lengths, rows.laid)
         else:
             self.store.put(ids, rows.part(places), lengths)
 
     def _move(self, held: int, rows: int) -> None:
-        """Refuse to go on moving many rows for a few new ones; once in a while does no harm."""
+        """Decline to move many rows for a few new ones again and again."""
         self._in_vain = max(0, self._in_vain + held - self.worth * rows - ROOM)
         if self._in_vain > MAX_MOVES_IN_VAIN * held:
             self._long()
@@ -128,13 +128,13 @@ class RowsEngine(Engine):
         raise Decline("windows that are long against the batch are better kept row by row")
 
     def step(self, usual: int) -> int:
-        """How many rows to take at once: more where as many kept ones have to come along."""
+        """How many rows to take at once: more where many kept rows are moved with them."""
         return max(
             super().step(usual), usual * LONG_FACTOR if LONG_SHARE * self.held() > usual else 0
         )
 
     def check_load(self, rows: int) -> None:
-        """Refuse windows that are long against a batch of so many rows."""
+        """Decline windows that are long relative to the batch."""
         held = sum(len(s.data) for s in self.window.state.subwindows.values())
         if held > self.worth * rows + ROOM:
             self._long()
@@ -144,7 +144,7 @@ class RowsEngine(Engine):
         return int(self.store.lengths.sum())
 
     def load_rows(self, ids: Places, parts: list[dict[str, Any]]) -> None:
-        """Take over the tuples of the event engine."""
+        """Load the tuples of the event engine."""
         self.store.grow(self.ledger.size)
         tuples = [tuple_ for part in parts for tuple_ in part["data"]]
         if not all(self._fits(tuple_) for tuple_ in tuples):
@@ -158,21 +158,21 @@ class RowsEngine(Engine):
         self.store.put(ids, columns + self.load_more(parts), lengths)
 
     def _fits(self, tuple_: Any) -> bool:
-        """Whether a tuple has the columns that are kept; where that is all, it comes out again."""
+        """Whether a tuple has exactly the columns that are kept, so that it can be restored."""
         if self.names == self.schema.names:
             return type(tuple_) is dict and list(tuple_) == self.names
         return set(self.names) <= set(column_names(tuple_))
 
     def load_more(self, parts: list[dict[str, Any]]) -> list[Column]:
-        """Columns that tuples of the event engine have beside their own."""
+        """Additional columns of the tuples of the event engine."""
         return []
 
     def kept(self, ids: Places) -> tuple[list[Column], Places]:
-        """The rows that some partitions hold, and how many each has."""
+        """The rows of some partitions, and how many each has."""
         return self.store.take(ids)
 
     def save_rows(self, ids: Places, parts: list[dict[str, Any]]) -> None:
-        """Give the tuples to the event engine."""
+        """Add the tuples to partitions in the form of snapshots."""
         columns, lengths = self.kept(ids)
         lists = [column.arrow().to_pylist() for column in columns[: len(self.names)]]
         tuples = [dict(zip(self.names, row, strict=True)) for row in zip(*lists, strict=True)]
@@ -184,13 +184,13 @@ class RowsEngine(Engine):
             at += length
 
     def dump_content(self, ids: Places) -> dict[str, Any]:
-        """The rows that are kept, and how often they were moved in vain."""
+        """The kept rows, and how often they were moved in vain."""
         self.store.grow(self.ledger.size)
         rows = {"names": list(self.names), "in_vain": self._in_vain, **self.store.dump(ids)}
         return {**super().dump_content(ids), "rows": rows}
 
     def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
-        """Take over rows."""
+        """Load rows."""
         super().load_content(ids, state)
         rows = state["rows"]
         need(rows["names"] == self.names, f"rows of {rows['names']}")
@@ -210,7 +210,7 @@ def _narrow(column: Column) -> Column:
 
 
 class WholeWindows(Engine):
-    """What an operator is told of windows whose tuples are all there.
+    """The firings of windows whose tuples are all given, for an operator.
 
     It stands beside the engine of the window, and changes nothing in it.
     """
@@ -228,7 +228,7 @@ class WholeWindows(Engine):
         self.groups = None if each is plan else group_keys(plan.group_by, self.type_of)
 
     def firings(self, batch: pa.RecordBatch, lo: Places, hi: Places) -> Firings:
-        """The windows `[lo, hi)` of rows, as one who is told of firings gets them."""
+        """The windows `[lo, hi)` of rows, as firings."""
         inputs, groups = Inputs(batch), None
         found: list[Any] = []
         some = hi > lo

@@ -1,4 +1,4 @@
-"""Sliding count windows over batches, as slices: partial states that windows are made of.
+"""Sliding count windows over batches, as slices, whose partials make up the windows.
 
 A period of `every` tuples is cut at most once (see `windowlib.summaries.slices`). Slices of a batch
 are extents, like those of a tumbling window; the last few closed slices of each partition are
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class SlicedEngine(Engine):
-    """A sliding window that keeps slices instead of its tuples."""
+    """A sliding window that keeps slices in place of tuples."""
 
     way = "slices, side by side"
     form = "sliced"
@@ -67,7 +67,7 @@ class SlicedEngine(Engine):
         self.history = [PartialStore(each.kernel, self.kept) for each in self.functions]
 
     def step(self, usual: int) -> int:
-        """Without partitions, first what fills the window: from then on it is a stream.
+        """How many rows to take at once; without partitions, first those that fill the window.
 
         With partitions more than usual, so that carried slices are moved less often.
         """
@@ -81,7 +81,7 @@ class SlicedEngine(Engine):
     # -- batches ----------------------------------------------------------------------------------
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
-        """All triggers of a batch; `commit` makes it so."""
+        """All triggers of a batch; `commit` applies its changes."""
         if ready(self, batch):
             firings, self.pending = insert(self, batch)
             return firings
@@ -99,13 +99,13 @@ class SlicedEngine(Engine):
         return Firings(self.keys, windows.ids, windows.sizes, values, windows.rows)
 
     def _arrivals_pay(self, inputs: Inputs, rows: int) -> bool:
-        """Whether rows stay as they came."""
+        """Whether rows are processed in order of arrival, without a layout."""
         if not self.counts or not self.unsorted(rows):
             return False
         return all(each.takes_arrivals(inputs.read(each.attribute)) for each in self.functions)
 
     def _insert_arrivals(self, batch: pa.RecordBatch, inputs: Inputs) -> Firings:
-        """All triggers of a batch whose rows stay as they came."""
+        """All triggers of a batch that is processed in order of arrival."""
         runs, ledger = self.runs(batch, self.every, opens=False), self.ledger
         rows: SliceRows = arrival_loops().SliceRows(runs, self.kept, ledger.closed)
         arrived = rows.arrived(ledger.taken - ledger.n)
@@ -136,7 +136,7 @@ class SlicedEngine(Engine):
         return kernel.finish(planes_at(windows, which), sizes)
 
     def _commit_arrivals(self, found: ArrivedSlices) -> None:
-        """The rows have been taken as they came."""
+        """Commit a batch that was processed in order of arrival."""
         ledger, (runs, rows, closed, later) = self.ledger, found
         if self.keys is not None and np.count_nonzero(ledger.alive) < len(self.keys):
             ids = runs.partitions(slice(None))
@@ -167,7 +167,7 @@ class SlicedEngine(Engine):
     def _fold(
         self, i: int, columns: LayoutColumns, extents: Extents, windows: SliceWindows
     ) -> tuple[Any, Planes, Planes]:
-        """The values of one function, its open slices, and all slices side by side."""
+        """The values of one function, its open slices, and its carried and new slices together."""
         each, history = self.functions[i], self.history[i]
         each.grow(self.ledger.size)
         history.grow(self.ledger.size)
@@ -216,7 +216,7 @@ class SlicedEngine(Engine):
         return int(np.minimum(taken, self.window_size).sum())
 
     def load(self, parts: list[dict[str, Any]]) -> None:
-        """Take over open and closed slices."""
+        """Load open and closed slices."""
         ids, ledger = self.adopted(parts), self.ledger
         if not parts:
             return
@@ -251,7 +251,7 @@ class SlicedEngine(Engine):
         return np.where(second, self.tail, self.every - self.tail)
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
-        """Open and closed slices, the way the event engine saves them."""
+        """Open and closed slices, in the form of snapshots."""
         ledger, parts = self.ledger, self.common(ids)
         n, counts = ledger.n[ids], ledger.closed[ids]
         places_ = ranges(ids * self.kept + self.kept - counts, counts)
@@ -286,7 +286,7 @@ class SlicedEngine(Engine):
         return {"slices": [each.dump(ids, held, (history, used)) for each, history in pairs]}
 
     def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
-        """Take over open and closed slices."""
+        """Load open and closed slices."""
         given = state["slices"]
         need(len(given) == len(self.functions), f"{len(given)} functions")
         checked_numbers(self.ledger.closed[ids], len(ids), self.kept + 1)
@@ -297,7 +297,7 @@ class SlicedEngine(Engine):
 
 
 class ArrivedSlices(NamedTuple):
-    """What a batch changes whose rows stay as they came."""
+    """The changes of a batch that is processed in order of arrival."""
 
     runs: ArrivalRuns
     rows: SliceRows
@@ -308,7 +308,7 @@ class ArrivedSlices(NamedTuple):
 
 
 class SliceWindows:
-    """The slices of all touched partitions side by side, and the triggers as extents over them."""
+    """The carried and new slices of the touched partitions, and the triggers as extents of them."""
 
     def __init__(self, engine: SlicedEngine, layout: Layout, extents: Extents) -> None:
         ledger, touched, width = engine.ledger, layout.touched, engine.kept
@@ -330,7 +330,7 @@ class SliceWindows:
         self._triggers(engine, layout, extents, begins, number)
 
     def side(self, old: Planes, new: Planes) -> Planes:
-        """Carried and new slices of each partition side by side."""
+        """The carried slices of each partition followed by its new ones."""
         return tuple(map(self._one_side, old, new))
 
     def _one_side(self, old: Any, new: Any) -> Any:
@@ -351,7 +351,7 @@ class SliceWindows:
         begins: Places,
         number: Places,
     ) -> None:
-        """The closed slices that end a period, as extents; those that do not count are left out."""
+        """The triggers as extents of closed slices; those without a full window are left out."""
         touched = layout.touched
         before = engine.ledger.taken[touched] - layout.starts[:-1]
         arrived = before[number] + extents.ends[self.closed]  # how many tuples, at each slice
@@ -383,7 +383,7 @@ ONE = np.zeros(1, np.intp)
 
 @dataclass(slots=True)
 class StreamedSlices:
-    """What a batch changes: the open slice, and the newest closed ones, of each function."""
+    """The changes of a batch: the open slice and the newest closed ones of each function."""
 
     rows: int
     open_size: int
@@ -392,7 +392,7 @@ class StreamedSlices:
 
 
 def streams(engine: SlicedEngine) -> bool:
-    """Whether there is one partition, whose windows are full from now on."""
+    """Whether there is a single partition whose windows are full from now on."""
     ledger = engine.ledger
     return (
         engine.keys is None
@@ -404,7 +404,7 @@ def streams(engine: SlicedEngine) -> bool:
 
 
 def insert(engine: SlicedEngine, batch: pa.RecordBatch) -> tuple[Firings, StreamedSlices]:
-    """All triggers of a batch, and what it changes."""
+    """All triggers of a batch, and its changes."""
     inputs, every, size = Inputs(batch), engine.every, batch.num_rows
     carried = int(engine.ledger.n[0])
     rows = counting(size)[every - carried - 1 :: every]  # those that end a slice
@@ -425,7 +425,7 @@ def insert(engine: SlicedEngine, batch: pa.RecordBatch) -> tuple[Firings, Stream
 
 
 def _newest(old: Planes, closed: Planes, kept: int, closing: int) -> Planes:
-    """The last slices of those that were carried and those that close."""
+    """The newest of the carried slices and those that close."""
     if closing >= kept:
         return planes_at(closed, slice(closing - kept, None))
     return concat_planes(planes_at(old, slice(closing, None)), closed, kept - closing, closing)
@@ -448,7 +448,7 @@ def _planes(
 
 
 def commit(engine: SlicedEngine, streamed: StreamedSlices) -> None:
-    """The batch has been taken."""
+    """Commit the batch."""
     ledger, places = engine.ledger, slice(0, engine.kept)
     for i, (each, history) in enumerate(zip(engine.functions, engine.history, strict=True)):
         history.put(places, streamed.newest[i])
@@ -461,5 +461,5 @@ def commit(engine: SlicedEngine, streamed: StreamedSlices) -> None:
 
 
 def ready(engine: SlicedEngine, batch: Any) -> bool:
-    """Whether a batch can be taken this way: it closes a slice."""
+    """Whether a batch closes a slice, so that this code can take it."""
     return streams(engine) and int(engine.ledger.n[0]) + batch.num_rows >= engine.every

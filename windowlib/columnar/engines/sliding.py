@@ -38,7 +38,7 @@ MAX_OVERLAP = 64
 
 
 def _of_each(numbers: Places, which: Places) -> Any:
-    """The numbers of some partitions; one for all where there is but one."""
+    """The number of each partition; a single one if all share it."""
     return numbers[which] if len(numbers) > 1 else numbers[0]
 
 
@@ -73,7 +73,7 @@ class SlidingEngine(RowsEngine):
         return DeltaColumn(policy.delta, self.type_of(policy.delta.attribute))
 
     def _names(self, schema: pa.Schema) -> list[str]:
-        """The columns that have to be kept: those that are read again, by us or by users."""
+        """The columns to keep: those that functions, policies or users read again."""
         if not self.reads_some:
             return list(schema.names)
         inputs = Inputs(empty_batch(schema))
@@ -86,7 +86,7 @@ class SlidingEngine(RowsEngine):
     # -- batches ----------------------------------------------------------------------------------
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
-        """All triggers of a batch; `commit` makes it so."""
+        """All triggers of a batch; `commit` applies its changes."""
         layout = self.layout(batch)
         rows = self.rows(batch, layout)
         inputs = Inputs(rows)
@@ -115,7 +115,7 @@ class SlidingEngine(RowsEngine):
         order: Places | slice,
         cause: Places,
     ) -> Firings:
-        """Firings over extents of rows, which are then put in order."""
+        """Firings over extents of rows, in the order of their causes."""
         found, groups = [], None
         if self.groups is None:
             found = [results_in_order(each, order) for each in self._results(inputs, lo, hi)]
@@ -130,12 +130,12 @@ class SlidingEngine(RowsEngine):
         return over_groups(self.functions, keys, codes, columns, lo, hi)
 
     def layout(self, batch: pa.RecordBatch) -> Layout:
-        """The batch by partition; at a tick, with all partitions in it."""
+        """The batch by partition; with ticks, all partitions are included."""
         found = super().layout(batch)
         return with_partitions(found, np.flatnonzero(self.ledger.alive)) if self.ticks else found
 
     def _ticked(self, layout: Layout, rows: RowColumns, inputs: Inputs, age: Any) -> Firings:
-        """The triggers of a batch in which the clock ticks: each for all partitions in storage."""
+        """The triggers of a batch with ticks: each tick triggers all partitions in storage."""
         behind = np.searchsorted(self.passed, np.arange(1, self.ticks + 1))
         number, tick, hi = at_ticks(layout, behind)
         hi += (rows.fresh - layout.starts[:-1])[number]
@@ -157,7 +157,7 @@ class SlidingEngine(RowsEngine):
     def _held(
         self, layout: Layout, rows: RowColumns, age: Any, number: Places, hi: Places, times: Stamps
     ) -> tuple[Places, Any]:
-        """What partitions hold behind the rows before `hi`, and whether they have been full."""
+        """The extents that partitions hold before row `hi`, and whether they were full."""
         base = rows.base[number]
         if self.evict_delta is None:
             lo = np.maximum(hi - self.size, base)
@@ -169,7 +169,7 @@ class SlidingEngine(RowsEngine):
     def _births(
         self, layout: Layout, rows: RowColumns, age: Any, number: Places, hi: Places
     ) -> Places:
-        """Since when partitions are in storage, at some ticks."""
+        """When partitions entered storage, as of some ticks."""
         old = self.ledger.born[layout.touched]
         first = np.minimum(layout.starts[:-1], layout.starts[-1] - 1)
         new = self.seen_rows + layout.rows(first)
@@ -187,13 +187,13 @@ class SlidingEngine(RowsEngine):
         ]
 
     def _worth(self, lo: Places, hi: Places, rows: int) -> None:
-        """Refuse windows that overlap very much, if a function looks at each of them anew."""
+        """Decline windows that overlap very much, if a function computes each from scratch."""
         anew = not all(each.overlaps for each in self.functions)
         if anew and int((hi - lo).sum()) > MAX_OVERLAP * rows:
             raise Decline("windows overlap so much that they are better kept up to date")
 
     def _values(self, inputs: Inputs, rows: RowColumns) -> tuple[Any, Any]:
-        """The values that eviction looks at, and those that the trigger looks at."""
+        """The values of the eviction policy, and those of the trigger policy."""
         evict, trigger = self.evict_delta, self.trigger_delta
         age = None if evict is None else self._ordered(evict, inputs, rows)
         if trigger is None:
@@ -203,13 +203,13 @@ class SlidingEngine(RowsEngine):
         return age, self._ordered(trigger, inputs, rows)
 
     def _ordered(self, delta: DeltaColumn, inputs: Inputs, rows: RowColumns) -> Any:
-        """The values of a delta policy, which do not go backwards."""
+        """The values of a delta policy; declines values that go backwards."""
         values = delta.read(inputs.named(str(delta.policy.attribute)))
         delta.ordered(values, np.append(rows.base, rows.ends[-1]))
         return values
 
     def _triggers(self, layout: Layout, rows: RowColumns, marks: Any) -> tuple[Places, Any]:
-        """The places of the rows that trigger, and what delta triggers measure from then on."""
+        """The places of the rows that trigger, and the new references of delta triggers."""
         ledger, touched = self.ledger, layout.touched
         if not self.every and self.trigger_delta is None:  # the clock triggers
             return NONE, None
@@ -227,7 +227,7 @@ class SlidingEngine(RowsEngine):
     def _extents(
         self, layout: Layout, rows: RowColumns, age: Any, places: Places, number: Places
     ) -> tuple[Places, Places, Any]:
-        """What each trigger looks at, and whether its window has been full by then."""
+        """The extent of each trigger, and whether its window has been full by then."""
         hi = places if self.trigger_delta else places + 1
         if self.evict_delta is None:
             lo = np.maximum(hi - self.size, _of_each(rows.base, number))
@@ -267,7 +267,7 @@ class SlidingEngine(RowsEngine):
         return lo
 
     def _enter(self, layout: Layout, rows: RowColumns, age: Any) -> None:
-        """The partitions of the batch are in storage."""
+        """Put the partitions of the batch into storage."""
         ledger, touched = self.ledger, layout.touched
         fresh = ~ledger.alive[touched]
         ledger.born[touched[fresh]] = self.seen_rows + layout.rows(layout.starts[:-1][fresh])
@@ -277,7 +277,7 @@ class SlidingEngine(RowsEngine):
     # -- time -------------------------------------------------------------------------------------
 
     def fire_all(self) -> Firings:
-        """Every partition triggers, in order of storage."""
+        """The triggers of all partitions, in order of storage."""
         ids = self.stored()
         self._worth_reading(ids)
         columns, lengths = self.kept(ids)
@@ -289,19 +289,19 @@ class SlidingEngine(RowsEngine):
         return self._firings(ids, rows, Inputs(rows), lo, hi, slice(None), np.arange(len(ids)))
 
     def _worth_reading(self, ids: Places) -> None:
-        """Refuse to read very many rows again and again; what is kept up to date is not read."""
+        """Decline to read very many rows again and again, unlike incremental summaries."""
         held = int(self.store.lengths[ids].sum())
         if held > MAX_OVERLAP * (self.since_tick + len(ids)) + ROOM:
             raise Decline("windows that are long against what comes between two ticks")
 
     def commit_all(self) -> None:
-        """Every partition has triggered, and is as it was."""
+        """Commit the triggers of all partitions, which change nothing."""
         self.since_tick = 0
 
     # -- hand-over --------------------------------------------------------------------------------
 
     def load(self, parts: list[dict[str, Any]]) -> None:
-        """Take over tuples and trigger state."""
+        """Load tuples and trigger state."""
         if any(part["rough"] for part in parts):
             raise Decline("values have gone backwards")
         ids = self.adopted(parts)
@@ -320,7 +320,7 @@ class SlidingEngine(RowsEngine):
                 ledger.ref[ids[known]] = self.trigger_delta.load(values)
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
-        """Tuples and trigger state, the way the event engine saves them."""
+        """Tuples and trigger state, in the form of snapshots."""
         ledger, parts = self.ledger, self.common(ids)
         size = self.size
         self.save_rows(ids, parts)
@@ -341,7 +341,7 @@ class SlidingEngine(RowsEngine):
         return {**super().dump_content(ids), "since_tick": self.since_tick}
 
     def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
-        """Take over rows."""
+        """Load rows."""
         super().load_content(ids, state)
         self.since_tick = checked_count(state["since_tick"], "rows since the last tick")
 
@@ -368,25 +368,25 @@ class AgingEngine(SlidingEngine):
         self.period = min(window.spec.evict.tick, HUGE)
 
     def keep(self, names: list[str], *more: Column) -> None:
-        """The arrival of each row is kept with it."""
+        """Set the columns that are kept, with the arrival of each row."""
         super().keep(names, _stamps([]))
 
     def more(self, rows: int) -> list[Column]:
-        """When the rows of the batch arrive."""
+        """The arrival times of the batch."""
         arrivals = np.full(rows, self.until) if self.arrivals is None else self.arrivals
         return [_stamps(arrivals)]
 
     # -- batches ----------------------------------------------------------------------------------
 
     def _values(self, inputs: Inputs, rows: RowColumns) -> tuple[Any, Any]:
-        """Eviction looks at arrivals."""
+        """Arrival times for eviction, and the values of the trigger policy."""
         _, marks = super()._values(inputs, rows)
         return rows.last().data, marks
 
     def _extents(
         self, layout: Layout, rows: RowColumns, age: Any, places: Places, number: Places
     ) -> tuple[Places, Places, Any]:
-        """What is young enough when each trigger looks; such windows count as full."""
+        """The extent of recent rows at each trigger; such windows count as full."""
         hi = places if self.trigger_delta else places + 1
         lo = oldest_within(age, rows.base[number], hi, age[places], self.period)
         return lo, hi, np.ones(len(lo), bool)
@@ -394,14 +394,14 @@ class AgingEngine(SlidingEngine):
     def _held(
         self, layout: Layout, rows: RowColumns, age: Any, number: Places, hi: Places, times: Stamps
     ) -> tuple[Places, Any]:
-        """What is young enough at some ticks."""
+        """The extents of recent rows at some ticks."""
         lo = oldest_within(age, rows.base[number], hi, times, self.period)
         return lo, hi > lo
 
     def _births(
         self, layout: Layout, rows: RowColumns, age: Any, number: Places, hi: Places
     ) -> Places:
-        """With which row partitions have last entered storage, at some ticks."""
+        """The row with which partitions have last entered storage, as of some ticks."""
         entry = self._entries(rows, age, hi)
         new = np.maximum(entry - (rows.fresh - layout.starts[:-1])[number], 0)
         old = entry < rows.fresh[number]
@@ -417,12 +417,12 @@ class AgingEngine(SlidingEngine):
         return found
 
     def _oldest(self, layout: Layout, rows: RowColumns, age: Any) -> Places:
-        """What is young enough when the last row of the batch has arrived."""
+        """The oldest row of each partition that is recent at the end of the batch."""
         until = np.full(len(rows.ends), self.until)
         return oldest_within(age, rows.base, rows.ends, until, self.period)
 
     def _enter(self, layout: Layout, rows: RowColumns, age: Any) -> None:
-        """Partitions enter storage with a row that finds them empty, perhaps several times."""
+        """Put partitions into storage at the rows that found them empty."""
         ledger, touched = self.ledger, layout.touched
         entry = self._entries(rows, age, rows.ends)
         new, was = entry >= rows.fresh, ledger.alive[touched]
@@ -439,24 +439,24 @@ class AgingEngine(SlidingEngine):
     # -- time -------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """Partitions without rows leave storage."""
+        """Take partitions without rows out of storage."""
         super().advance(now)
         self.store.drop(self.put_to_sleep(now - self.period))
 
     def due(self) -> int | None:
-        """When the oldest row is too old."""
+        """When the oldest row becomes too old."""
         columns, _ = self.kept(np.flatnonzero(self.ledger.alive))
         stamps = columns[-1].data
         return int(stamps.min()) + self.period + 1 if len(stamps) else None
 
     def gone(self) -> int:
-        """Rows that are too old, too, though they may still be in the store."""
+        """How many of the tuples taken are evicted; rows that are too old count as evicted."""
         places = self.store.places(np.flatnonzero(self.ledger.alive))
         old = self.now - self.store.whole(-1).data[places] > self.period
         return super().gone() + int(old.sum())
 
     def kept(self, ids: Places) -> tuple[list[Column], Places]:
-        """The rows that are young enough."""
+        """The recent rows of some partitions, and how many each has."""
         columns, lengths = super().kept(ids)
         young = self.now - columns[-1].data <= self.period
         if young.all():
@@ -475,11 +475,11 @@ class AgingEngine(SlidingEngine):
         self.ledger.returning[ids] = [part["returning"] for part in parts]
 
     def load_more(self, parts: list[dict[str, Any]]) -> list[Column]:
-        """When the tuples arrived."""
+        """The arrival times of tuples of the event engine."""
         return [_stamps([stamp for part in parts for stamp in part["stamps"]])]
 
     def load_asleep(self, parts: list[dict[str, Any]]) -> None:
-        """Take over what sleeping partitions remember; they sleep in this order."""
+        """Load sleeping partitions, in the order in which they became empty."""
         seen = self.seen_rows
         ids, ledger = self.adopted(parts), self.ledger
         self.seen_rows = seen
@@ -488,15 +488,15 @@ class AgingEngine(SlidingEngine):
         self._load_triggers(ids, parts)
 
     def asleep(self) -> Places:
-        """In the order in which they fell asleep: the first to empty, by storage at one instant."""
+        """The sleeping partitions in the order in which they became empty, ties by storage."""
         return self.sleeping_order()
 
     def known_partitions(self) -> Places:
-        """Those that hold rows, and those that sleep."""
+        """The partitions with rows, and those asleep."""
         return np.flatnonzero(self.ledger.alive | self.ledger.sleeps)
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
-        """Tuples, arrivals and trigger state, the way the event engine saves them."""
+        """Tuples, arrivals and trigger state, in the form of snapshots."""
         parts = super().parts(ids)
         columns, _ = self.kept(ids)
         stamps, at = columns[-1].data.tolist(), 0

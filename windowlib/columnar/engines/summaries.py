@@ -1,4 +1,4 @@
-"""What a tumbling window keeps of its open subwindows: the state of its functions."""
+"""The state of aggregate functions over the open subwindows of a tumbling window."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Summaries:
         self._later: list[Any] = []
 
     def grow(self, partitions: int) -> None:
-        """Make room for so many partitions."""
+        """Make room for at least that many partitions."""
         for each in self.functions:
             each.grow(partitions)
 
@@ -77,13 +77,13 @@ class Summaries:
         return all(each.takes_spread(inputs.read(each.attribute)) for each in self.functions)
 
     def spread(self, inputs: Inputs, ids: Array, partitions: int) -> list[Any]:
-        """The state of all partitions, had each the rows of its id, too."""
+        """The state of all partitions after folding rows with these partition numbers."""
         return [
             each.spread(inputs.read(each.attribute), ids, partitions) for each in self.functions
         ]
 
     def replace(self, state: list[Any]) -> None:
-        """What `spread` gave is the state from now on."""
+        """Replace the state by what `spread` returned."""
         for each, planes in zip(self.functions, state, strict=True):
             each.commit_arrivals(planes)
 
@@ -95,31 +95,31 @@ class Summaries:
         self._later = []
 
     def carried(self, ids: Places, sizes: Places) -> Found:
-        """The values of what some partitions carry."""
+        """The values of the state that some partitions carry."""
         return [each.carried(ids, sizes) for each in self.functions], None
 
     def drop(self, ids: Places) -> None:
-        """Some partitions carry nothing any more; their state is never read again."""
+        """Drop the state of some partitions."""
         for each in self.functions:
             each.forget(ids)
 
     def load(self, ids: Places, sizes: Places, saved: list[Any]) -> None:
-        """Take over what windows save of the summaries of some partitions, which hold tuples."""
+        """Restore saved summaries of some partitions, which hold tuples."""
         for i, each in enumerate(self.functions):
             each.load(ids, [places[i] for ((_, places),) in saved], sizes)
 
     def save(self, ids: Places, sizes: Places) -> list[Any]:
-        """What windows save of the summaries of some partitions."""
+        """The summaries of some partitions, in the form of snapshots."""
         saved = [each.save(ids, sizes) for each in self.functions]
         return [[[n, [places[i] for places in saved]]] for i, n in enumerate(sizes.tolist())]
 
     def dump(self, ids: Places) -> dict[str, Any]:
-        """What some partitions carry, as arrays; all of them carry something."""
+        """The state of some partitions as arrays; each of them has some."""
         held = np.ones(len(ids), bool)
         return {"functions": [each.dump(ids, held) for each in self.functions]}
 
     def load_dump(self, ids: Places, state: Mapping[str, Any]) -> None:
-        """Take over what `dump` gave, for other numbers of the partitions."""
+        """Restore what `dump` returned, under other partition numbers."""
         given = state["functions"]
         need(len(given) == len(self.functions), f"{len(given)} functions")
         for each, dump in zip(self.functions, given, strict=True):
@@ -145,7 +145,7 @@ class GroupSummaries(Summaries):
         self._pending: SlotExtents | None = None
 
     def grow(self, partitions: int) -> None:
-        """Make room for so many partitions."""
+        """Make room for at least that many partitions."""
         self.slots.members.grow(partitions)
 
     # -- batches ----------------------------------------------------------------------------------
@@ -177,21 +177,21 @@ class GroupSummaries(Summaries):
         return group_extents(owners, codes, len(self.keys))
 
     def commit(self, extents: Extents) -> None:
-        """The batch has been taken."""
+        """Commit the batch."""
         assert self._pending is not None
         super().commit(self._pending.parts)
         self._pending.commit()
         self._pending = None
 
     def carried(self, ids: Places, sizes: Places) -> Found:
-        """The groups of what some partitions carry."""
+        """The groups of the state that some partitions carry."""
         slots, counts = self.slots.groups_of(ids)
         n = self.slots.table.n[slots]
         values, _ = super().carried(slots, n)
         return [], Groups(counts, self.keys.arrow(self.slots.table.group[slots]), n, values)
 
     def drop(self, ids: Places) -> None:
-        """Some partitions carry nothing any more."""
+        """Drop the state of some partitions."""
         slots, _ = self.slots.groups_of(ids)
         super().drop(slots)
         self.slots.close(ids, slots)
@@ -199,7 +199,7 @@ class GroupSummaries(Summaries):
     # -- hand-over --------------------------------------------------------------------------------
 
     def load(self, ids: Places, sizes: Places, saved: list[Any]) -> None:
-        """Take over lists of groups and their snapshots."""
+        """Restore lists of groups and their snapshots."""
         flat = [each for (groups,) in saved for each in groups]
         groups = self.keys.adopt([group for group, _ in flat], self._types).astype(np.intp)
         partitions = np.repeat(ids, np.array([len(groups) for (groups,) in saved], np.intp))
@@ -236,7 +236,7 @@ class GroupSummaries(Summaries):
         }
 
     def load_dump(self, ids: Places, state: Mapping[str, Any]) -> None:
-        """Take over what `dump` gave, for other numbers of the partitions."""
+        """Restore what `dump` returned, under other partition numbers."""
         counts, given = checked_lengths(state["counts"], len(ids)), state["groups"]
         total, known = int(counts.sum()), checked_count(given["known"], "groups")
         self.keys.load_dump(state["keys"], self._types, known)
@@ -405,7 +405,7 @@ class Slots:
         return slots, self.members.lengths[partitions]
 
     def offer(self, count: int) -> Places:
-        """So many slots that are free; they stay so until `take`."""
+        """That many free slots; they stay free until `take`."""
         if self._spare < count:
             before = self.size
             self.table.grow(before + count - self._spare)
@@ -417,7 +417,7 @@ class Slots:
         return self._free[self._spare - count : self._spare].copy()
 
     def take(self, offered: Places, unused: Places) -> None:
-        """The slots that `offer` gave last are in use, but for some of them."""
+        """Mark the slots of the last `offer` as used, except for some."""
         self._spare -= len(offered)
         self._release(unused)
 
@@ -438,14 +438,14 @@ class Slots:
         self._slot[pairs] = slots
 
     def close(self, partitions: Places, slots: Places) -> None:
-        """The subwindows of partitions are closed, which had these slots."""
+        """Free the slots of subwindows that have closed."""
         self._slot[self.table.pair[slots]] = -1
         self.table.n[slots] = 0
         self._release(slots)
         self.members.clear(partitions)
 
     def tidy(self) -> None:
-        """Forget groups that are in no open subwindow, once there are many of them."""
+        """Drop groups without an open subwindow, once there are many."""
         in_use = self.size - self._spare
         if max(len(self._pairs), len(self.keys)) <= 2 * in_use + MAX_IDLE_GROUPS:
             return

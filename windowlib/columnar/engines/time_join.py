@@ -26,22 +26,22 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Number = int | float
 END_OF_TIME = 1 << 62
-"""Where a watermark is that has reached everything, among whole numbers."""
+"""A watermark after all timestamps, for whole numbers."""
 MAX_UNUSED_ROWS = 1 << 14
-"""Right rows that may be there for nothing before they are cleared out."""
+"""How many unused right rows are kept at most before they are dropped."""
 
 
 class Rule(Protocol):
-    """Which right rows a left row goes with."""
+    """The rule that matches right rows to left rows."""
 
     def found_many(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
-        """Where in the index the matches of each timestamp and key are."""
+        """The extent of the index that matches each timestamp and key."""
 
     def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
-        """With which row of the batch the matches of each timestamp become final."""
+        """The row of the batch with which the matches of each timestamp become final."""
 
     def needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
-        """The first place in the index that each key needs from a timestamp on."""
+        """The first place in the index that a key still needs, given a timestamp."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class SideRows:
 
 
 class RightIndex:
-    """The right rows by key, each key's by timestamp, at equal ones by arrival."""
+    """The right rows by key, timestamp and arrival."""
 
     def __init__(self, held: SideRows, keys: int) -> None:
         ts = held.ts
@@ -81,7 +81,7 @@ class RightIndex:
         by_time = np.arange(len(ts)) if sorted_ else np.argsort(ts, kind="stable")
         order, touched, starts = group(held.keys[by_time], keys)
         self.places = by_time[order]
-        """Where each entry is among the rows held."""
+        """The place of each entry among the rows of the side."""
         self._ts, self._numbers = ts[self.places], held.numbers[self.places]
         rising = ts[by_time]
         new = np.concatenate((np.ones(min(len(ts), 1), bool), rising[1:] > rising[:-1]))
@@ -103,7 +103,7 @@ class RightIndex:
         return found
 
     def _known(self, keys: Ints) -> Ints:
-        """The same numbers, -1 for keys that came after the index was made."""
+        """The same keys, -1 for keys that are newer than the index."""
         found: Ints = np.where(keys < len(self._starts) - 1, keys, -1)
         return found
 
@@ -115,11 +115,11 @@ class RightIndex:
         return held
 
     def at(self, places: Ints) -> Any:
-        """The timestamps of some entries; of any, for places that are none."""
+        """The timestamps of some entries; arbitrary ones for places out of range."""
         return self._some(self._ts, places)
 
     def numbers(self, places: Ints) -> Ints:
-        """The numbers of some entries, as `at`."""
+        """The arrival numbers of some entries; arbitrary ones for places out of range."""
         found: Ints = self._some(self._numbers, places)
         return found
 
@@ -130,7 +130,7 @@ class RightIndex:
 
 
 class RightProgress:
-    """When, in terms of the rows of a batch, the right watermark passes, and right rows are there.
+    """The progress of the right side, measured in rows of a batch.
 
     Args:
         size: how many rows the batch has.
@@ -144,7 +144,7 @@ class RightProgress:
         self._mark, self._reached, self._first = mark, reached, first
 
     def when(self, ts: Any, *, over: bool) -> Ints:
-        """After which row the watermark has reached each timestamp, or passed it if `over`."""
+        """The row at which the watermark reaches each timestamp, or passes it if `over`."""
         if self._reached is not None:
             found: Ints = np.searchsorted(self._reached, ts, side="right" if over else "left")
             return found
@@ -154,17 +154,17 @@ class RightProgress:
         return np.where(passed, 0, self.never)
 
     def of(self, places: Ints, index: RightIndex) -> Ints:
-        """When some entries of the index are there, and complete up to their timestamps."""
+        """The row at which entries of the index are present and complete up to their timestamps."""
         there = index.numbers(places) - self._first
         return np.maximum(there, self.when(index.at(places), over=False))
 
 
 @dataclass(slots=True)
 class JoinedPairs:
-    """What a batch lets go: pairs of a left row and a right row, in the order of leaving."""
+    """The joined pairs that a batch causes, in order of output."""
 
     causes: Ints
-    """The row of the batch that each pair comes with."""
+    """The row of the batch that causes each pair."""
     left: Ints
     """Where each left row is in `lefts`."""
     right: Ints
@@ -195,7 +195,7 @@ class JoinedPairs:
         return self.lefts.take(pa.array(self.left))
 
     def right_rows(self) -> pa.RecordBatch | None:
-        """The right row of each pair, nulls where there is none; None if no right row has come."""
+        """The right row of each pair, nulls for none; None: no right row has come."""
         if self.rights is None:
             return None
         return self.rights.take(pa.array(self.right, mask=self.right < 0))
@@ -203,7 +203,7 @@ class JoinedPairs:
 
 @dataclass(slots=True)
 class ArrivingBatch:
-    """A batch, as the watermark of its side has seen it."""
+    """A batch, with the watermark of its side after each row."""
 
     port: int
     rows: pa.RecordBatch
@@ -242,7 +242,7 @@ class TimeJoinEngine:
         return self.keys.encode([rows.column(name) for name in names], rows.num_rows)
 
     def check(self, port: int, schema: pa.Schema, kind: Any) -> None:
-        """Decline a batch that does not go with those before it."""
+        """Decline a batch that does not fit the batches before it."""
         if not schema.names or len(set(schema.names)) < len(schema.names):
             raise Decline("columns need names of their own")
         if self.schemas[port] not in (None, schema):
@@ -253,7 +253,7 @@ class TimeJoinEngine:
     def adopt(
         self, port: int, schema: pa.Schema | None, entries: Sequence[tuple[Any, int, Any]]
     ) -> None:
-        """Begin a side with rows that came one by one, given the columns of its batches."""
+        """Load the rows of a side that came one by one."""
         self.schemas[port] = schema
         if not entries:
             return
@@ -295,7 +295,7 @@ class TimeJoinEngine:
     # -- batches ----------------------------------------------------------------------------------
 
     def insert(self, coming: ArrivingBatch, marks: Sequence[Number | None]) -> JoinedPairs:
-        """Take a batch; what it lets go, given the watermarks of both sides after it."""
+        """Insert a batch; the pairs that it causes, given the watermarks of both sides after it."""
         port, size = coming.port, coming.rows.num_rows
         keys = self.encoded(port, coming.rows)
         wanted = ~coming.late if port == 0 else ~coming.late & (keys >= 0)
@@ -306,7 +306,7 @@ class TimeJoinEngine:
         return self._released(arrivals, None if port else coming, marks)
 
     def finish(self, marks: Sequence[Number | None]) -> JoinedPairs:
-        """What the end of an input lets go."""
+        """The pairs that the end of an input causes."""
         return self._released(RightProgress(1, marks[1], None, END_OF_TIME), None, marks)
 
     def _released(
@@ -335,7 +335,7 @@ class TimeJoinEngine:
         return found
 
     def _pairs(self, left: SideRows, going: Ints, causes: Ints, index: RightIndex) -> JoinedPairs:
-        """The matches of left rows that are final, in the order of leaving."""
+        """The pairs of final left rows, in order of output."""
         order = _leaving(causes, left.ts[going])
         if order is not None:
             going, causes = going[order], causes[order]
@@ -354,7 +354,7 @@ class TimeJoinEngine:
     # -- what is no longer needed -----------------------------------------------------------------
 
     def _forget(self, mark: Number | None) -> None:
-        """Drop right rows that no left row can need, once there may be as many of them as others.
+        """Drop right rows that no left row can need, once they may be half of all.
 
         Args:
             mark: the left watermark.
@@ -377,7 +377,7 @@ class TimeJoinEngine:
         self._forget_keys()
 
     def _forget_keys(self) -> None:
-        """Number the keys anew, once most of them are of rows that have gone."""
+        """Renumber the keys, once most of them have no rows left."""
         used = np.unique(np.concatenate([side.keys for side in self.sides if side is not None]))
         used = used[used >= 0]
         if len(self.keys) <= 2 * len(used) + MAX_UNUSED_ROWS:
@@ -391,7 +391,7 @@ class TimeJoinEngine:
 
 
 def _leaving(causes: Ints, ts: Any) -> Ints | None:
-    """The order of causes, then of timestamps, then of arrival; None if it is there already."""
+    """The order by cause, timestamp and arrival; None: already in order."""
     later, tied = causes[1:] > causes[:-1], causes[1:] == causes[:-1]
     if (later | (tied & (ts[1:] >= ts[:-1]))).all():
         return None

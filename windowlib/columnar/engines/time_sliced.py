@@ -1,4 +1,4 @@
-"""Sliding time windows over batches, as slices of time: partial states that windows are made of.
+"""Sliding time windows over batches, as slices of time, whose partials make up the windows.
 
 Time is cut where some window begins or ends (see `windowlib.summaries.time_slices`). The rows of a
 partition in one slice are one run of the layout, and go on with the slice that is there already.
@@ -69,11 +69,11 @@ class SliceTable:
         return SliceTable(self.ids[places], self.ends[places], self.n[places], planes)
 
     def filter(self, which: Any) -> SliceTable:
-        """Those that a condition holds for."""
+        """The slices for which a condition holds."""
         return self if which.all() else self.take(np.flatnonzero(which))
 
     def merged_with(self, other: SliceTable, kernels: list[Kernel]) -> SliceTable:
-        """Both in one table; of one partition and time, one slice."""
+        """Both in one table, with slices of the same partition and time merged."""
         if not len(self) or not len(other):
             return other if len(other) else self
         sizes = len(self), len(other)
@@ -106,7 +106,7 @@ class SliceTable:
 
 
 def slice_codes(ids: Places, ends: Stamps) -> Array | None:
-    """One number for each slice, in the order of partitions, and of time in one.
+    """A number for each slice, ascending by partition and time.
 
     None: 64 bits are too few for them.
 
@@ -123,7 +123,7 @@ def slice_codes(ids: Places, ends: Stamps) -> Array | None:
 
 @dataclass(slots=True)
 class PendingSlices:
-    """What a batch changes."""
+    """The changes of a batch."""
 
     layout: Layout
     arrivals: Stamps
@@ -137,7 +137,7 @@ class PendingSlices:
 
 
 class TimeSlicedEngine(Engine):
-    """A sliding time window that keeps slices instead of its tuples."""
+    """A sliding time window that keeps slices in place of tuples."""
 
     way = "slices of time, side by side"
     form = "time_sliced"
@@ -165,12 +165,12 @@ class TimeSlicedEngine(Engine):
     # -- batches ----------------------------------------------------------------------------------
 
     def layout(self, batch: pa.RecordBatch) -> Layout:
-        """The batch by partition; at a tick, with all partitions in it."""
+        """The batch by partition; with ticks, all partitions are included."""
         found = super().layout(batch)
         return with_partitions(found, np.flatnonzero(self.ledger.alive)) if self.ticks else found
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
-        """All triggers of a batch; `commit` makes it so."""
+        """All triggers of a batch; `commit` applies its changes."""
         layout = self.layout(batch)
         rows = layout.rows(np.arange(layout.size))
         arrivals = np.full(len(rows), self.until) if self.arrivals is None else self.arrivals[rows]
@@ -197,7 +197,7 @@ class TimeSlicedEngine(Engine):
     def _folded(
         self, columns: LayoutColumns, layout: Layout, ends: Stamps, entries: Places
     ) -> SliceTable:
-        """The slices of a batch by themselves; what came before an entry is not in its slice.
+        """The slices of a batch; rows before an entry of their partition are left out.
 
         Only where windows leave gaps can a partition be empty within a slice.
         """
@@ -218,7 +218,7 @@ class TimeSlicedEngine(Engine):
         return SliceTable(ids, ends[starts], stops - starts, planes)
 
     def _going_on(self, layout: Layout, ends: Stamps, entries: Places) -> SliceTable:
-        """The slices of the running period, without those that a batch begins anew."""
+        """The open slices that the batch continues."""
         if self.period >= self.beat:
             return self.running
         heads = np.intersect1d(entries, layout.starts[:-1])
@@ -244,7 +244,7 @@ class TimeSlicedEngine(Engine):
         return found, found >= pending.layout.starts[:-1][number]
 
     def _ticked(self, pending: PendingSlices) -> Firings:
-        """The triggers of a batch in which the clock ticks: each for all partitions in storage."""
+        """The triggers of a batch with ticks: each tick triggers all partitions in storage."""
         layout, table, ledger = pending.layout, pending.table, self.ledger
         behind = np.searchsorted(self.passed, np.arange(1, self.ticks + 1))
         number, tick, places = at_ticks(layout, behind)
@@ -279,7 +279,7 @@ class TimeSlicedEngine(Engine):
         return lo, hi
 
     def _firings(self, table: SliceTable, lo: Places, hi: Places, cause: Places) -> Firings:
-        """The windows that some extents of a table make up."""
+        """The firings of windows that are extents of a table."""
         sizes, states = table.merged(self.kernels, lo, hi) if len(lo) else (lo, table.planes)
         values = [
             kernel.finish(planes_at(planes, slice(0, len(lo))), sizes)
@@ -303,7 +303,7 @@ class TimeSlicedEngine(Engine):
         self.pending = None
 
     def _enter(self, pending: PendingSlices) -> None:
-        """Partitions enter storage with a row that finds them empty, perhaps several times."""
+        """Put partitions into storage at the rows that found them empty."""
         layout, ledger = pending.layout, self.ledger
         number = np.flatnonzero(layout.lengths)
         touched, starts, stops = (
@@ -319,7 +319,7 @@ class TimeSlicedEngine(Engine):
         ledger.alive[touched], ledger.sleeps[touched] = True, False
 
     def _forget_left(self, pending: PendingSlices) -> None:
-        """Forget what partitions had that were empty in between."""
+        """Drop the slices of partitions that were empty in between."""
         if not len(pending.entries):
             return
         first = np.full(self.ledger.size, -HUGE)
@@ -331,7 +331,7 @@ class TimeSlicedEngine(Engine):
         )
 
     def _pack(self) -> None:
-        """Forget picked values that no slice refers to, once there are many."""
+        """Drop picked values that no slice refers to, once there are many."""
         for i, kernel in enumerate(self.kernels):
             pool = kernel.pool
             tables = (self.closed, self.running)
@@ -346,7 +346,7 @@ class TimeSlicedEngine(Engine):
     # -- time -------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """Partitions without tuples leave storage."""
+        """Take partitions without tuples out of storage."""
         super().advance(now)
         if len(self.put_to_sleep(now - self.period)):
             self.closed, self.running = (
@@ -354,12 +354,12 @@ class TimeSlicedEngine(Engine):
             )
 
     def due(self) -> int | None:
-        """When the first partition is empty."""
+        """When the first partition becomes empty."""
         newest = self.ledger.newest[self.ledger.alive]
         return int(newest.min()) + self.period + 1 if len(newest) else None
 
     def fire_all(self) -> Firings:
-        """Every partition triggers, in order of storage."""
+        """The triggers of all partitions, in order of storage."""
         table = self._now()
         starts = np.flatnonzero(np.append(True, table.ids[1:] != table.ids[:-1]))
         stops = np.append(starts[1:], len(table))
@@ -368,12 +368,12 @@ class TimeSlicedEngine(Engine):
         return self._firings(table, starts[order], stops[order], np.arange(len(order)))
 
     def _now(self) -> SliceTable:
-        """All slices that are not too old."""
+        """The slices that are not too old."""
         table = self.closed.merged_with(self.running, self.kernels)
         return table.filter(table.ends > self.now - self.period)
 
     def commit_all(self) -> None:
-        """Every partition has triggered, and is as it was."""
+        """Commit the triggers of all partitions, which change nothing."""
         self.closed, self.running, self.pending = self.pending, self._table(), None
 
     def held(self) -> int:
@@ -384,7 +384,7 @@ class TimeSlicedEngine(Engine):
     # -- hand-over --------------------------------------------------------------------------------
 
     def load(self, parts: list[dict[str, Any]]) -> None:
-        """Take over open and closed slices."""
+        """Load open and closed slices."""
         ids = self.adopted(parts)
         self.ledger.newest[ids] = [part["newest"][0] for part in parts]
         self.ledger.returning[ids] = [part["returning"] for part in parts]
@@ -404,14 +404,14 @@ class TimeSlicedEngine(Engine):
         self._put(SliceTable(owners, ends, n, planes).take(np.lexsort((ends, owners))))
 
     def _put(self, table: SliceTable) -> None:
-        """Have these slices and no others."""
+        """Replace all slices."""
         tick = self.window.state.tick
         assert tick is not None
         ended = table.ends <= tick - self.beat
         self.closed, self.running = table.filter(ended), table.filter(~ended)
 
     def load_asleep(self, parts: list[dict[str, Any]]) -> None:
-        """Take over the sleeping partitions; they sleep in this order."""
+        """Load sleeping partitions, in the order in which they became empty."""
         seen = self.seen_rows
         ids, ledger = self.adopted(parts), self.ledger
         self.seen_rows = seen
@@ -419,15 +419,15 @@ class TimeSlicedEngine(Engine):
         ledger.returning[ids] = [part["returning"] for part in parts]
 
     def asleep(self) -> Places:
-        """In the order in which they fell asleep: the first to empty, by storage at one instant."""
+        """The sleeping partitions in the order in which they became empty, ties by storage."""
         return self.sleeping_order()
 
     def known_partitions(self) -> Places:
-        """Those that have slices, and those that sleep."""
+        """The partitions with slices, and those asleep."""
         return np.flatnonzero(self.ledger.alive | self.ledger.sleeps)
 
     def parts(self, ids: Places) -> list[dict[str, Any]]:
-        """Open and closed slices, the way the event engine saves them."""
+        """Open and closed slices, in the form of snapshots."""
         parts, table = self.common(ids), self.closed.merged_with(self.running, self.kernels)
         pairs = zip(self.kernels, table.planes, strict=True)
         saved = [kernel.save(planes, table.n) for kernel, planes in pairs]
@@ -447,7 +447,7 @@ class TimeSlicedEngine(Engine):
         return parts
 
     def _save(self, part: dict[str, Any], slices: list[Any]) -> None:
-        """Put the slices of a partition; the last one is open, if it goes on."""
+        """Add the slices of a partition to its snapshot; the last one may be open."""
         end = slices[-1][0]
         part["ref"] = [end]
         opened = [0, self._empty()]
@@ -479,7 +479,7 @@ class TimeSlicedEngine(Engine):
         return {"planes": [None if each is None else packed(each) for each in arrays], **found}
 
     def load_content(self, ids: Places, state: Mapping[str, Any]) -> None:
-        """Take over slices."""
+        """Load slices."""
         saved = state["slices"]
         size, given = checked_count(saved["size"], "slices"), saved["functions"]
         need(len(given) == len(self.kernels), f"{len(given)} functions")

@@ -1,4 +1,4 @@
-"""The functions of a plan: what each computes from extents and extents, and what it carries."""
+"""The functions of a plan over extents, and the state that they carry from batch to batch."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class Function:
         raise NotImplementedError
 
     def limit(self, rows: int) -> None:
-        """No window has more rows than so many."""
+        """Note the most rows that a window can have."""
 
     def takes_arrivals(self, values: Values) -> bool:
-        """Whether the rows of these values may stay as they came."""
+        """Whether these values can be folded in order of arrival, without a layout."""
         return False
 
     def grow(self, size: int) -> None:
-        """Make room for so many partitions."""
+        """Make room for at least that many partitions."""
         raise NotImplementedError
 
     def fold(self, values: Values, extents: Extents) -> tuple[Result, Any]:
@@ -72,46 +72,46 @@ class Function:
         raise NotImplementedError
 
     def commit(self, ids: Places, later: Any) -> None:
-        """What `fold` said stays open is carried by these partitions from now on."""
+        """Carry the open state that `fold` returned, for these partitions."""
         raise NotImplementedError
 
     def takes_spread(self, values: Values) -> bool:
-        """Whether rows of these values can be added up by partition in any order."""
+        """Whether these values can be added up by partition in any order."""
         return False
 
     def spread(self, values: Values, ids: Array, partitions: int) -> Any:
-        """The state of all partitions, had each the rows of its id, too."""
+        """The state of all partitions after folding rows with these partition numbers."""
         raise NotImplementedError
 
     def fold_arrivals(self, values: Values, runs: ArrivalRuns, sizes: Places) -> tuple[Result, Any]:
-        """The results of the runs that close among rows as they came, and all state behind them."""
+        """The results of the runs that close among rows in order of arrival, and the new state."""
         raise NotImplementedError
 
     def commit_arrivals(self, later: Any) -> None:
-        """What `fold_arrivals` gave is the state from now on."""
+        """Replace the state by what `fold_arrivals` returned."""
         raise NotImplementedError
 
     def forget(self, ids: Places) -> None:
         """These partitions carry nothing any more; what is left of them is of no use."""
 
     def carried(self, ids: Places, sizes: Places) -> Result:
-        """The results for what some partitions carry."""
+        """The results of the state that some partitions carry."""
         raise NotImplementedError
 
     def save(self, ids: Places, sizes: Places) -> list[Any]:
-        """What the fold's own `save` would give, for each partition."""
+        """The state of each partition, as the fold's `save` returns it."""
         raise NotImplementedError
 
     def load(self, ids: Places, saved: Sequence[Any], sizes: Places) -> None:
-        """Take over what the fold's own `save` gave; `Decline` if that cannot be done exactly."""
+        """Restore what the fold's `save` returned; `Decline` if that is not exact."""
         raise NotImplementedError
 
     def dump(self, ids: Places, held: Array) -> dict[str, Any]:
-        """What some partitions carry, as arrays; `held`: whether they carry anything."""
+        """The state of some partitions as arrays; `held`: which of them have any."""
         raise NotImplementedError
 
     def load_dump(self, ids: Places, state: Mapping[str, Any]) -> None:
-        """Take over what `dump` gave, for other numbers of the partitions."""
+        """Restore what `dump` returned, under other partition numbers."""
         raise NotImplementedError
 
 
@@ -132,11 +132,11 @@ class AlgebraicFunction(Function):
         return found
 
     def limit(self, rows: int) -> None:
-        """No window has more rows than so many."""
+        """Note the most rows that a window can have."""
         self.kernel.most = rows
 
     def grow(self, size: int) -> None:
-        """Make room for so many partitions."""
+        """Make room for at least that many partitions."""
         self.state.grow(size)
 
     def fold(self, values: Values, extents: Extents) -> tuple[Result, Any]:
@@ -199,7 +199,7 @@ class AlgebraicFunction(Function):
                     state.planes[0] = part.reshape(state.planes[0].shape)
 
     def carried(self, ids: Places, sizes: Places) -> Result:
-        """The results for what some partitions carry."""
+        """The results of the state that some partitions carry."""
         return self.kernel.finish(self.state.take(ids), sizes)
 
     def save(self, ids: Places, sizes: Places) -> list[Any]:
@@ -207,7 +207,7 @@ class AlgebraicFunction(Function):
         return self.kernel.save(self.state.take(ids), sizes)
 
     def load(self, ids: Places, saved: Sequence[Any], sizes: Places) -> None:
-        """Take over the fold's saved states."""
+        """Restore the fold's saved states."""
         self.state.put(ids, self.kernel.load(saved, sizes))
 
     def dump(
@@ -235,7 +235,7 @@ class AlgebraicFunction(Function):
         return {"planes": planes, "values": None if values is None else dump_column(values)}
 
     def load_dump(self, ids: Places, state: Mapping[str, Any], *history: PartialStore) -> None:
-        """Take over what `dump` gave, for other numbers of the partitions."""
+        """Restore what `dump` returned, under other partition numbers."""
         states, given = [self.state, *history], state["planes"]
         need(len(given) == len(states), f"{len(given)} states")
         for each, planes in zip(states, given, strict=True):

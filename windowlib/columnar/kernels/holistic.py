@@ -1,4 +1,4 @@
-"""Functions that need all values of a subwindow: what is carried of it, and when results come.
+"""Functions that need all values of a subwindow, which are carried from batch to batch.
 
 The values of an open subwindow are carried as they came, nulls left out. A subwindow that closes
 is laid out whole, what was carried before what is new, and computed from that like any extent.
@@ -41,7 +41,7 @@ SHORT_LIST = 256
 
 @dataclass(slots=True)
 class PresentValues:
-    """Values without nulls, those of extents side by side."""
+    """Values without nulls, extent by extent."""
 
     columns: Values
     weights: Array | None = None
@@ -55,7 +55,7 @@ class PresentValues:
 
 @dataclass(slots=True)
 class OpenValues:
-    """What `fold` leaves for `commit`."""
+    """The open values that `fold` leaves for `commit`."""
 
     content: PresentValues
     lo: Places
@@ -109,11 +109,11 @@ class HolisticFunction(Function):
     def pruned(
         self, content: PresentValues, lo: Places, hi: Places
     ) -> tuple[PresentValues, Places]:
-        """The values of each extent that make a difference, side by side, and how many."""
+        """The values that can affect a result, extent by extent, and the count of each extent."""
         raise NotImplementedError
 
     def loaded(self, saved: Sequence[Any]) -> tuple[PresentValues, Places]:
-        """The values in what the fold's `save` gave, side by side, and how many of each."""
+        """The values in saved states of the fold, state by state, and their counts."""
         raise NotImplementedError
 
     # -- one batch --------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class HolisticFunction(Function):
     def _present(
         self, values: Values, lo: Places, hi: Places
     ) -> tuple[PresentValues, Places, Places]:
-        """The rows that are not left out, and the extents in them."""
+        """The rows without nulls, and the extents of them."""
         valid = values[self.has_sort_key].valid
         if valid is None:
             return PresentValues(values), lo, hi
@@ -161,7 +161,7 @@ class HolisticFunction(Function):
     def _joined(
         self, before: Places, content: PresentValues, lo: Places, hi: Places
     ) -> tuple[PresentValues, Places, Places]:
-        """Extents after what the partitions `before` carry; `NO_PARTITION`: nothing."""
+        """Extents preceded by the values that partitions carry; `NO_PARTITION`: none."""
         held = np.where(before == NO_PARTITION, 0, self.store.lengths[before])
         if not held.any():
             return content, lo, hi
@@ -186,11 +186,11 @@ class HolisticFunction(Function):
     # -- what is carried --------------------------------------------------------------------------
 
     def grow(self, size: int) -> None:
-        """Make room for so many partitions."""
+        """Make room for at least that many partitions."""
         self.store.grow(size)
 
     def commit(self, ids: Places, later: Any) -> None:
-        """Carry what stays open, and nothing else of the partitions that had rows."""
+        """Replace the values of the partitions in the batch by those that stay open."""
         assert isinstance(later, OpenValues)
         goes_on = ids[later.goes_on]
         lengths = self.store.lengths[goes_on]
@@ -208,15 +208,15 @@ class HolisticFunction(Function):
         self._pack()
 
     def forget(self, ids: Places) -> None:
-        """These partitions carry nothing any more."""
+        """Drop the state of these partitions."""
         self.store.clear(ids)
 
     def carried(self, ids: Places, sizes: Places) -> Result:
-        """The results for what some partitions carry."""
+        """The results of the state that some partitions carry."""
         return self.results(self._carried(ids), *self._extents(ids))
 
     def _carried(self, ids: Places) -> PresentValues:
-        """What some partitions carry, side by side."""
+        """The values that some partitions carry, partition by partition."""
         planes = self.store.take(ids)
         weights = planes.pop() if self.weighted else None
         columns = []
@@ -243,7 +243,7 @@ class HolisticFunction(Function):
         self._append(ids, content, lengths)
 
     def _pack(self) -> None:
-        """Drop values from pools that no partition refers to."""
+        """Drop values that no partition refers to from pools."""
         first = 0
         for each in self.kept:
             if each.full():
@@ -261,11 +261,11 @@ class HolisticFunction(Function):
         return [definition.save(state if n else definition.empty) for state, n in pairs]
 
     def load(self, ids: Places, saved: Sequence[Any], sizes: Places) -> None:
-        """Take over the fold's saved states."""
+        """Restore the fold's saved states."""
         self._replace(ids, *self.loaded(saved))
 
     def dump(self, ids: Places, held: Array) -> dict[str, Any]:
-        """The values that some partitions carry, side by side."""
+        """The values that some partitions carry, partition by partition."""
         content = self._carried(ids)
         return {
             "lengths": packed(self.store.lengths[ids]),
@@ -274,7 +274,7 @@ class HolisticFunction(Function):
         }
 
     def load_dump(self, ids: Places, state: Mapping[str, Any]) -> None:
-        """Take over what `dump` gave, for other numbers of the partitions."""
+        """Restore what `dump` returned, under other partition numbers."""
         sizes, columns, weights = (
             checked_lengths(state["lengths"], len(ids)),
             state["columns"],
@@ -355,7 +355,7 @@ def split(values: list[Any], lengths: Places) -> list[list[Any]]:
 
 
 def check_affordable(lengths: Places, values: int) -> None:
-    """Leave lists of very many values to the event engine, which makes them one by one.
+    """Decline lists of very many values, which the event engine makes one by one.
 
     As many as there are `values` are affordable: extents that do not overlap have no more.
     """

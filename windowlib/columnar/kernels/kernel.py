@@ -1,4 +1,4 @@
-"""What kernels have in common: planes of state, one value of each plane for every run of rows."""
+"""The base of kernels: state as planes, arrays with one value for each run of rows."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Kernel:
         return False
 
     def spread(self, values: Values, ids: Array, partitions: int) -> Planes:
-        """The state of the rows of each partition, whose ids rows have, a few each."""
+        """The state of the rows of each partition, given a partition number for each row."""
         raise NotImplementedError
 
     def takes_arrivals(self, values: Values) -> bool:
@@ -67,7 +67,7 @@ class Kernel:
         return False
 
     def arrived(self, values: Values, runs: ArrivalRuns, state: Planes) -> tuple[Planes, Planes]:
-        """The state of the runs that close among rows as they came, and of those still open.
+        """The state of the runs that close among rows in order of arrival, and of open ones.
 
         Args:
             values: of each row.
@@ -116,7 +116,7 @@ class Kernel:
         raise NotImplementedError
 
     def save(self, planes: Planes, n: Array) -> list[Any]:
-        """What the fold's own `save` would give, for each."""
+        """The states, as the fold's `save` returns them."""
         raise NotImplementedError
 
     def load(self, saved: Sequence[Any], n: Array) -> Planes:
@@ -175,7 +175,7 @@ def some(nulls: Plane, n: Array) -> Array | None:
 
 
 def repeated(number: int, length: int) -> Places:
-    """One number so many times, of which there is one copy; not to be written.
+    """An array that repeats one number without a copy; read-only.
 
     >>> repeated(7, 3).tolist()
     [7, 7, 7]
@@ -222,13 +222,13 @@ def planes_with(planes: Planes, places: Array, new: Planes, size: int) -> Planes
 
 
 def check_bounded(data: Plane, times: int) -> None:
-    """Refuse whole numbers whose sum might leave 64 bits."""
+    """Decline whole numbers whose sum might exceed 64 bits."""
     if data is not None and max_magnitude(data) * max(times, 1) >= LIMIT:
         raise Decline("a sum of whole numbers might need more than 64 bits")
 
 
 def physical(name: str, kind: pa.DataType) -> None:
-    """Refuse types that have no physical values."""
+    """Decline types that have no physical values."""
     if not (is_number(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind)):
         raise Decline(f"{name} of {kind} needs Python values")
 
@@ -266,7 +266,7 @@ class PartialStore:
         self._zero = [i in kernel.mostly_zero for i in range(len(kernel.dtypes))]
 
     def grow(self, size: int) -> None:
-        """Make room for so many partitions."""
+        """Make room for at least that many partitions."""
         for i, old in enumerate(self.planes):
             if len(old) < size:
                 new = np.zeros((max(size, 2 * len(old), 64), *old.shape[1:]), old.dtype)
@@ -281,12 +281,12 @@ class PartialStore:
         )
 
     def all_planes(self) -> Planes:
-        """The planes of all partitions, to look at."""
+        """The planes of all partitions, not to be changed."""
         pairs = zip(self.planes, self._zero, strict=True)
         return tuple([None if zero else plane for plane, zero in pairs])
 
     def replace(self, planes: Planes) -> None:
-        """Have these planes for all partitions; None: it holds nothing but zeros as before."""
+        """Replace the planes of all partitions; None: a plane of zeros stays one."""
         for i, new in enumerate(planes):
             if new is not None:
                 self.planes[i], self._zero[i] = new, False
@@ -313,7 +313,7 @@ class PartialStore:
         return [None if zero else packed(values_at(plane, ids)) for plane, zero in pairs]
 
     def load_dump(self, ids: Places, planes: Sequence[Array | None]) -> None:
-        """Take over what `dump` gave, for other numbers of the partitions."""
+        """Restore what `dump` returned, under other partition numbers."""
         need(len(planes) == len(self.planes), f"{len(planes)} planes")
         for i, (mine, given) in enumerate(zip(self.planes, planes, strict=True)):
             if given is None:

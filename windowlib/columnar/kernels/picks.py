@@ -152,7 +152,7 @@ class LastKernel(EndKernel):
 
 
 class RankKeys:
-    """What values are judged by, turned so that the best is the largest and no NaN is left.
+    """Sort keys as integers, of which the best is the largest and none is NaN.
 
     Floats become whole numbers in their order, NaN above all and −0.0 equal to 0.0.
     """

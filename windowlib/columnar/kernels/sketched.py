@@ -121,12 +121,12 @@ class SketchFunction(Function):
         """Partitions need no room before they have a sketch."""
 
     def forget(self, ids: Places) -> None:
-        """These partitions carry nothing any more."""
+        """Drop the state of these partitions."""
         for number in ids.tolist():
             self.sketches.pop(number, None)
 
     def carried(self, ids: Places, sizes: Places) -> Result:
-        """The results for what some partitions carry."""
+        """The results of the state that some partitions carry."""
         return self.results([self._of(number) for number in ids.tolist()])
 
     def _of(self, number: int) -> Any:
@@ -144,7 +144,7 @@ class SketchFunction(Function):
         ]
 
     def load(self, ids: Places, saved: Sequence[Any], sizes: Places) -> None:
-        """Take over the fold's saved states."""
+        """Restore the fold's saved states."""
         for number, state in zip(ids.tolist(), saved, strict=True):
             sketch, _ = self.definition.load(state)
             if sketch is None:
@@ -163,7 +163,7 @@ class SketchFunction(Function):
         }
 
     def load_dump(self, ids: Places, state: Mapping[str, Any]) -> None:
-        """Take over what `dump` gave, for other numbers of the partitions."""
+        """Restore what `dump` returned, under other partition numbers."""
         need(len(state["sketches"]) == len(ids), f"{len(state['sketches'])} sketches")
         self.load(ids, state["sketches"], ids)
 

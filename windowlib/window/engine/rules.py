@@ -50,7 +50,7 @@ def _why_not(policy: Delta, value: Any, tuple_: Any) -> str:
 def clearer_error(
     state: WindowState, error: BaseException, tuple_: Any, key: Any
 ) -> Exception | None:
-    """A clearer exception where the tuple or its key is to blame, found out only afterwards."""
+    """A clearer exception, if the tuple or its key is to blame for an error."""
     if isinstance(error, WindowlibError) or not isinstance(error, Exception):
         return None
     better: WindowlibError | None = None
@@ -100,7 +100,7 @@ def check_same_kind(state: WindowState, policy: Delta, value: Any, s: Subwindow 
 
 
 def evict_unordered(state: WindowState, s: Subwindow, policy: Delta, new: Any) -> None:
-    """Delta eviction over values in any order: oldest to newest, each that is too far goes."""
+    """Delta eviction over unordered values: each tuple that is too far is evicted, oldest first."""
     get = state.getters[policy]
     leaving = [t for t in s.data if policy.exceeds(new, get(t))]
     s.full = s.full or bool(leaving)
@@ -128,7 +128,7 @@ def note_mixed_forms(state: WindowState, tuple_: Any, sample: Any) -> None:
 
 
 def evicts_any(state: WindowState, s: Subwindow, policy: Delta, new: Any) -> bool:
-    """Whether delta eviction would evict anything; the oldest, unless values are rough."""
+    """Whether delta eviction would evict a tuple: the oldest decides, if values are ordered."""
     get = state.getters[policy]
     asked = s.data if s.rough else itertools.islice(s.data, 1)
     return any(policy.exceeds(new, get(t)) for t in asked)
@@ -141,7 +141,7 @@ def key_default(state: WindowState) -> Any:
 
 
 def reject_key(state: WindowState, call: str) -> NoReturn:
-    """A key was passed to a window that finds its keys itself, or has none."""
+    """Refuse a key that was passed to a window that reads its keys itself, or has none."""
     why = "is not partitioned"
     if state.spec.by is not None:
         why = f"reads its key from by={state.spec.by!r}"
