@@ -6,7 +6,7 @@ of its keys, so the snapshots of some places can be taken apart by key and put t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -89,17 +89,14 @@ def _window(
         found["event_time"] = window.regrouped(events, partial(mine, port), first)
         return found
     for place in PARTITIONS:
-        found[place] = [part for part in _partitions(states, place) if mine(port, part["key"])]
+        found[place] = [
+            part for state in states for part in state[place] if mine(port, part["key"])
+        ]
     if window.spec.evict.lapse is not None:  # storage order is the order in which they end
         found["parts"].sort(key=lambda part: part["ref"][0])
     found["lru"] = _used(states, found["parts"])
     found["left"] = sum(state["left"] for state in states) if first else 0
     return found
-
-
-def _partitions(windows: Sequence[Mapping[str, Any]], place: str) -> Iterator[Mapping[str, Any]]:
-    for window in windows:
-        yield from window[place]
 
 
 def _used(

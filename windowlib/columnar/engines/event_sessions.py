@@ -26,7 +26,6 @@ from windowlib.columnar.engines.event_time import (
 )
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns
-from windowlib.columnar.kernels.kernel import Planes, concat_planes, planes_at
 from windowlib.columnar.primitives import NONE, Array, Places
 from windowlib.columnar.primitives.grouping import stable_order
 from windowlib.event_time.axis import later, later_many
@@ -41,41 +40,8 @@ MIN_ROWS_PER_LATE = 64
 
 
 @dataclass(slots=True)
-class SessionGroups:
-    """Sessions, or parts of some, in the order of keys and time."""
-
-    first: Array
-    """The timestamp of the first row."""
-    last: Array
-    ids: Array
-    """The number of the key."""
-    n: Array
-    """How many rows there are."""
-    born: Array
-    """The number of the arrival of the first of them."""
-    planes: list[Planes]
-    """The state of each function."""
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def take(self, places: Any) -> SessionGroups:
-        """Some of them."""
-        planes = [planes_at(each, places) for each in self.planes]
-        stamps = self.first[places], self.last[places]
-        return SessionGroups(*stamps, self.ids[places], self.n[places], self.born[places], planes)
-
-    def after(self, other: SessionGroups) -> SessionGroups:
-        """These sessions after others."""
-        sizes = len(other), len(self)
-        planes = [
-            concat_planes(a, b, *sizes) for a, b in zip(other.planes, self.planes, strict=True)
-        ]
-        first, last, ids, n, born = (
-            np.concatenate((getattr(other, name), getattr(self, name)))
-            for name in ("first", "last", "ids", "n", "born")
-        )
-        return SessionGroups(first, last, ids, n, born, planes)
+class SessionGroups(SliceGroups):
+    """Sessions, or parts of some, from their first to their last timestamps."""
 
 
 class SessionEngine(EventTimeEngine):
@@ -101,7 +67,7 @@ class SessionEngine(EventTimeEngine):
             raise Decline("timestamps that change their type")
         first, last = np.array(stamps).reshape(-1, 2).T if stamps else (NONE, NONE)
         born = np.array([content.born for *_, content in entries], np.int64)
-        found = SessionGroups(first, last, ids, n, born, planes)
+        found = SessionGroups(last, first, ids, n, born, planes)
         return found.take(np.lexsort((first, ids)))
 
     def unload(self) -> None:
@@ -118,7 +84,7 @@ class SessionEngine(EventTimeEngine):
 
     # -- batches ----------------------------------------------------------------------------------
 
-    def _inserted(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
+    def _insert_rows(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
         current = self.windows.progress.current
         reached = state.observe_many(ts)
         if current is not None:
@@ -127,7 +93,7 @@ class SessionEngine(EventTimeEngine):
         before[1:], before[0] = reached[:-1], ts[0] if current is None else current
         return self._joined(batch, ts, np.flatnonzero(ts < before), before, reached)
 
-    def _followed(self, batch: pa.RecordBatch, ts: Array) -> Firings:
+    def _insert_following(self, batch: pa.RecordBatch, ts: Array) -> Firings:
         """The same where rows do not move the watermark: no session closes."""
         current = self.windows.progress.current
         behind, at = NONE, current
@@ -167,7 +133,7 @@ class SessionEngine(EventTimeEngine):
             if ts[lo] < before[lo] and self._late(opened, ids[lo], ts[lo], before[lo]):
                 late, lo = late + 1, lo + 1
             new = self._folded(inputs, ids, ts, lo, hi)
-            opened, closed = self._split(self._merged_sessions(new.after(opened)), reached[hi - 1])
+            opened, closed = self._split(self._merged_sessions(opened.concat(new)), reached[hi - 1])
             done.append(closed)
         if late and not self.event_time_state.drops_quietly:
             raise Decline("late rows that are looked at one by one")
@@ -176,28 +142,28 @@ class SessionEngine(EventTimeEngine):
         self.pending = PendingGroups(opened, len(ts) - late, late, watermark, sample)
         closed = done[0]
         for each in done[1:]:
-            closed = each.after(closed)
-        return self._told(closed)
+            closed = closed.concat(each)
+        return self._session_firings(closed)
 
     def reach(self, watermark: Any) -> Firings:
         """The firings of the sessions that end before a watermark."""
         opened, closed = self._split(self.open, watermark)
         self.pending = PendingGroups(opened, 0, 0, watermark, None)
-        return self._told(closed)
+        return self._session_firings(closed)
 
     def absorb(self, partials: SlicePartials) -> Firings:
         """Take rows that were folded elsewhere, where rows do not move the watermark.
 
         They have no order. So those are late that are in no open session when all are joined.
         """
-        groups = SessionGroups(partials.first, partials.last, *self._numbered(partials))
+        groups = SessionGroups(partials.last, partials.first, *self._numbered(partials))
         current, whole = self.windows.progress.current, int(groups.n.sum())
-        opened, behind = self._merged_sessions(groups.after(self.open)), 0
+        opened, behind = self._merged_sessions(self.open.concat(groups)), 0
         if current is not None:
             opened, closed = self._split(opened, current)
             behind = int(closed.n.sum())
         self.pending = PendingGroups(opened, whole - behind, behind, current, partials.sample)
-        return self._told(groups.take(NONE))
+        return self._session_firings(groups.take(NONE))
 
     @staticmethod
     def _stretches(behind: Places, rows: int) -> Iterator[tuple[int, int]]:
@@ -229,7 +195,7 @@ class SessionEngine(EventTimeEngine):
         ]
         born = np.minimum.reduceat(order, starts) if len(starts) else NONE
         numbers = self.event_time_state.next_number + born
-        return SessionGroups(at[starts], at[ends - 1], key[starts], ends - starts, numbers, planes)
+        return SessionGroups(at[ends - 1], at[starts], key[starts], ends - starts, numbers, planes)
 
     @staticmethod
     def _by_key_and_time(ids: Array, ts: Array) -> Places:
@@ -261,7 +227,7 @@ class SessionEngine(EventTimeEngine):
         n = np.add.reduceat(groups.n, starts)
         born = np.minimum.reduceat(groups.born, starts)
         ids = groups.ids[starts]
-        return SessionGroups(groups.first[starts], latest[ends - 1], ids, n, born, planes)
+        return SessionGroups(latest[ends - 1], groups.first[starts], ids, n, born, planes)
 
     def _split(self, groups: SessionGroups, watermark: Any) -> tuple[SessionGroups, SessionGroups]:
         """The sessions that a watermark leaves open, and those that it closes."""
@@ -270,7 +236,7 @@ class SessionEngine(EventTimeEngine):
 
     # -- firings ----------------------------------------------------------------------------------
 
-    def _told(self, closed: SessionGroups) -> Firings:
+    def _session_firings(self, closed: SessionGroups) -> Firings:
         """The firings of closed sessions, in the order of their ends."""
         ends = self._ends(closed.last)
         order = np.lexsort((closed.born, ends))
@@ -290,7 +256,7 @@ class SessionEngine(EventTimeEngine):
     def finish(self) -> Firings:
         """The firings of all open sessions."""
         self.pending = PendingGroups(self.open.take(NONE), 0, 0, None, None)
-        return self._told(self.open)
+        return self._session_firings(self.open)
 
     def commit(self) -> None:
         """Commit the batch, after its firings were delivered."""
@@ -344,11 +310,11 @@ class LandmarkEngine(EventTimeEngine):
             for i, (key, born, n) in enumerate(rows)
         }
 
-    def _inserted(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
+    def _insert_rows(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
         since = self.config.since
         if since is not None and bool(ts.min() < since):
             raise Decline("rows before the landmark")
-        return super()._inserted(batch, ts, state)
+        return super()._insert_rows(batch, ts, state)
 
     def _late_slices(self, last: Array) -> Array:
         late = super()._late_slices(last)
@@ -356,7 +322,7 @@ class LandmarkEngine(EventTimeEngine):
             return late
         return late | (last < 0)  # before the landmark
 
-    def _fired(self, to: int) -> Firings:
+    def _close_through(self, to: int) -> Firings:
         """The firings of the landmark windows up to a number that are still open."""
         assert self.pending is not None
         groups = self.pending.groups
@@ -373,12 +339,12 @@ class LandmarkEngine(EventTimeEngine):
             return self._firings(done, NONE)
         made = found[0]
         for each in found[1:]:
-            made = _behind(made, each)
+            made = made.concat(each)
         return self._firings(made, made.last)
 
     def _absorbed(self, whole: SliceGroups, part: SliceGroups) -> SliceGroups:
         """The merged contents of closed windows, with one more slice."""
-        both = _behind(whole, part)
+        both = whole.concat(part)
         both = both.take(np.argsort(both.ids, kind="stable"))
         starts = np.append(0, np.flatnonzero(both.ids[1:] != both.ids[:-1]) + 1)
         ends = np.append(starts[1:], len(both))
@@ -415,17 +381,6 @@ class LandmarkEngine(EventTimeEngine):
         """How many tuples and how many partitions there are."""
         rows = int(self.open.n.sum()) + int(self.whole.n.sum())
         return rows, len(np.union1d(self.open.ids, self.whole.ids))
-
-
-def _behind(a: SliceGroups, b: SliceGroups) -> SliceGroups:
-    """Groups followed by other groups."""
-    sizes = len(a), len(b)
-    planes = [concat_planes(x, y, *sizes) for x, y in zip(a.planes, b.planes, strict=True)]
-    names = ("last", "first", "ids", "n", "born")
-    last, first, ids, n, born = (
-        np.concatenate((getattr(a, name), getattr(b, name))) for name in names
-    )
-    return SliceGroups(last, first, ids, n, born, planes)
 
 
 def event_time_engine(

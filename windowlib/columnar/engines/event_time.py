@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -46,7 +46,7 @@ MAX_SLICE_SPAN = 1 << 31
 
 @dataclass(slots=True)
 class SliceGroups:
-    """The rows of one key in one slice each, in the order of slices and keys."""
+    """The folded rows of one key in one slice each, in the order of slices and keys."""
 
     last: Array
     """The last window of the slice."""
@@ -64,15 +64,25 @@ class SliceGroups:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def take(self, places: Any) -> SliceGroups:
-        """Some of them."""
+    def take(self, places: Any) -> Self:
+        """Some of the groups."""
         planes = [planes_at(each, places) for each in self.planes]
         named = self.last[places], self.first[places], self.ids[places]
-        return SliceGroups(*named, self.n[places], self.born[places], planes)
+        return type(self)(*named, self.n[places], self.born[places], planes)
+
+    def concat(self, other: Self) -> Self:
+        """These groups, followed by others."""
+        pairs, sizes = zip(self.planes, other.planes, strict=True), (len(self), len(other))
+        last, first, ids, n, born = (
+            np.concatenate((getattr(self, name), getattr(other, name)))
+            for name in ("last", "first", "ids", "n", "born")
+        )
+        planes = [concat_planes(a, b, *sizes) for a, b in pairs]
+        return type(self)(last, first, ids, n, born, planes)
 
 
 class SlicePartials(NamedTuple):
-    """The partials of slices and keys, on their way from where rows were folded to their windows.
+    """The partials of slices and keys, for transfer to the engine that has their windows.
 
     Plain arrays, so that they can be kept as bytes.
     """
@@ -257,37 +267,37 @@ class EventTimeEngine:
         if ts is None:
             raise Decline("timestamps that are read one by one")
         if self.event_time_state.follows:
-            return self._followed(batch, ts)
+            return self._insert_following(batch, ts)
         state = self.event_time_state.slack()
         if not state.fits(ts):
             raise Decline("timestamps that change their type")
         self._before = state.snapshot()
         try:
-            return self._inserted(batch, ts, state)
+            return self._insert_rows(batch, ts, state)
         except Exception:
             state.restore(self._before)
             raise
 
-    def _inserted(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
+    def _insert_rows(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
         current = self.windows.progress.current
         in_order = bool((ts[1:] >= ts[:-1]).all())
         in_order = in_order and (current is None or bool(ts[0] >= current))
         if in_order:
-            places, starts, last, first, late = self._runs(ts)
+            places, starts, last, first, late = self._ordered_slices(ts)
             state.observe_many(ts)
         else:
-            *slices, late = self._scattered(ts, state, current)
+            *slices, late = self._unordered_slices(ts, state, current)
             places, starts, last, first = self._slices(*slices)
         watermark = state.punctuation
         if current is not None and watermark < current:
             watermark = current
         groups = self._grouped(batch, places, starts, last, first)
         (sample,) = batch.column(self.event_time_state.axis.attribute).slice(0, 1).to_pylist()
-        whole = self._together(groups)
+        whole = self._with_open(groups)
         self.pending = PendingGroups(whole, len(ts) - late, late, watermark, sample)
-        return self._fired(self.config.ends.index(watermark))
+        return self._close_through(self.config.ends.index(watermark))
 
-    def _followed(self, batch: pa.RecordBatch, ts: Array) -> Firings:
+    def _insert_following(self, batch: pa.RecordBatch, ts: Array) -> Firings:
         """Insert rows where a host sets the watermark: no window closes."""
         last = self.config.starts.indexes(ts)
         late = self._late_slices(last)
@@ -298,7 +308,7 @@ class EventTimeEngine:
         groups = self._grouped(batch, *self._slices(last, first, late))
         (sample,) = batch.column(self.event_time_state.axis.attribute).slice(0, 1).to_pylist()
         current = self.windows.progress.current
-        whole = self._together(groups)
+        whole = self._with_open(groups)
         self.pending = PendingGroups(whole, len(ts) - behind, behind, current, sample)
         return self._firings(groups.take(NONE), NONE)
 
@@ -310,7 +320,7 @@ class EventTimeEngine:
     def reach(self, watermark: Any) -> Firings:
         """The firings of the windows that end up to a watermark."""
         self.pending = PendingGroups(self.open, 0, 0, watermark, None)
-        return self._fired(self.config.ends.index(watermark))
+        return self._close_through(self.config.ends.index(watermark))
 
     def partials(self) -> SlicePartials:
         """The partials of all open slices, for another engine."""
@@ -324,9 +334,11 @@ class EventTimeEngine:
         late = self._late_slices(groups.last)
         behind, whole = int(groups.n[late].sum()), int(groups.n.sum())
         order = np.lexsort((groups.ids, groups.first, groups.last))
-        new = self._united(groups.take(order[~late[order]]))
+        new = self._merged_groups(groups.take(order[~late[order]]))
         current = self.windows.progress.current
-        taken = PendingGroups(self._together(new), whole - behind, behind, current, partials.sample)
+        taken = PendingGroups(
+            self._with_open(new), whole - behind, behind, current, partials.sample
+        )
         self.pending = taken
         return self._firings(groups.take(NONE), NONE)
 
@@ -337,7 +349,7 @@ class EventTimeEngine:
             ids = self.keys.encode(partials.keys).astype(np.int64)
         return ids, partials.n, self.event_time_state.next_number + partials.born, partials.planes
 
-    def _united(self, groups: SliceGroups) -> SliceGroups:
+    def _merged_groups(self, groups: SliceGroups) -> SliceGroups:
         """Ordered groups, with those of the same slice and key merged."""
         last, first, ids = groups.last, groups.first, groups.ids
         new = (last[1:] != last[:-1]) | (first[1:] != first[:-1]) | (ids[1:] != ids[:-1])
@@ -374,7 +386,7 @@ class EventTimeEngine:
         k = k if closed is None else max(k, closed + 1)
         return self.config.axis.point(self.config.ends, k)
 
-    def _runs(self, ts: Array) -> tuple[Any, Array, Array, Array, int]:
+    def _ordered_slices(self, ts: Array) -> tuple[Any, Array, Array, Array, int]:
         """The slices of ordered rows, of which none is late."""
         config = self.config
         cuts = self._cuts(ts, config.starts)
@@ -396,7 +408,9 @@ class EventTimeEngine:
         edges = grid.points(np.arange(low + 1, high + 1))
         return np.unique(np.searchsorted(ts, edges))
 
-    def _scattered(self, ts: Array, state: Any, current: Any) -> tuple[Array, Array, Array, int]:
+    def _unordered_slices(
+        self, ts: Array, state: Any, current: Any
+    ) -> tuple[Array, Array, Array, int]:
         """The last and first windows of unordered rows, which rows are late, and how many."""
         config = self.config
         last = first = config.starts.indexes(ts)
@@ -459,7 +473,7 @@ class EventTimeEngine:
         born = self.event_time_state.next_number + heads
         return SliceGroups(last[slices], first[slices], ids, hi - lo, born, planes)
 
-    def _together(self, new: SliceGroups) -> SliceGroups:
+    def _with_open(self, new: SliceGroups) -> SliceGroups:
         """The open groups merged with the groups of a batch."""
         old = self.open
         if not len(old):
@@ -507,7 +521,7 @@ class EventTimeEngine:
 
     # -- firings ----------------------------------------------------------------------------------
 
-    def _fired(self, to: int) -> Firings:
+    def _close_through(self, to: int) -> Firings:
         """The firings of the windows up to a number that are still open."""
         assert self.pending is not None
         groups = self.pending.groups
@@ -583,7 +597,7 @@ class EventTimeEngine:
         """The firings of all open windows."""
         self.pending = PendingGroups(self.open, 0, 0, None, None)
         to = int(self.open.last.max()) if len(self.open) else 0
-        return self._fired(to)
+        return self._close_through(to)
 
     def commit(self) -> None:
         """Commit the batch, after its firings were delivered."""
@@ -686,9 +700,9 @@ class EventTimeRowsEngine(EventTimeEngine):
             store.add(contents[key], ts, row)
         self.windows.slices = slices
 
-    def _inserted(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
+    def _insert_rows(self, batch: pa.RecordBatch, ts: Array, state: Any) -> Firings:
         current = self.windows.progress.current
-        last, _, late, behind = self._scattered(ts, state, current)
+        last, _, late, behind = self._unordered_slices(ts, state, current)
         watermark = state.punctuation
         watermark = watermark if current is None else max(watermark, current)
         ids: Array = np.zeros(len(ts), np.int64)
@@ -701,9 +715,9 @@ class EventTimeRowsEngine(EventTimeEngine):
         whole = self.open.concat(new.take(np.flatnonzero(~late)) if behind else new)
         (sample,) = batch.column(self.event_time_state.axis.attribute).slice(0, 1).to_pylist()
         self.pending = PendingGroups(whole, len(ts) - behind, behind, watermark, sample)
-        return self._fired(self.config.ends.index(watermark))
+        return self._close_through(self.config.ends.index(watermark))
 
-    def _fired(self, to: int) -> Firings:
+    def _close_through(self, to: int) -> Firings:
         assert self.pending is not None
         rows: Any = self.pending.groups
         done = np.flatnonzero(rows.last <= to)

@@ -167,7 +167,7 @@ class HolisticFunction(Function):
             return content, lo, hi
         carried = self._carried(before[held > 0])
         both = PresentValues(
-            tuple(map(_end_to_end, zip(carried.columns, content.columns, strict=True))),
+            tuple(map(Column.concat, zip(carried.columns, content.columns, strict=True))),
             self._weights(carried, content),
         )
         total, new = int(held.sum()), hi - lo
@@ -297,10 +297,6 @@ class HolisticFunction(Function):
 
 
 NO_PARTITION = -1
-
-
-def _end_to_end(columns: tuple[Column, ...]) -> Column:
-    return Column.concat(columns)
 
 
 # The values of a subwindow as they came: all of them, or the one at a place.
