@@ -245,7 +245,7 @@ class Timers:
     def __init__(self, owner: str, *, event_time: bool) -> None:
         self.owner, self.event_time = owner, event_time
         self._of: dict[Any, Timer] = {}
-        self._heap: list[Timer] = []  # those that were set again or dropped are still in it
+        self._heap: list[Timer] = []  # including timers that were replaced or dropped
         self._numbers = count()
 
     def set(self, key: Any, at: Any) -> None:

@@ -133,7 +133,7 @@ class Lookahead(Iterator[Any]):
             for _ in self.steps:
                 if len(waiting) > before:
                     return True
-        except Exception as error:  # the caller who iterates gets it, after what came before it
+        except Exception as error:  # raised in the caller's iteration, after the output before it
             self.failure = error
         return len(waiting) > before
 

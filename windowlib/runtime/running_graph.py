@@ -39,7 +39,7 @@ class RunningGraph(Running):
         self._direct = (None,) * len(self.model.inputs)  # rows go to operators, not to windows
         self._made = OutputRows()
         self._schemas = [None] * len(self.model.inputs)
-        self._failures: list[Exception] = []  # of those who were fed in the call under way
+        self._failures: list[Exception] = []  # of the operators fed in the current call
         self._wire()
 
     def _wire(self) -> None:

@@ -120,7 +120,7 @@ class Window(Generic[T, K]):
     _broken: str | None = None  # what an interrupt stopped half-way; the state is lost
     _interrupts = 0  # how often one came while a tuple changed the window
     _batches: Handover | None = None
-    _on_reset: Callable[[], None] | None = None  # told that inserts have to be built anew
+    _on_reset: Callable[[], None] | None = None  # called when inserts have to be generated anew
     _plan: Plan | None = None  # ready-made summaries that live in slots
     _slices: Slices | TimeSlices | None = None
     _opens_early = False  # whether a summarizer is opened together with its partition
@@ -1009,7 +1009,7 @@ class WindowState:
         """The functions in place of `insert` and `insert_many`, by name."""
         return vars(self._window)
 
-    # -- who is told ------------------------------------------------------------------------------
+    # -- handlers and consumer --------------------------------------------------------------------
 
     @property
     def handlers(self) -> Mapping[str, Callable[..., Any]]:

@@ -206,7 +206,7 @@ class TumblingWindow(Window[T, K]):
         if super()._interrupted(error, key):
             return True
         # The tuple goes in with one instruction, and what comes then can be told from the state:
-        # unless something was flushed or evicted, or was to be told of the tuple.
+        # unless something was flushed or evicted, or a handler was due for the tuple.
         flushed = raised_in(error, TumblingWindow._flush.__code__, Partitions.evict.__code__)
         by_age = self._eviction is not None and self._eviction.by_age
         if self._factory is not None or self._stays or flushed or by_age:

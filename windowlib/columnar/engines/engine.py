@@ -57,7 +57,7 @@ class Engine:
         self.ledger = Ledger(alive=False, born=0, last=0, stamp=0, taken=0, **starts)
         self.left = window.state.left
         self._stamps = window.state.eviction is not None  # whether partitions note their last use
-        self.seen_rows = 0  # numbers the rows that come, for who came first
+        self.seen_rows = 0  # numbers the rows, for their order of arrival
         self.partial = window.state.consumer.partial or window.spec.full_from_start
         self.pending: Any = None
         self.stayed = False  # whether the rows of the last batch stayed as they came

@@ -1,9 +1,9 @@
-"""Equality joins over batches: whom each row of a batch matches, and who leaves without a match.
+"""Equality joins over batches: the matches of each row, and the rows that leave unmatched.
 
 A batch comes to one side, and meanwhile the window of the other does not change. So all its
 matches are a look-up in one index: residents by key, each key's in order of arrival. The batch's
-own side is a sliding window that tells of every row: what lies between the windows of two rows in
-a row has been evicted by the second.
+own side is a sliding window that triggers with every row: the rows between the windows of two
+successive rows were evicted by the second.
 """
 
 from __future__ import annotations
@@ -159,13 +159,13 @@ class KeyIndex:
         places = side.residents()
         key = side.hidden(KEY)[places]
         there = key >= 0
-        if hide:  # those who have matched are not to be found again
+        if hide:  # rows that have matched must not be found again
             there &= side.hidden(MATCHED)[places] == 0
         if not there.all():
             places, key = places[there], key[there]
         order, touched, starts = group(key, keys)
         self._places = places[order]
-        # One slot more than keys, which stays empty: whom the number -1 finds.
+        # One slot more than keys, which stays empty: the number -1 finds it.
         self._first = np.zeros(keys + 1, np.int64)
         self._count = np.zeros(keys + 1, np.int64)
         self._first[touched], self._count[touched] = starts[:-1], np.diff(starts)

@@ -1,8 +1,8 @@
 """Joins in time over batches: both inputs as arrays, matched by binary search.
 
 A batch comes to one side, and moves the watermark of that side alone. Left rows wait in the order
-of arrival; right rows are sorted by key and timestamp when somebody looks for matches. What a
-batch lets go comes out in the order of its rows that are the cause, then of timestamps.
+of arrival; right rows are sorted by key and timestamp when they are searched. The output of a batch
+is ordered by the row that causes it, then by timestamp.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class TimeJoinEngine:
         self.schemas: list[pa.Schema | None] = [None, None]
         self.sides: list[SideRows | None] = [None, None]
         self._index: RightIndex | None = None
-        self._kept = 0  # right rows that were needed when somebody looked
+        self._kept = 0  # how many right rows were needed at the last check
 
     def __len__(self) -> int:
         return sum(0 if side is None else len(side) for side in self.sides)
