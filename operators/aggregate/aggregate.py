@@ -143,11 +143,11 @@ class Aggregate(Partitioned):
     # -- building ---------------------------------------------------------------------------------
 
     def _planned(self) -> Plan:
-        recipes = self.outputs.recipes
+        calls = self.outputs.calls
         if self.group_by is None:
-            return Plan(recipes, short=False, named=False)
+            return Plan(calls, short=False, named=False)
         shown = f"group_by={self.group_by!r}"
-        return GroupedPlan(recipes, self.group_by, shown)
+        return GroupedPlan(calls, self.group_by, shown)
 
     def _register(self, spec: Spec) -> None:
         """Only the handlers that this configuration needs: a window pays for each."""
@@ -333,7 +333,7 @@ class Aggregate(Partitioned):
             return text
         for name in ("outputs", "having", *self.outputs.expressions):
             text.pop(name, None)
-        kept = [self.outputs.aggregates[which].shown for which in self.outputs.recipes]
+        kept = [self.outputs.aggregates[which].shown for which in self.outputs.calls]
         return text | {"functions": ", ".join(map(unaddressed, kept))}
 
     def snapshot(self) -> Any:
@@ -393,7 +393,7 @@ class Aggregate(Partitioned):
         if spec is None or "port" in (self.late, spec.late) or not unchanged(self):
             return None
         window = (attribute for attribute, _ in Operator.reads(self, 0))
-        functions = (recipe.attribute for recipe in self.outputs.recipes.values())
+        functions = (call.attribute for call in self.outputs.calls.values())
         return read_names([*window, self.group_by, *functions, self.order_by])
 
     def passes(self, column: str, port: int) -> bool:
@@ -406,7 +406,7 @@ class Aggregate(Partitioned):
         """The functions of the outputs and of the condition; None if a subclass changes them."""
         if not unchanged(self):
             return None
-        folds = zip(self.outputs.recipes, self._plan.folds, strict=True)
+        folds = zip(self.outputs.calls, self._plan.folds, strict=True)
         return [(self.outputs.aggregates[which].shown, fold) for which, fold in folds]
 
     def beyond_window(self) -> str:
@@ -447,7 +447,7 @@ class Aggregate(Partitioned):
         (window,) = self.containers
         if isinstance(window, SlidingWindow):
             yield "partial", f"{self.partial}: windows that have never been full"
-        shown = dict(zip(self.outputs.recipes, self._algorithms(), strict=True))
+        shown = dict(zip(self.outputs.calls, self._algorithms(), strict=True))
         for name, expression in self.outputs.expressions.items():
             leaves = self.outputs.parts(expression)
             ways = {which: shown.get(which, "a fact of the firing") for which in leaves}

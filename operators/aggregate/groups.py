@@ -28,9 +28,9 @@ class GroupValues(NamedTuple):
 class GroupedPlan(Plan):
     """A plan whose summaries are kept once for each group; a value is a list of `GroupValues`."""
 
-    def __init__(self, recipes: Mapping[str, FunctionCall], group_by: Any, shown: str) -> None:
-        super().__init__(recipes, short=False, named=False)
-        self.each = Plan(recipes, short=False, named=False)
+    def __init__(self, calls: Mapping[str, FunctionCall], group_by: Any, shown: str) -> None:
+        super().__init__(calls, short=False, named=False)
+        self.each = Plan(calls, short=False, named=False)
         self.group_by = group_by
         self._group_of = key_getter(group_by, shown)
         self.shown = shown
@@ -48,7 +48,7 @@ class GroupedPlan(Plan):
         """Slots hold one row of state, not one per group."""
         return False
 
-    def few(self, sample: Any) -> None:
+    def recompute(self, sample: Any) -> None:
         """None: there is a value for each group."""
 
     def incremental(self) -> Any:

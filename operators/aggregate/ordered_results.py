@@ -92,9 +92,9 @@ class OrderedAggregate(Aggregate):
 
     def _planned(self) -> Plan:
         plan = super()._planned()
-        pairs = list(zip(plan.recipes, plan.folds, strict=True))
+        pairs = list(zip(plan.calls, plan.folds, strict=True))
         self._numbers = Plan(dict(enumerate(starmap(_numbered, pairs))), short=False, named=False)
-        plan.folds = tuple([_any_order(recipe, fold) for recipe, fold in pairs])
+        plan.folds = tuple([_any_order(call, fold) for call, fold in pairs])
         return plan
 
     def parts_of(self, windows: Sequence[Any], keys: Sequence[Any]) -> list[PartialResult]:
@@ -128,20 +128,20 @@ class OrderedAggregate(Aggregate):
         return [pick.save((tuple(islice(entries, len(own))),)) for own in numbers]
 
 
-def _numbered(recipe: FunctionCall, fold: Fold) -> FunctionCall:
+def _numbered(call: FunctionCall, fold: Fold) -> FunctionCall:
     """A function of numbers of rows, in place of the values that it picks."""
     if not fold.picks:
-        return recipe
-    attribute = recipe.attribute
+        return call
+    attribute = call.attribute
     assert attribute is not None
     if isinstance(attribute, Several):
         _, *judged = attribute.attributes
-        return replace(recipe, attribute=Several((NUMBER, *judged), recipe.shown))
-    return replace(recipe, attribute=RowNumber(attribute))
+        return replace(call, attribute=Several((NUMBER, *judged), call.shown))
+    return replace(call, attribute=RowNumber(attribute))
 
 
-def _any_order(recipe: FunctionCall, fold: Fold) -> Fold:
-    return PickFold(fold, isinstance(recipe.attribute, Several)) if fold.picks else fold
+def _any_order(call: FunctionCall, fold: Fold) -> Fold:
+    return PickFold(fold, isinstance(call.attribute, Several)) if fold.picks else fold
 
 
 def ordered_aggregate(operator: Any) -> OrderedAggregate | None:

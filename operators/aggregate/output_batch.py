@@ -148,7 +148,7 @@ class _BatchBuilder:
 
     def _leaf(self, aggregate: Expr) -> Any:
         """The values of an aggregate for all rows."""
-        entries, summaries = self.entries, len(self.outputs.recipes)
+        entries, summaries = self.entries, len(self.outputs.calls)
         place = self.outputs.places[aggregate]
         if place < summaries:
             return entries.values(place)

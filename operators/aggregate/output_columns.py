@@ -60,11 +60,11 @@ class AggregateOutputs:
         condition = [having] if isinstance(having, Expr) else []
         leaves = [leaf for e in [*outputs.values(), *condition] for leaf in e.leaves()]
         self.aggregates: dict[Any, Agg] = {leaf.identity: leaf for leaf in leaves}
-        self.recipes: dict[Any, FunctionCall] = {
-            which: each.recipe for which, each in self.aggregates.items() if each.recipe is not None
+        self.calls: dict[Any, FunctionCall] = {
+            which: each.call for which, each in self.aggregates.items() if each.call is not None
         }
         firings = {which: each.firing for which, each in self.aggregates.items() if each.firing}
-        places = [*self.recipes, *firings]
+        places = [*self.calls, *firings]
         self.places = {leaf: places.index(leaf.identity) for leaf in leaves}
         """Where each aggregate is among the summaries, or behind them the facts of the firing."""
         self._facts = [f.alone if group_by is None else f.grouped for f in firings.values()]
@@ -124,7 +124,7 @@ class AggregateOutputs:
 
     def _text(self, leaf: Expr) -> str:
         place = self.places[leaf]
-        first = len(self.recipes)
+        first = len(self.calls)
         return f"v[{place}]" if place < first else self._facts[place - first]
 
     def _evaluated(self, expression: Expr, n: int, values: list[Any], sizes: Any) -> Any:

@@ -68,12 +68,12 @@ def bound_type(spec: Spec, schema: Any) -> Any:
 
 def check_sums(outputs: AggregateOutputs, schema: Any) -> None:
     """Refuse a sum, or what is made of one, over a column of a type that does not add up."""
-    for recipe in outputs.recipes.values():
-        name = recipe.attribute
+    for call in outputs.calls.values():
+        name = call.attribute
         kind = attribute_type(name, schema) if isinstance(name, str) else None
-        if recipe.function.adds and kind is not None and not is_addable(kind):
+        if call.function.adds and kind is not None and not is_addable(kind):
             fix = "Use a column of numbers, or cast it before."
-            raise SchemaError(f"{recipe!r}: a column of {kind} does not add up. {fix}")
+            raise SchemaError(f"{call!r}: a column of {kind} does not add up. {fix}")
 
 
 def _of(expression: Expr, schema: Any) -> Any:
@@ -130,10 +130,10 @@ def _of_constant(value: Any) -> Any:
 def _of_aggregate(aggregate: Agg, schema: Any) -> Any:
     if aggregate.firing is not None:
         return aggregate.firing.output_type((), {})
-    recipe = aggregate.recipe
-    assert recipe is not None
-    kinds = [attribute_type(part, schema) for part in _columns(recipe.attribute)]
-    return recipe.function.output_type(kinds, dict(recipe.options))
+    call = aggregate.call
+    assert call is not None
+    kinds = [attribute_type(part, schema) for part in _columns(call.attribute)]
+    return call.function.output_type(kinds, dict(call.options))
 
 
 def _columns(attribute: Attribute | None) -> Sequence[Any]:

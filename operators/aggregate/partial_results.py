@@ -138,9 +138,9 @@ def preaggregated(operator: Aggregate) -> Preaggregated | None:
 
 def _read(leaf: object) -> tuple[AggregateFunction, str | None] | None:
     """The function of an output, and its column; None if it is no such function of a column."""
-    recipe = leaf.recipe if isinstance(leaf, Agg) else None
-    if not isinstance(leaf, Agg) or recipe is None or not recipe.function.combined_by:
+    call = leaf.call if isinstance(leaf, Agg) else None
+    if not isinstance(leaf, Agg) or call is None or not call.function.combined_by:
         return None
-    if recipe.options or not all(isinstance(each, str) for each in leaf.columns):
+    if call.options or not all(isinstance(each, str) for each in leaf.columns):
         return None
-    return recipe.function, leaf.columns[0] if leaf.columns else None  # type: ignore[return-value]
+    return call.function, leaf.columns[0] if leaf.columns else None  # type: ignore[return-value]

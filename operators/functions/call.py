@@ -1,4 +1,4 @@
-"""From a call such as `agg.sum("x")` to an aggregate: its text, its columns and its recipe."""
+"""From a call such as `agg.sum("x")` to an aggregate: text, columns and function call."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ ROW = _Row()
 class Agg(Expr):
     """An aggregate of a window: a function and the columns it reads.
 
-    It is computed from the tuples, as its recipe says, or is a fact of the firing.
+    It is computed from the tuples, as its function call says, or is a fact of the firing.
     """
 
     def __init__(
         self,
         shown: str,
         columns: tuple[Attribute, ...] = (),
-        recipe: FunctionCall | None = None,
+        call: FunctionCall | None = None,
         callables: tuple[Callable[..., Any], ...] = (),
         firing: FiringFunction | None = None,
     ) -> None:
-        self.shown, self.columns, self.recipe = shown, columns, recipe
+        self.shown, self.columns, self.call = shown, columns, call
         self.callables, self.firing = callables, firing
 
     @property
@@ -109,18 +109,18 @@ def _filtered(aggregate: Agg, condition: Any) -> Agg:
     if not isinstance(condition, Expr):
         fix = 'Write one of columns, as col("side") == "buy"'
         raise ModelError(f"{text}: not a condition. {fix}.")
-    recipe = aggregate.recipe
-    if recipe is None:
+    call = aggregate.call
+    if call is None:
         msg = f"{text}: {aggregate.shown} reads no rows. Drop the condition, or use agg.count()."
         raise ModelError(msg)
-    if recipe.attribute is None:  # how many tuples: how many for which it is true
+    if call.attribute is None:  # how many tuples: how many for which it is true
         attributes: list[Attribute] = [RowExpr(When(condition, True))]
-        recipe = replace(recipe, function=COUNT_VALUES)
+        call = replace(call, function=COUNT_VALUES)
     else:
-        attributes = list(_wrapped(recipe.attribute, condition, text))
+        attributes = list(_wrapped(call.attribute, condition, text))
     one = attributes[0] if len(attributes) == 1 else Several(attributes, text)
     read = tuple(each for each in attributes if each is not ROW)
-    return Agg(text, read, replace(recipe, attribute=one, shown=text), aggregate.callables)
+    return Agg(text, read, replace(call, attribute=one, shown=text), aggregate.callables)
 
 
 def _wrapped(attribute: Attribute, condition: Expr, owner: str) -> Iterator[Attribute]:
@@ -172,10 +172,10 @@ def aggregate(
     text = text or f"agg.{function.name}({_arguments(columns, options, hidden)})"
     attributes = [_attribute(column, text) for column in columns.values()]
     one = attributes[0] if len(attributes) == 1 else Several(attributes, text)
-    recipe = FunctionCall(function, one if attributes else None, tuple(options.items()), text)
+    call = FunctionCall(function, one if attributes else None, tuple(options.items()), text)
     read = tuple(each for each in attributes if each is not ROW)
     callables = tuple(each for each in (*columns.values(), *options.values()) if callable(each))
-    return Agg(text, read, recipe, callables)
+    return Agg(text, read, call, callables)
 
 
 def _arguments(columns: Mapping[str, Any], options: Mapping[str, Any], hidden: Any) -> str:

@@ -70,10 +70,10 @@ ALL: dict[str, Callable[..., Agg]] = {
 
 def has_form(aggregate: Agg, schema: Any) -> bool:
     """Whether array arithmetic has this function for columns of these types."""
-    if aggregate.recipe is None:
+    if aggregate.call is None:
         return True
     try:
-        functions_of(Plan({"it": aggregate.recipe}, short=False, named=False), schema)
+        functions_of(Plan({"it": aggregate.call}, short=False, named=False), schema)
     except Decline:
         return False
     return True
@@ -177,7 +177,7 @@ constants = st.sampled_from([2, 0.5, 0, -3])
 
 def function_of(aggregate: Any) -> str:
     """What it is called."""
-    return "" if aggregate.recipe is None else aggregate.recipe.function.name
+    return "" if aggregate.call is None else aggregate.call.function.name
 
 
 @st.composite

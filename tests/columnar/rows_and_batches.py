@@ -186,10 +186,10 @@ class Judge:
         self.columns = {
             name: nearness(each, stream, scale) for name, each in outputs.expressions.items()
         }
-        leaves = [outputs.aggregates[which] for which in outputs.recipes]
+        leaves = [outputs.aggregates[which] for which in outputs.calls]
         self.folds = [nearness(leaf, stream, scale) for leaf in leaves]
         grouped = definition.group_by is not None
-        self.plan = None if grouped else Plan(outputs.recipes, short=False, named=False)
+        self.plan = None if grouped else Plan(outputs.calls, short=False, named=False)
 
     def check(self, wanted: Log, got: Log) -> None:
         """Everything in order, and the same state."""

@@ -105,7 +105,7 @@ def identical(a, b):
 
 
 def fold_of(aggregate):
-    return aggregate.recipe.fold(short=False)
+    return aggregate.call.fold(short=False)
 
 
 def stepped(aggregate, rows):
@@ -119,7 +119,7 @@ def stepped(aggregate, rows):
 
 
 def made(aggregate, *types):
-    return function(aggregate.recipe, fold_of(aggregate), types)
+    return function(aggregate.call, fold_of(aggregate), types)
 
 
 def over(aggregate, arrays, lo, hi):
@@ -214,8 +214,8 @@ def test_no_extents_give_no_results(name):
 
 
 def test_each_function_that_needs_all_values_has_a_columnar_form():
-    recipes = [aggregate.recipe for aggregate in FUNCTIONS.values()]
-    tried = {recipe.function.kernel for recipe in recipes if recipe is not None}
+    calls = [aggregate.call for aggregate in FUNCTIONS.values()]
+    tried = {call.function.kernel for call in calls if call is not None}
     declared = {each.kernel for each in declared_functions() if each.kernel}
     assert tried == {name for name in declared if issubclass(resolve_name(name), HolisticFunction)}
 
@@ -527,7 +527,7 @@ def test_a_flush_of_all_partitions_gives_what_they_carry_and_forgets_it():
     for aggregate, values in zip(outputs("strings").values(), firings.values, strict=True):
         for key, found in zip(firings.python_keys(), values.to_pylist(), strict=True):
             mine = [row for row in rows if row["k"] == key]
-            read = aggregate.recipe.attribute
+            read = aggregate.call.attribute
             inputs = [read(row) if callable(read) else row[read] for row in mine]
             assert identical(found, stepped(aggregate, inputs)), aggregate
     engine.commit_flush()

@@ -254,7 +254,7 @@ def test_windows_by_themselves_hold_the_same_tuples_and_summaries():
 
 def test_all_functions_with_a_columnar_form_are_among_those_that_are_tried():
     made = [agg.count(), *(called(first, name, iter("yxy").__next__) for name in COLUMNAR)]
-    tried = {each.recipe.function.kernel for each in made if each.recipe is not None}
+    tried = {each.call.function.kernel for each in made if each.call is not None}
     assert tried == {each.kernel for each in declared_functions() if each.kernel}
     assert {"sum", "mean", "max", "arg_max", "first", "corr"} <= set(COLUMNAR) <= set(ALL)
 

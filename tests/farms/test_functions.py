@@ -58,9 +58,9 @@ def test_there_are_functions_to_look_at():
 
 @pytest.mark.parametrize("name", [name for name in PLAIN if name not in NEITHER])
 def test_what_is_called_associative_has_a_merge_that_takes_parts_in_any_grouping(name):
-    recipe = made(name).recipe
-    assert recipe is not None
-    fold = recipe.fold(short=False)
+    call = made(name).call
+    assert call is not None
+    fold = call.fold(short=False)
     assert fold.mergeable
     wide = name in ("weighted_mean", "cov", "corr") or "by" in OPTIONS.get(name, {})
     rows = [(3, 1), (1, 2), (4, 1), (1, 5), (5, 2), (9, 6)]
@@ -104,9 +104,9 @@ def test_a_function_says_whether_parts_may_be_merged_in_any_order():
 
 
 def test_a_fold_knows_its_kind():
-    recipe = agg.collect("x").recipe
-    assert recipe is not None
-    assert "neither" == fold_kind(recipe.fold(short=False))
+    call = agg.collect("x").call
+    assert call is not None
+    assert "neither" == fold_kind(call.fold(short=False))
     assert isinstance(agg.collect("x"), Agg)
 
 

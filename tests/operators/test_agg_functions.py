@@ -37,12 +37,12 @@ D = Decimal
 
 def stepped(aggregate: Agg, rows: list[Any]) -> Any:
     """The definition: one step after the other from the empty state."""
-    recipe = aggregate.recipe
-    assert recipe is not None
-    fold = recipe.fold(short=False)
+    call = aggregate.call
+    assert call is not None
+    fold = call.fold(short=False)
     state = fold.empty
     for row in rows:
-        get: Any = recipe.attribute
+        get: Any = call.attribute
         x = None if get is None else get(row) if callable(get) else row[get]
         state = fold.step(state, x)
     return fold.value(len(rows), fold.load(fold.save(state)))
@@ -265,7 +265,7 @@ def label(case: Any) -> str:
 def test_a_function_gives_its_value_on_every_kind_of_window(case, way):
     aggregate, rows, wanted = case
     got = WAYS[way](aggregate, rows)
-    function = aggregate.recipe.function.name
+    function = aggregate.call.function.name
     if isinstance(wanted, Decimal) and wanted.is_nan():
         assert got.is_nan()
     else:
@@ -288,16 +288,16 @@ EMPTY: dict[str, Any] = {
 
 @pytest.mark.parametrize("case", VALUES, ids=label)
 def test_of_nothing_a_function_is_null_zero_or_an_empty_list(case):
-    recipe = case[0].recipe
-    fold = recipe.fold(short=False)
-    assert EMPTY.get(recipe.function.name) == fold.value(0, fold.empty)
+    call = case[0].call
+    fold = call.fold(short=False)
+    assert EMPTY.get(call.function.name) == fold.value(0, fold.empty)
     assert fold.empty == fold.load(fold.save(fold.empty))
 
 
 def test_every_function_of_the_module_is_in_the_table():
     whole = {"count_all", "count_groups", "count_by_group", "custom"}
     whole |= {function.name for function in OF_EVENT_TIME}  # tests/event_time has them
-    tried = {case[0].recipe.function.name for case in VALUES if case[0].recipe}
+    tried = {case[0].call.function.name for case in VALUES if case[0].call}
     assert set(agg.__all__) - whole == tried
 
 

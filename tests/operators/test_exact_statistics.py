@@ -230,7 +230,7 @@ def test_whole_numbers_among_floats_are_near_what_floats_give():
 
 
 def test_a_state_of_an_earlier_release_is_taken():
-    one, two = agg.var("x").recipe, agg.cov("x", "y").recipe
+    one, two = agg.var("x").call, agg.cov("x", "y").call
     assert one is not None
     assert two is not None
     fold, both = one.fold(short=False), two.fold(short=False)

@@ -52,12 +52,12 @@ class Queue:
             self.data.popleft()
 
 
-def recipes(functions: dict[str, Function]) -> dict[str, FunctionCall]:
-    return {name: each.made(named).recipe for name, each in functions.items()}
+def calls(functions: dict[str, Function]) -> dict[str, FunctionCall]:
+    return {name: each.made(named).call for name, each in functions.items()}
 
 
 def a_plan(functions: dict[str, Function]) -> Plan:
-    return Plan(recipes(functions), short=False, named=False)
+    return Plan(calls(functions), short=False, named=False)
 
 
 def read(summary: Any, queue: Queue) -> list[Any]:
@@ -242,10 +242,10 @@ class Flaky:
 
 @pytest.mark.parametrize("more", [{"merge": operator.add}, {"inverse": lambda n, x: n - 1}])
 def test_a_read_that_failed_half_way_is_done_anew(more):
-    mine = agg.custom(int, Flaky(), column="f", **more).recipe
+    mine = agg.custom(int, Flaky(), column="f", **more).call
     assert mine is not None
     functions = {name: FUNCTIONS[name] for name in ("collect s", "median f", "sum f")}
-    plan = Plan({**recipes(functions), "mine": mine}, short=False, named=False)
+    plan = Plan({**calls(functions), "mine": mine}, short=False, named=False)
     rng, queue, summary = random.Random(6), Queue(), Incremental(plan)
     queue.push(some_rows(rng, 20, ""))
     failed = 0
@@ -281,7 +281,7 @@ def test_an_aggregate_goes_on_after_a_refused_value_has_left():
 @given(moves=moves, seed=st.integers(0, 10**6))
 def test_groups_of_every_read_are_what_the_tuples_give(moves, seed):
     functions = {name: FEW[name] for name in ("count", "sum f", "max f", "collect s", "median f")}
-    plan = GroupedPlan(recipes(functions), lambda row: row["g"], "group_by='g'")
+    plan = GroupedPlan(calls(functions), lambda row: row["g"], "group_by='g'")
     rng, queue, summary = random.Random(seed), Queue(), plan.incremental()
     queue.push(some_rows(rng, 12))
     for come, go in moves:

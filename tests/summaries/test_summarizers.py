@@ -370,11 +370,11 @@ def test_types_are_kept():
         (summarizers.variance("x"), [Decimal(1), Decimal(3)], Decimal(1)),
         (summarizers.variance("x"), [1, 3], 1.0),
     ]
-    for recipe, values, expected in cases:
+    for call, values, expected in cases:
         for engine in ENGINES:
             for run in KINDS.values():
-                (got,) = run([values], recipe, engine)
-                assert same(expected, got), recipe
+                (got,) = run([values], call, engine)
+                assert same(expected, got), call
 
 
 @engines
@@ -556,12 +556,12 @@ def test_sums_are_exact_to_twelve_digits_of_what_was_added(values):
 @pytest.mark.parametrize("triples", [1, 10, 42])
 def test_short_sums_are_compensated_on_demand(triples):
     values = [1e16, 1.0, -1e16] * triples
-    for recipe, expected in (
+    for call, expected in (
         (summarizers.sum("x", compensated=True), triples),
         (summarizers.mean("x", compensated=True), triples / len(values)),
     ):
         for engine in ENGINES:
-            assert [expected] == by_count([values], recipe, engine)
+            assert [expected] == by_count([values], call, engine)
 
 
 def test_half_a_million_tenths_are_fifty_thousand():
@@ -938,7 +938,7 @@ def test_a_sliding_window_reads_its_tuples_through_your_summarizer(engine):
 
 
 def test_a_ready_made_summarizer_shows_what_it_is():
-    shown = [repr(recipe) for recipe in READY.values()]
+    shown = [repr(call) for call in READY.values()]
     expected = ["count()", "sum('x')", "mean('x')", "variance('x', ddof=0)"]
     expected += ["variance('x', ddof=1)", "min('x')", "max('x')"]
     assert [f"summarizers.{text}" for text in expected] == shown

@@ -171,13 +171,13 @@ class Plan:
     __slots__ = (
         "_program",
         "argument",
+        "calls",
         "folds",
         "getters",
         "hot",
         "irregular",
         "names",
         "places",
-        "recipes",
         "start",
         "step_order",
     )
@@ -190,18 +190,18 @@ class Plan:
     """The places that change while all tuples are regular, if all folds have text to merge them."""
 
     def __init__(
-        self, recipes: Mapping[Any, FunctionCall] | FunctionCall, *, short: bool, named: bool = True
+        self, calls: Mapping[Any, FunctionCall] | FunctionCall, *, short: bool, named: bool = True
     ) -> None:
-        self.argument = recipes
+        self.argument = calls
         self.irregular = False
         self._program: Program | None = None
-        self.names = None if isinstance(recipes, FunctionCall) else tuple(recipes) if named else ()
-        self.recipes = (recipes,) if isinstance(recipes, FunctionCall) else tuple(recipes.values())
+        self.names = None if isinstance(calls, FunctionCall) else tuple(calls) if named else ()
+        self.calls = (calls,) if isinstance(calls, FunctionCall) else tuple(calls.values())
         self.getters = tuple(
-            None if recipe.attribute is None else Getter(recipe.attribute, repr(recipe))
-            for recipe in self.recipes
+            None if call.attribute is None else Getter(call.attribute, repr(call))
+            for call in self.calls
         )
-        self._fold_with(tuple(recipe.fold(short) for recipe in self.recipes))
+        self._fold_with(tuple(call.fold(short) for call in self.calls))
 
     def _fold_with(self, folds: tuple[Fold, ...]) -> None:
         self.folds = folds
@@ -282,7 +282,7 @@ class Plan:
 
     def __repr__(self) -> str:
         if self.names == ():
-            return ", ".join(map(repr, self.recipes))
+            return ", ".join(map(repr, self.calls))
         return repr(self.argument)
 
 

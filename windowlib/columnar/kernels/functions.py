@@ -257,20 +257,20 @@ def functions_of(plan: Any, schema: pa.Schema) -> list[Function]:
         raise Decline(f"{plan!r} folds tuples in Python")
     inputs = Inputs(empty_batch(schema))
     return [
-        function(recipe, fold, [c.type for c in inputs.read(recipe.attribute)])
-        for fold, recipe in zip(plan.folds, plan.recipes, strict=True)
+        function(call, fold, [c.type for c in inputs.read(call.attribute)])
+        for fold, call in zip(plan.folds, plan.calls, strict=True)
     ]
 
 
-def function(recipe: FunctionCall, fold: Fold, types: Sequence[pa.DataType]) -> Function:
+def function(call: FunctionCall, fold: Fold, types: Sequence[pa.DataType]) -> Function:
     """The columnar form that a function declares, over columns of these types.
 
     It is a kernel, or a `Function` itself if it needs all values of a window.
     """
-    if not recipe.function.kernel:
+    if not call.function.kernel:
         raise Decline(f"{fold.name} has no columnar form")
-    form = resolve_name(recipe.function.kernel)
+    form = resolve_name(call.function.kernel)
     if issubclass(form, Kernel):
-        return AlgebraicFunction(recipe.attribute, form.for_types(fold, types))
+        return AlgebraicFunction(call.attribute, form.for_types(fold, types))
     holistic: Callable[..., Function] = form
-    return holistic(fold, recipe.attribute, types)
+    return holistic(fold, call.attribute, types)
