@@ -215,7 +215,7 @@ def test_the_chunks_of_tasks_that_come_in_any_order_are_put_in_order(runs, most,
     ts, m = zip(*values, strict=True) if values else ((), ())
     table = pa.table({"ts": pa.array(ts, pa.int64()), "m": m, "n": range(len(values))})
     expected = sorted(table.to_pylist(), key=lambda row: ranks([row[name] for name in names]))
-    with mock.patch.object(sorting, "RUNS", most):
+    with mock.patch.object(sorting, "MAX_RUNS", most):
         assert expected == in_order(table, names).to_pylist()
 
 
