@@ -50,7 +50,7 @@ def many_rows(result: Any, owner: str, given: Any) -> list[Any]:
     return list(result)
 
 
-def names_of(names: str | Iterable[str], owner: str) -> tuple[str, ...]:
+def name_tuple(names: str | Iterable[str], owner: str) -> tuple[str, ...]:
     """Column names: one, or several."""
     one = isinstance(names, str) or not isinstance(names, Iterable)
     found: tuple[Any, ...] = (names,) if one else tuple(names)
@@ -59,18 +59,18 @@ def names_of(names: str | Iterable[str], owner: str) -> tuple[str, ...]:
     return found
 
 
-def several(columns: Any) -> tuple[Any, ...]:
+def as_tuple(columns: Any) -> tuple[Any, ...]:
     """An argument that is one column or a list of columns, as a tuple.
 
-    >>> several("user"), several(["user", "day"])
+    >>> as_tuple("user"), as_tuple(["user", "day"])
     (('user',), ('user', 'day'))
     """
     return tuple(columns) if isinstance(columns, list | tuple) else (columns,)
 
 
-def columns_of(columns: Attribute | Sequence[Attribute], owner: str) -> tuple[Attribute, ...]:
+def column_tuple(columns: Attribute | Sequence[Attribute], owner: str) -> tuple[Attribute, ...]:
     """One column or several, as a tuple."""
-    found = several(columns)
+    found = as_tuple(columns)
     plain = owner.replace("{", "{{").replace("}", "}}")  # it is a template there
     for column in found:
         check_attribute(column, plain, '"user" or ["user", "day"]')
@@ -86,7 +86,7 @@ def check_callable(function: Any, owner: str, sample: str) -> None:
         raise ModelError(f"{owner}: not a function. Write {sample}{stop}")
 
 
-def shown(function: Any) -> str:
+def function_text(function: Any) -> str:
     """A function or column, for messages."""
     return repr(function) if isinstance(function, str) else attribute_text(function)
 

@@ -80,7 +80,7 @@ class SketchFold(Fold):
         return [None if state[0] is None else state[0].snapshot()]  # the type is only a hint
 
     def load(self, saved: list[Any]) -> State:
-        """What `save` got."""
+        """The state that `save` wrote."""
         return None if saved[0] is None else self.kind.restore(saved[0]), None
 
 

@@ -13,9 +13,9 @@ from windowlib.operators.expressions import (
     Expr,
     RowExpr,
     When,
+    from_spark,
     quoted,
     row_attribute,
-    translated,
 )
 from windowlib.spec.policies import Attribute, attribute_text, is_attribute
 from windowlib.summaries.aggregate_function import AggregateFunction
@@ -104,7 +104,7 @@ def _filtered(aggregate: Agg, condition: Any) -> Agg:
     """An aggregate of the rows for which a condition is true."""
     from windowlib.operators.functions.statistics import COUNT_VALUES
 
-    condition = translated(condition)
+    condition = from_spark(condition)
     text = f"{aggregate.shown}.where({condition!r})"
     if not isinstance(condition, Expr):
         fix = 'Write one of columns, as col("side") == "buy"'
@@ -168,7 +168,7 @@ def aggregate(
         text: the call as source text, if its arguments come in another order.
         options: what makes the fold.
     """
-    columns = {name: translated(column) for name, column in columns.items()}
+    columns = {name: from_spark(column) for name, column in columns.items()}
     text = text or f"agg.{function.name}({_arguments(columns, options, hidden)})"
     attributes = [_attribute(column, text) for column in columns.values()]
     one = attributes[0] if len(attributes) == 1 else Several(attributes, text)

@@ -67,7 +67,7 @@ class DistinctFold(Fold):
         return [None if state[0] is None else list(state[0].items())]
 
     def load(self, saved: list[Any]) -> State:
-        """What `save` got."""
+        """The state that `save` wrote."""
         return (None if saved[0] is None else {one_nan(x): n for x, n in saved[0]},)
 
     def sliding(self) -> Fifo:

@@ -89,7 +89,7 @@ class Elementwise(Fold):
         return [None, [count, [self.fold.save(each) for each in states]]]
 
     def load(self, saved: list[Any]) -> State:
-        """What `save` got."""
+        """The state that `save` wrote."""
         plain, elements = saved
         if elements is None:
             return (*self.fold.load(plain), None)

@@ -73,7 +73,7 @@ def _flag_type(kinds: Any, options: Any) -> Any:
     return pa.bool_()
 
 
-# Their texts read what `AggregateOutputs.locate` has noted of the window that fires.
+# Their texts read what `AggregateOutputs.bind_window` has noted of the window that fires.
 WINDOW_START = FiringFunction("window_start", _bound_type, "at[0]", "at[0]", "window_starts")
 WINDOW_END = FiringFunction("window_end", _bound_type, "at[1]", "at[1]", "window_ends")
 REVISION = FiringFunction("revision", count_type, "at[2]", "at[2]", "revisions")

@@ -130,7 +130,7 @@ class JoinHandOver(HandOver):
         if not len(outcome):
             return
         made = JoinRows(join, engine, outcome, port)
-        apart = join._sides[port].output if join._apart and join._outer[port] else 0
+        apart = join._sides[port].output if join._diverts_unmatched and join._outer[port] else 0
         others = (join._puncts[0], join._outputs[apart] if apart else nowhere)
         if join._many is None or any(each is not nowhere for each in others):
             self._send_rows(made, outcome, apart)
@@ -199,9 +199,9 @@ class JoinHandOver(HandOver):
         join, schema = self._join, self._schemas[port]
         if self.engine is not None and self.engine.schemas[port] not in (None, schema):
             self.settle()
-        if join._pairs is not None:
+        if join._joined_rows is not None:
             try:
-                join._pairs.note(dict.fromkeys(schema.names), port)
+                join._joined_rows.note(dict.fromkeys(schema.names), port)
             except SchemaError as error:  # which the first row gives as well
                 raise Decline("columns that cannot be put together") from error
         engine = self.engine or self._loaded(rows)
@@ -209,7 +209,7 @@ class JoinHandOver(HandOver):
             window: Any = self.windows[port]
             engine.open(port, window, schema)
         if not engine.indexed(1 - port):
-            lean = self._lean[1 - port] + 1 if _long(engine.held(1 - port), rows) else 0
+            lean = self._lean[1 - port] + 1 if _is_long(engine.held(1 - port), rows) else 0
             self._lean[1 - port] = lean
             if lean > LEAN:
                 raise Decline("windows that are long against the batches are better kept by rows")
@@ -222,10 +222,10 @@ class JoinHandOver(HandOver):
             raise Decline("rows have not been put out")
         keys: Any = join._keys.columns
         stores = [side.stores for side in join._sides]
-        engine = JoinEngine(JoinKeys(keys), stores, join._outer, join._once, join._number)
+        engine = JoinEngine(JoinKeys(keys), stores, join._outer, join._left_rows_only, join._number)
         for port, (side, schema) in enumerate(zip(join._sides, self._schemas, strict=True)):
             window: Any = side.window
-            if _long(len(window), rows):
+            if _is_long(len(window), rows):
                 raise Decline("windows that are long against the batch are better kept row by row")
             if schema is not None:
                 engine.open(port, window, schema, (parts_of(window), side.numbers()))
@@ -249,16 +249,16 @@ class JoinHandOver(HandOver):
                 continue
             ids, parts, numbers = arrays.handed_over()
             self._refill(side.window, arrays, parts, ids)
-            side.readmit(numbers, hide=join._once and port == 0)
+            side.restore_residents(numbers, hide=join._left_rows_only and port == 0)
 
 
-def _long(held: int, rows: int) -> bool:
+def _is_long(held: int, rows: int) -> bool:
     """Whether so many rows are better left where they are, for a batch of so many."""
     return held > row_engine.WORTH * rows + kept_rows.ROOM
 
 
 class ReaderStopped(Exception):  # noqa: N818 - a message, not an error
-    """What reads the output raised: at which row, and after how many calls for it."""
+    """A reader of the output raised: at which row, and after how many calls for it."""
 
     def __init__(self, row: int, sent: int, error: Exception) -> None:
         super().__init__(row, sent, error)
@@ -269,7 +269,7 @@ class JoinRows:
     """The output rows of a batch, as columns or one by one."""
 
     def __init__(self, join: Join, engine: JoinEngine, outcome: JoinOutcome, port: int) -> None:
-        self._pairs, self._shared = join._pairs, join._keys.shared
+        self._joined_rows, self._shared = join._joined_rows, join._keys.shared
         self._outcome, self._port, self._schemas = outcome, port, engine.schemas
         self._left_names = [] if engine.schemas[0] is None else engine.schemas[0].names
         mine = PickedRows(outcome.rows, outcome.mine)
@@ -278,11 +278,11 @@ class JoinRows:
 
     def _sources(self) -> Iterator[tuple[str, PickedRows, str]]:
         """The columns of the output, and where each comes from."""
-        if self._pairs is None:  # left rows as they are
+        if self._joined_rows is None:  # left rows as they are
             for name in self._left_names:
                 yield name, self._sides[0], name
             return
-        for side, plan in enumerate(self._pairs.plans):
+        for side, plan in enumerate(self._joined_rows.plans):
             for column, name in plan:
                 shared = column in self._shared  # equal on both sides, or one of them is not there
                 yield name, self._sides[self._port if shared else side], column
@@ -303,10 +303,10 @@ class JoinRows:
 
     def _orders(self, names: list[str]) -> tuple[list[str], list[str]]:
         """The order of columns with a left row, and that of rows that leave."""
-        if self._pairs is None:
+        if self._joined_rows is None:
             return names, names
-        left = self._pairs.order(self._left_names)
-        return left, self._pairs.order(()) if self._port else left
+        left = self._joined_rows.order(self._left_names)
+        return left, self._joined_rows.order(()) if self._port else left
 
     def apart(self) -> Iterator[dict[str, Any]]:
         """The same, but rows that leave as they are."""

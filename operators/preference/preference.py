@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from windowlib.errors import ModelError
 from windowlib.operators.arguments import as_dict, window_of
 from windowlib.operators.arrow_output import send_firings
+from windowlib.operators.base import Partitioned, PassThrough, each_partition, unchanged
 from windowlib.operators.functions.call import Column
-from windowlib.operators.kinds import Partitioned, PassThrough, each_partition, unchanged
-from windowlib.operators.preference.dimensions import Dimensions, Nan, check_added, names_of
+from windowlib.operators.preference.dimensions import Dimensions, Nan, check_added, columns_in
 from windowlib.operators.preference.preference_partials import (
     Partial,
     Partials,
-    one_behind_the_other,
+    renumbered,
 )
 from windowlib.operators.preference.preference_rules import PreferenceRule, answers
 from windowlib.operators.sort.ordering import SortKey, first_known
@@ -65,14 +65,14 @@ class ComparisonOperator(Partitioned, PassThrough):
         return found
 
     def passes(self, column: str, port: int) -> bool:
-        """Whatever was there before."""
+        """All columns but those that are added."""
         return column not in self._added.values() and super().passes(column, port)
 
     def _check(self, row: Any) -> None:
         """Refuse a row that does not compare with the others, or has a column that is added."""
         self.dimensions.check(row)
         if self._added:
-            check_added(self._kind(), self._added, names_of(row))
+            check_added(self._kind(), self._added, columns_in(row))
 
     def snapshot(self) -> Any:
         """The values that tell which others compare with them."""
@@ -117,7 +117,7 @@ class Preference(ComparisonOperator):
         check_window(kind, spec)
         check_options(kind, spec, partial, flush_at_end)
         if isinstance(spec, Sliding):
-            self.__dict__["on_trigger"] = self._triggered
+            self.__dict__["on_trigger"] = self._on_trigger
             if spec.evict.delta is not None and self.partial == "skip":
                 # A delta window knows that it is full in time for its trigger only if asked.
                 self.__dict__["on_initial_full"] = lambda window, key: None
@@ -126,7 +126,7 @@ class Preference(ComparisonOperator):
 
     @property
     def partials(self) -> Partials:
-        """Its work on parts of a window: of each part, merged, and the rows in the end."""
+        """Partial results of parts of a window: made, merged, and turned into rows."""
         keys = Dimensions(self._kind(), self.dimensions.keys, self.dimensions.nan)
         return Partials(self._kind(), keys, self._rule, self._added)
 
@@ -138,7 +138,7 @@ class Preference(ComparisonOperator):
         return "" if spec is None or spec.forget is None else "which partitions are evicted"
 
     def part_of(self, window: Any, key: Any) -> Partial:
-        """What matters of a part of a window, for farms."""
+        """The partial result of a part of a window, for farms."""
         return self.partials.of(window.arrow(key))
 
     def merge_parts(self, a: Partial, b: Partial) -> Partial:
@@ -147,7 +147,7 @@ class Preference(ComparisonOperator):
 
     def merge_all_parts(self, parts: Sequence[Partial]) -> Partial:
         """All parts together, each with rows that came behind those of the one before."""
-        return self.partials.merge(*one_behind_the_other(parts))
+        return self.partials.merge(*renumbered(parts))
 
     def save_part(self, part: Partial) -> Any:
         """The part as plain data."""
@@ -179,14 +179,14 @@ class Preference(ComparisonOperator):
         emits = self.partial == "emit"
         if not unchanged(self):
             return Consumer(partial=emits)
-        return Consumer(self._fired, partial=emits, guard=self._guard)
+        return Consumer(self._on_firings, partial=emits, guard=self._guard)
 
     def _guard(self, batch: Any) -> None:
         if set(self._added.values()) & set(batch.schema.names):
             raise Decline("a column that is to be added is there")
         self.dimensions.guard(batch)
 
-    def _fired(self, firings: Firings) -> None:
+    def _on_firings(self, firings: Firings) -> None:
         """Send the best rows of all firings of a batch."""
         import numpy as np
         import pyarrow as pa
@@ -226,7 +226,7 @@ class Preference(ComparisonOperator):
         """A punctuation without rows."""
         self._puncts[0]()
 
-    def _triggered(self, window: Window[Any, Any], key: Any) -> None:
+    def _on_trigger(self, window: Window[Any, Any], key: Any) -> None:
         """A sliding window is due: as an aggregate does, it waits until it has been full."""
         emits = self.partial == "emit" or window.spec.full_from_start
         if not emits and not window.full(key):
@@ -251,7 +251,7 @@ class Preference(ComparisonOperator):
             row(as_dict(each, self._kind()) | added)
 
     def on_finish(self) -> None:
-        """What a tumbling window holds comes out if that was asked for."""
+        """Send what a tumbling window holds, with `flush_at_end`."""
         super().on_finish()  # closes a window that waits for a punctuation
         (window,) = self.containers
         if self.flush_at_end and window is not None:
