@@ -1,4 +1,4 @@
-"""Control: who gets what, decided without threads and without a clock.
+"""Control: scheduling and feedback, without threads and without a clock.
 
 `Pid`, `Relay` and `tune` steer a number; `Utilisation` says how busy workers are. A `PanePolicy`
 splits panes among workers, a `WindowPolicy` hands the tasks of windows to them. Each is told what

@@ -1,6 +1,6 @@
-"""A PID controller: moves a number until a measurement is where it should be; and its gains.
+"""A PID controller, which moves an output until a measurement is at its set point; and its gains.
 
-Gains come from an experiment: a relay makes the process swing, and is watched.
+Gains come from an experiment: a relay makes the process oscillate, and is measured.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RULES: dict[str, tuple[float, float, float]] = {
     "pi": (0.4, 0.48, 0.0),
     "pid": (0.6, 1.2, 0.075),
 }
-ALIKE = 0.05  # swings that differ by less than this are the same swing
+SWING_TOLERANCE = 0.05  # swings that differ by less than this are the same swing
 CYCLES = 3
 
 
@@ -139,7 +139,7 @@ class Relay:
         self.sign = 1.0 if raises else -1.0
         self.output = self.start
         self._below: bool | None = None  # whether the measurement was below, at the last switch
-        self._begin: float | None = None  # of this swing
+        self._swing_start: float | None = None  # of this swing
         self._low = self._high = 0.0
         self._swings: list[tuple[float, float]] = []  # of each: half its height, and its length
 
@@ -160,9 +160,9 @@ class Relay:
         return self.output
 
     def _swing(self, measured: float, now: float) -> None:
-        if self._begin is not None:
-            self._swings.append(((self._high - self._low) / 2, now - self._begin))
-        self._begin = now
+        if self._swing_start is not None:
+            self._swings.append(((self._high - self._low) / 2, now - self._swing_start))
+        self._swing_start = now
         self._low = self._high = measured
 
     @property
@@ -172,7 +172,7 @@ class Relay:
         if len(last) < CYCLES:
             return False
         heights = [height for height, _ in last]
-        return min(heights) > 0 and max(heights) - min(heights) < ALIKE * max(heights)
+        return min(heights) > 0 and max(heights) - min(heights) < SWING_TOLERANCE * max(heights)
 
     def gains(self, kind: Kind = "pid") -> Gains:
         """The gains for a controller of a kind: p, pi or pid."""

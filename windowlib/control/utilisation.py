@@ -51,18 +51,18 @@ class Utilisation(NamedTuple):
             return cls(0.0, 0.0, (0.0,) * len(stats))
         if not done and not busy:
             return None
-        shares = tuple(_share(each, interval, done, busy) for each in stats)
+        shares = tuple(_worker_utilisation(each, interval, done, busy) for each in stats)
         pairs = zip(stats, shares, strict=True)
         weighted = sum(each.given / given * share for each, share in pairs if each.given)
         return cls(weighted, max(shares), shares)
 
     @property
     def control(self) -> float:
-        """What to steer by: the larger of the mean and the worst worker, which is the worst."""
+        """The controlled utilisation: the larger of the mean and the worst worker, the latter."""
         return max(self.weighted, self.worst)
 
 
-def _share(each: WorkerStats, interval: float, done: float, busy: float) -> float:
+def _worker_utilisation(each: WorkerStats, interval: float, done: float, busy: float) -> float:
     """The utilisation of one worker; a tuple costs `busy / done`."""
     if not each.given:
         return 0.0

@@ -1,4 +1,4 @@
-"""What is known of an operator's function: whether it is incremental, associative or neither.
+"""The kind of an operator's function: incremental, associative or neither.
 
 | kind | a result is made | so |
 | --- | --- | --- |
@@ -80,7 +80,7 @@ def _together(named: Iterable[tuple[str, Fold]]) -> WindowFunction:
 
 
 def has_parts(operator: Operator) -> bool:
-    """Whether an operator says what it makes of a part of a window."""
+    """Whether an operator defines partials of a window."""
     own = type(operator)
     return own.part_of is not Operator.part_of or own.parts_of is not Operator.parts_of
 

@@ -118,7 +118,7 @@ class SlicePartials:
             rows = rows.append_column(NUMBER, pa.array(np.arange(len(rows))))
         extents = zip(ids[first].tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
         given = [BatchExtent(keys[id], lo, hi, 0) for id, lo, hi in extents]
-        found = [work.part_bytes(part) for part in work.partials(rows, given)]
+        found = [work.dump_part(part) for part in work.partials(rows, given)]
         columns = {name: batch.column(name).take(pa.array(first)) for name in self.columns}
         if self.slices is not None:
             begins = _begins(self.slices, at[first])
@@ -219,7 +219,7 @@ class PartialMerger(Emitter):
         if self._shares:
             found = self._shared(parts, firings.ids.tolist(), lo, hi)
         else:
-            found = ([self._work.part_from(part.as_py()) for part in parts[a:b]]
+            found = ([self._work.load_part(part.as_py()) for part in parts[a:b]]
                      for a, b in zip(lo, hi, strict=True))  # fmt: skip
         for key, own, now in zip(keys, found, times, strict=True):
             self._finish(key, own, now)
@@ -233,12 +233,12 @@ class PartialMerger(Emitter):
             if id not in stacks:
                 stacks[id] = TwoStacks(
                     self._work.operator.merge_parts,
-                    lambda at: self._work.part_from(parts[at].as_py()),
+                    lambda at: self._work.load_part(parts[at].as_py()),
                 )
             yield [stacks[id].merged(a, b)] if a < b else []
 
     def _read(self, window: Any, key: Any) -> None:
-        parts = [self._work.part_from(row[PART]) for row in window[key]]
+        parts = [self._work.load_part(row[PART]) for row in window[key]]
         self._finish(key, parts, window.state.now)
 
     def _finish(self, key: Any, parts: Sequence[Any], now: int) -> None:
@@ -249,8 +249,8 @@ class PartialMerger(Emitter):
 
     def _number(self, key: Any) -> int:
         """How many windows of a key have fired before."""
-        found = self._numbers.get(one_key(key), 0)
-        self._numbers[one_key(key)] = found + 1
+        found = self._fired_counts.get(one_key(key), 0)
+        self._fired_counts[one_key(key)] = found + 1
         return found
 
     def splits_by(self, port: int) -> tuple[str, ...] | None:

@@ -151,8 +151,8 @@ class FiringSender(Emitter):
         """How many windows of a key have fired before."""
         if not self.numbered:
             return 0
-        found = self._numbers.get(one_key(key), 0)
-        self._numbers[one_key(key)] = found + 1
+        found = self._fired_counts.get(one_key(key), 0)
+        self._fired_counts[one_key(key)] = found + 1
         return found
 
     def _send(self, key: Any, rows: pa.RecordBatch, fired: list[SentFiring]) -> None:
@@ -260,8 +260,8 @@ class ActiveWindows(Emitter):
             return
         *parts, worker = shared
         key = tuple(parts) if self._several else parts[0] if parts else None
-        number = self._numbers.get(one_key(shared), 0)
-        self._numbers[one_key(shared)] = number + 1
+        number = self._fired_counts.get(one_key(shared), 0)
+        self._fired_counts[one_key(shared)] = number + 1
         if (key_shift(key, self.workers) + number) % self.workers == worker:
             yield key, number
 
@@ -467,7 +467,7 @@ class ComputePartials:
             ends = [*sent.begins[1:], sent.rows.num_rows]
             found = []
             for share, lo, hi in zip(shares, sent.begins, ends, strict=True):
-                own = [work.part_bytes(next(parts)) for _ in share.slices]
+                own = [work.dump_part(next(parts)) for _ in share.slices]
                 data = stream_bytes(sent.rows.slice(lo, hi - lo)) if self.keeps else None
                 found.append((share.id, dump_state((tuple(share), own)), data))
             yield _shares_batch(found)
@@ -520,13 +520,13 @@ class MergePartials:
             firings = [SentFiring(*each) for each in whole[0][0].firings]
             stacks = TwoStacks(
                 work.operator.merge_parts,
-                lambda at, parts=parts: work.part_from(parts[at]),  # type: ignore[misc]
+                lambda at, parts=parts: work.load_part(parts[at]),  # type: ignore[misc]
             )
             for each in firings:
                 if shares and each.lo < each.hi:
                     found = [stacks.merged(each.lo, each.hi)]
                 else:
-                    found = [work.part_from(part) for part in parts[each.lo : each.hi]]
+                    found = [work.load_part(part) for part in parts[each.lo : each.hi]]
                 yield each.number, work.finish(share.key, found, each.moment)
 
 
@@ -602,8 +602,8 @@ class ReturnWhole:
     def _returned(
         self, work: WindowEvaluator, id: bytes, shares: list[Any]
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        parts = [work.part_from(part) for _, own, _ in shares for part in own]
-        whole = work.part_bytes(work.merged(parts)) if parts else None
+        parts = [work.load_part(part) for _, own, _ in shares for part in own]
+        whole = work.dump_part(work.merged(parts)) if parts else None
         (firing,) = shares[0][0].firings  # windows that are looked at twice are sent one by one
         for share, _, data in shares:
             yield id, dump_state((tuple(share), firing, whole)), data
@@ -635,9 +635,9 @@ class LookAgain:
             items = work.finish(share.key, [], fired.moment)
         else:
             rows = fitted(stream_table(data).combine_chunks().to_batches()[0], self.schema)
-            part, items = work.part_from(whole), []
+            part, items = work.load_part(whole), []
             for lo, hi in share.slices:
-                items += work.again(rows, BatchExtent(share.key, lo, hi, fired.moment), part)
+                items += work.emit_again(rows, BatchExtent(share.key, lo, hi, fired.moment), part)
         found = self.results.batches([(fired.number, items)])
         packed = [(port, stream_bytes(batch)) for port, batch in found if batch.num_rows]
         return id, dump_state((share.place, share.places)), dump_state(packed)
