@@ -4,8 +4,8 @@ The first stage runs the window of the operator in buckets, with its state, orde
 fires is sent whole or as slices, packed as an Arrow stream. The task that gets it needs nothing
 else.
 
-Windows that fire together share slices, which are cut where one of them starts or ends. So it is
-irrelevant what the windows follow: they are known when they fire.
+Windows that fire together share slices, which are cut where one of them starts or ends. So this
+works for all policies: the windows are known when they fire.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 ID, WHAT, DATA, WORKER = "_id", "_what", "_data", "_worker"
 LEAST = 256
-"""Rows that a share of slices has at least, if there are so many: less is not worth a message."""
+"""The least rows of a share of slices, if there are so many: fewer are not worth a message."""
 
 
 def binary(*names: str) -> StructType:
@@ -51,7 +51,7 @@ def binary(*names: str) -> StructType:
 SENT = binary(WHAT, DATA)
 """Windows with their tuples, or shares of slices; without a `WHAT`, a late row."""
 SHARES = binary(ID, WHAT, DATA)
-"""What tasks made of shares; those of one group of windows have the same id."""
+"""The results of shares; those of one group of windows have the same id."""
 
 
 class SentFiring(NamedTuple):
@@ -138,13 +138,13 @@ class FiringSender(Emitter):
         for key, fired in held.items():
             self._send(key, columns, fired)
 
-    def _read(self, window: Any, key: Any) -> None:
+    def _record(self, window: Any, key: Any) -> None:
         rows, now = window.arrow(key), window.state.now
         said = window.firing(key) if isinstance(window, EventTimeWindow) else None
         self._send(key, rows, [SentFiring(self._number(key), 0, rows.num_rows, now, said)])
 
     def on_late(self, window: Any, tuple_: Any, key: Any) -> None:
-        """A row came late, and is sent on."""
+        """Send a late row on."""
         self.emit({WHAT: None, DATA: dump_state(dict(named_row(tuple_)))})
 
     def _number(self, key: Any) -> int:
@@ -159,17 +159,17 @@ class FiringSender(Emitter):
         if self.shared:
             # A partition with most of the rows is worth as many tasks as that takes.
             share = max(LEAST, -(-rows.num_rows // self.tasks))
-            self._shares(key, rows, fired, shared_slices(fired, share), share)
+            self._send_shares(key, rows, fired, shared_slices(fired, share), share)
         elif self.pieces:
             for each in fired:
-                self._shares(key, rows, [each], _pieces(each.lo, each.hi, self.pieces), 1)
+                self._send_shares(key, rows, [each], _divided(each.lo, each.hi, self.pieces), 1)
         else:
             base, end = min(each.lo for each in fired), max(each.hi for each in fired)
             moved = [each._replace(lo=each.lo - base, hi=each.hi - base) for each in fired]
             what = dump_state((key, [tuple(each) for each in moved]))
             self.emit({WHAT: what, DATA: stream_bytes(rows.slice(base, end - base))})
 
-    def _shares(
+    def _send_shares(
         self,
         key: Any,
         rows: pa.RecordBatch,
@@ -185,7 +185,7 @@ class FiringSender(Emitter):
             some = each.lo < each.hi
             lo, hi = (begins[each.lo], ends[each.hi]) if some else (0, 0)
             firings.append(tuple(each._replace(lo=lo, hi=hi)))
-        shares = list(_filled(slices, size)) or [[]]
+        shares = list(_packed_slices(slices, size)) or [[]]
         for place, own in enumerate(shares):
             base, end = (own[0][0], own[-1][1]) if own else (0, 0)
             moved = [(lo - base, hi - base) for lo, hi in own]
@@ -229,9 +229,9 @@ class ActiveWindows(Emitter):
         self.workers, self.numbered = workers, numbered
 
     def on_open(self) -> None:
-        """Something to compute windows with."""
+        """Make the evaluator that computes windows."""
         super().on_open()
-        self._work = WindowEvaluator(self.operator)
+        self._evaluator = WindowEvaluator(self.operator)
 
     def _consume(self, firings: Firings) -> None:
         (window,) = self.containers
@@ -247,7 +247,7 @@ class ActiveWindows(Emitter):
         ]
         self._compute(pa.record_batch(columns), owned)
 
-    def _read(self, window: Any, key: Any) -> None:
+    def _record(self, window: Any, key: Any) -> None:
         for own, number in self._owned(key):
             rows = window.arrow(key)
             rows = rows.drop_columns([WORKER]) if WORKER in rows.schema.names else rows
@@ -255,7 +255,7 @@ class ActiveWindows(Emitter):
             self._compute(rows, [(number, extent)])
 
     def _owned(self, shared: tuple[Any, ...] | None) -> Iterator[tuple[Any, int]]:
-        """The key of the operator's window, and which one of it fires, if it is its worker's."""
+        """The key and number of a window that fires, if it is one of this worker."""
         if shared is None:  # the clock of a bucket without rows has ticked, and that is no window
             return
         *parts, worker = shared
@@ -266,7 +266,7 @@ class ActiveWindows(Emitter):
             yield key, number
 
     def _compute(self, rows: pa.RecordBatch, owned: Sequence[tuple[int, BatchExtent]]) -> None:
-        found = self._work.windows(rows, [extent for _, extent in owned]) if owned else []
+        found = self._evaluator.windows(rows, [extent for _, extent in owned]) if owned else []
         for (number, _), items in zip(owned, found, strict=True):
             for port, *sent in items:
                 for row in sent:
@@ -298,13 +298,13 @@ def shared_slices(fired: Sequence[SentFiring], largest: int) -> list[tuple[int, 
     closed = np.bincount(places[:, 1], minlength=len(edges))
     inside = np.cumsum(opened - closed)[:-1] > 0
     found = zip(edges[:-1][inside].tolist(), edges[1:][inside].tolist(), strict=True)
-    return [part for lo, hi in found for part in _pieces(lo, hi, -(-(hi - lo) // largest))]
+    return [part for lo, hi in found for part in _divided(lo, hi, -(-(hi - lo) // largest))]
 
 
-def _pieces(lo: int, hi: int, pieces: int) -> list[tuple[int, int]]:
+def _divided(lo: int, hi: int, pieces: int) -> list[tuple[int, int]]:
     """An extent in pieces of about the same size, none of which is empty.
 
-    >>> _pieces(10, 15, 2), _pieces(10, 12, 3), _pieces(4, 4, 2)
+    >>> _divided(10, 15, 2), _divided(10, 12, 3), _divided(4, 4, 2)
     ([(10, 12), (12, 15)], [(10, 11), (11, 12)], [])
     """
     size = hi - lo
@@ -312,7 +312,7 @@ def _pieces(lo: int, hi: int, pieces: int) -> list[tuple[int, int]]:
     return [(lo + size * n // pieces, lo + size * (n + 1) // pieces) for n in range(pieces)]
 
 
-def _filled(slices: Sequence[tuple[int, int]], size: int) -> Iterator[list[tuple[int, int]]]:
+def _packed_slices(slices: Sequence[tuple[int, int]], size: int) -> Iterator[list[tuple[int, int]]]:
     """Neighbouring slices together, until there are `size` rows."""
     own: list[tuple[int, int]] = []
     for slice_ in slices:
@@ -365,10 +365,10 @@ def numbered_row(row: Any, number: int | None) -> dict[str, Any]:
     return {**named_row(row), WINDOW: number}
 
 
-def apart(
+def without_late_rows(
     batches: Iterable[pa.RecordBatch], mark: str, late: list[bytes]
 ) -> Iterator[pa.RecordBatch]:
-    """What stands for windows; the late rows among it, which lack the mark, are put aside."""
+    """The rows of windows; late rows, which have no `mark`, go to the list `late`."""
     for batch in batches:
         marks = batch.column(mark)
         if marks.null_count:
@@ -378,7 +378,7 @@ def apart(
 
 
 class SentBatch(NamedTuple):
-    """Several rows that were sent, as one: what they said, and where the tuples of each begin."""
+    """Several sent rows as one batch: their descriptions, and where the tuples of each begin."""
 
     rows: pa.RecordBatch
     said: list[Any]
@@ -386,30 +386,30 @@ class SentBatch(NamedTuple):
 
 
 def sent_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[SentBatch]:
-    """What was sent: as much at once as makes a batch of a good size."""
+    """What was sent, in batches of about `ROWS` rows or `BYTES` bytes."""
     found: list[pa.RecordBatch] = []
     said: list[Any] = []
     begins: list[int] = []
     rows = size = 0
-    for what, data in _values(batches, WHAT, DATA):
+    for what, data in _column_values(batches, WHAT, DATA):
         said.append(load_state(what))
         begins.append(rows)
         table = stream_table(data).combine_chunks()
         found += [fitted(part, schema) for part in table.to_batches()]
         rows, size = rows + table.num_rows, size + len(data)
         if rows >= ROWS or size >= BYTES:
-            yield SentBatch(_joined(found, schema), said, begins)
+            yield SentBatch(_one_batch(found, schema), said, begins)
             found, said, begins, rows, size = [], [], [], 0, 0
     if said:
-        yield SentBatch(_joined(found, schema), said, begins)
+        yield SentBatch(_one_batch(found, schema), said, begins)
 
 
-def _values(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[tuple[Any, ...]]:
+def _column_values(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[tuple[Any, ...]]:
     for batch in batches:
         yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
 
-def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+def _one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema)
 
 
@@ -428,7 +428,7 @@ class ApplyFunction:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the windows that a task gets."""
         work, late = WindowEvaluator(self.operator), list[bytes]()
-        for sent in sent_batches(apart(batches, WHAT, late), self.schema):
+        for sent in sent_batches(without_late_rows(batches, WHAT, late), self.schema):
             numbers, extents = [], []
             for (key, fired), base in zip(sent.said, sent.begins, strict=True):
                 for each in (SentFiring(*each) for each in fired):
@@ -456,7 +456,7 @@ class ComputePartials:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partials of the shares that a task gets, and late rows as they are."""
         work, late = WindowEvaluator(self.operator), list[bytes]()
-        for sent in sent_batches(apart(batches, WHAT, late), self.schema):
+        for sent in sent_batches(without_late_rows(batches, WHAT, late), self.schema):
             shares = [SentShare(*each) for each in sent.said]
             extents = [
                 BatchExtent(share.key, lo + base, hi + base, 0)
@@ -501,7 +501,7 @@ class MergePartials:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the windows that a task gets."""
         work, groups, late = WindowEvaluator(self.operator), GroupedShares(), list[bytes]()
-        for batch in apart(batches, ID, late):
+        for batch in without_late_rows(batches, ID, late):
             yield from self.results.rows(self._merged(work, batch, groups))
         yield from self.results.late_rows(late)
         end_task()
@@ -511,7 +511,7 @@ class MergePartials:
     ) -> Iterator[tuple[int, list[Item]]]:
         # A partial that several windows share must not be changed by a merge.
         shares = function_of(self.operator).commutative
-        for id, what in _values([batch], ID, WHAT):
+        for id, what in _column_values([batch], ID, WHAT):
             said, own = load_state(what)
             share = SentShare(*said)
             if (whole := groups.add(id, share.place, share.places, (share, own))) is None:
@@ -566,18 +566,18 @@ class TwoStacks:
         return self._merge(self._front[-1], self._back) if self._recent else self._front[-1]
 
     def _flip(self, leaving: int) -> None:
-        """What is left of the back becomes the front."""
+        """Move the rest of the back to the front."""
         found: list[Any] = []
         for value in reversed(self._recent[leaving:]):
             found.append(self._merge(value, found[-1]) if found else value)
         self._front, self._recent, self._back = found, [], None
 
 
-# -- a second look ---------------------------------------------------------------------------------
+# -- a second pass over the tuples -----------------------------------------------------------------
 
 
 class ReturnWhole:
-    """Merges the partials of each window, and sends the result to all who have a part of it."""
+    """Merges the partials of each window, and sends the result back to all its parts."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -587,7 +587,7 @@ class ReturnWhole:
         work, groups = WindowEvaluator(self.operator), GroupedShares()
         for batch in batches:
             found: list[tuple[bytes | None, ...]] = []
-            for id, what, data in _values([batch], ID, WHAT, DATA):
+            for id, what, data in _column_values([batch], ID, WHAT, DATA):
                 if id is None:
                     found.append((None, None, data))
                     continue
@@ -595,11 +595,11 @@ class ReturnWhole:
                 share = SentShare(*said)
                 waiting = (share, own, data)
                 if (all_of := groups.add(id, share.place, share.places, waiting)) is not None:
-                    found += self._returned(work, id, all_of)
+                    found += self._with_whole(work, id, all_of)
             yield _shares_batch(found)
         end_task()
 
-    def _returned(
+    def _with_whole(
         self, work: WindowEvaluator, id: bytes, shares: list[Any]
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
         parts = [work.load_part(part) for _, own, _ in shares for part in own]
@@ -609,7 +609,7 @@ class ReturnWhole:
             yield id, dump_state((tuple(share), firing, whole)), data
 
 
-class LookAgain:
+class RereadRows:
     """Sends the rows of parts of windows, given the result of the whole."""
 
     def __init__(self, operator: Operator, schema: pa.Schema, results: ResultRows) -> None:
@@ -620,11 +620,11 @@ class LookAgain:
         work = WindowEvaluator(self.operator)
         for batch in batches:
             yield _shares_batch(
-                [self._looked(work, *row) for row in _values([batch], *SHARES.names)]
+                [self._reread(work, *row) for row in _column_values([batch], *SHARES.names)]
             )
         end_task()
 
-    def _looked(
+    def _reread(
         self, work: WindowEvaluator, id: bytes | None, what: bytes, data: bytes
     ) -> tuple[bytes | None, ...]:
         if id is None:
@@ -644,7 +644,7 @@ class LookAgain:
 
 
 class CollectRows:
-    """Brings the rows of the parts of a window into their order."""
+    """Puts the rows of the parts of a window in order."""
 
     def __init__(self, results: ResultRows) -> None:
         self.results = results
@@ -652,7 +652,7 @@ class CollectRows:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the windows that a task gets."""
         groups, late = GroupedShares(), list[bytes]()
-        for id, what, data in _values(apart(batches, ID, late), *SHARES.names):
+        for id, what, data in _column_values(without_late_rows(batches, ID, late), *SHARES.names):
             place, places = load_state(what)
             for packed in groups.add(id, place, places, data) or ():
                 for port, rows in load_state(packed):

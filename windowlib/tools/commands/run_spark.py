@@ -23,7 +23,7 @@ from windowlib.spark import attach, session
 from windowlib.spark.plan.attach import frame_of, prepare_session
 from windowlib.spark.plan.query_plan import ending_with, plan_query
 from windowlib.spark.plan.streaming import end_stream
-from windowlib.spark.plan.types import spark_of
+from windowlib.spark.plan.types import spark_schema
 from windowlib.spark.versions import offset_of
 from windowlib.tools.commands.input_files import UNPUNCTUATED, Input, order_columns
 from windowlib.tools.commands.meter import Meter
@@ -196,7 +196,7 @@ class LiveQuery:
         self._tables: SimpleQueue[Any] = SimpleQueue()
         for name in ("rows", "ends"):
             (folder / name).mkdir()
-        stream = spark.readStream.schema(spark_of(schema, "--schema"))
+        stream = spark.readStream.schema(spark_schema(schema, "--schema"))
         stream = stream.option("maxFilesPerTrigger", 1).option("cleanSource", "delete")
         # A file is one task, so it has one order; its rows arrive when they come.
         placed = attach(operator, port=port, order_by=None, times=None)
