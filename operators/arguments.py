@@ -1,16 +1,25 @@
-"""What users pass to operators: windows, columns, functions, rows, and what functions give back."""
+"""Arguments of operators: windows, columns, functions, and the rows that functions return."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Literal
 
 from windowlib.attributes import brief, column_names
+from windowlib.durations import amount_of
 from windowlib.errors import ModelError, SchemaError
+from windowlib.event_time.slack import FixedSlack, Slack
 from windowlib.spec.policies import Attribute, attribute_text, check_attribute
 from windowlib.spec.specification import KEY, Sliding, Spec, Tumbling
 from windowlib.spec.spl import parse
+
+Columns = Attribute | Sequence[Attribute]
+"""One column, or several."""
+Late = Literal["drop", "port", "error"]
+"""What becomes of late rows."""
 
 
 def as_dict(row: Any, owner: str) -> dict[str, Any]:
@@ -68,7 +77,7 @@ def as_tuple(columns: Any) -> tuple[Any, ...]:
     return tuple(columns) if isinstance(columns, list | tuple) else (columns,)
 
 
-def column_tuple(columns: Attribute | Sequence[Attribute], owner: str) -> tuple[Attribute, ...]:
+def column_tuple(columns: Columns, owner: str) -> tuple[Attribute, ...]:
     """One column or several, as a tuple."""
     found = as_tuple(columns)
     plain = owner.replace("{", "{{").replace("}", "}}")  # it is a template there
@@ -77,6 +86,20 @@ def column_tuple(columns: Attribute | Sequence[Attribute], owner: str) -> tuple[
     if not found:
         raise ModelError(f"{owner}: no column. Name one, or leave it out.")
     return found
+
+
+def slack_of(slack: Any, owner: str) -> Slack:
+    """A slack as a user passes it: a strategy, or an amount for a fixed one."""
+    if isinstance(slack, Slack):
+        return slack
+    amounts = int | float | Decimal | timedelta | str
+    if isinstance(slack, bool) or not isinstance(slack, amounts):
+        msg = (
+            f'{owner}: not a slack. Use a duration, as "5s", a number, or a strategy, as '
+            f"QuantileSlack()."
+        )
+        raise ModelError(msg)
+    return FixedSlack(amount_of(slack, owner, "0"))
 
 
 def check_callable(function: Any, owner: str, sample: str) -> None:

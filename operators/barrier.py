@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from windowlib.attributes import key_getter, one_key
 from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
 from windowlib.operators.arguments import (
+    Columns,
     as_dict,
     check_callable,
     column_tuple,
@@ -21,7 +22,6 @@ from windowlib.runtime.model import OperatorModel, OutputMode, port_names
 from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Attribute
 
-Columns = Attribute | Sequence[Attribute]
 Queues = tuple[deque[tuple[int, Any]], ...]
 """Of one key: for each input, the rows that wait, with the number of their arrival."""
 
@@ -173,7 +173,7 @@ class Barrier(Operator):
         return made
 
     def schema(self, *columns: Any) -> Any:
-        """What `output` says; else the columns of all inputs, as they are named in a row."""
+        """The schema in `output`; else the columns of all inputs, named as in the rows."""
         declared = super().schema(*columns)
         if declared is not None or self.select is not None or None in columns:
             return declared

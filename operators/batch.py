@@ -102,7 +102,7 @@ class Batch(Partitioned):
         each_partition(window, window.keys(), lambda key: self.before_flush(window, key))
 
     def schema(self, *columns: Any) -> Any:
-        """What `output` says; else the key, a list of rows, and a number."""
+        """The schema in `output`; else the key, a list of rows, and a number."""
         import pyarrow as pa
 
         declared, (given,), (spec,) = super().schema(*columns), columns, self.windows

@@ -139,7 +139,7 @@ class Dedup(PassThrough):
         return tuple(dict.fromkeys((*by, *(on or ())))) if alone else by
 
     def notes(self) -> Iterable[tuple[str, str]]:
-        """What is compared, and what becomes of duplicates."""
+        """The key, and the treatment of duplicates."""
         names = "the whole row" if self.on is None else ", ".join(map(attribute_text, self.on))
         renewed = ", which duplicates renew" if self.renew else ""
         yield "dedup", f"by {names}; the {self.keep} of each key{renewed}"
@@ -163,7 +163,7 @@ class Dedup(PassThrough):
                     self._send(row)
 
     def on_finish(self) -> None:
-        """What is held back comes out."""
+        """Send the rows that are held back."""
         (memory,) = self.containers
         assert isinstance(memory, KeyWindow)
         memory.drain()

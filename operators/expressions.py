@@ -462,7 +462,7 @@ class RowExpr:
 
 
 def row_attribute(column: Any) -> Any:
-    """What reads a column from rows: its name, an expression as a callable; all else as it is.
+    """The attribute that reads a column: its name, an expression as a callable; others as they are.
 
     >>> row_attribute(col("price")), row_attribute(col("price") * 2)
     ('price', (col("price") * 2))

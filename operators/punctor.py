@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from operator import ne
 from typing import Any, Literal, NamedTuple
 
 from windowlib.attributes import Getter, key_getter, one_key
 from windowlib.errors import ModelError, SchemaError
-from windowlib.operators.arguments import check_callable, column_tuple, function_text
+from windowlib.operators.arguments import Columns, check_callable, column_tuple, function_text
 from windowlib.operators.base import PassThrough, unchanged
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.splitting import names_in
 from windowlib.spec.policies import Attribute, Delta, check_attribute
 from windowlib.window.engine.rules import check_delta
 
-Columns = Attribute | Sequence[Attribute]
-
 
 class Punctor(PassThrough):
-    """The same rows, with a punctuation after or before some of them.
+    """Passes rows on, with a punctuation after or before some of them.
 
     Give one of the conditions. Punctuations that come in are not passed on.
 
@@ -136,7 +134,7 @@ class Punctor(PassThrough):
         return None if self._condition is None else names_in(self._by) or ()
 
     def snapshot(self) -> list[tuple[Any, Any]]:
-        """What is remembered of the row before, by key."""
+        """The remembered value of the row before, by key."""
         return list(self._previous.items())
 
     def restore(self, state: Iterable[tuple[Any, Any]]) -> None:

@@ -130,7 +130,7 @@ class Functor(Stateless):
             self._outputs[0](one_row(result, self._owner, tuple_))
 
     def schema(self, *columns: Any) -> Any:
-        """What `output` says; else the columns that are kept, and the computed ones."""
+        """The schema in `output`; else the columns that are kept, and the computed ones."""
         declared, (given,) = super().schema(*columns), columns
         if declared is not None or given is None or self._function != self._project:
             return declared
@@ -352,7 +352,7 @@ class Delay(PassThrough):
             self._send(row)
 
     def snapshot(self) -> dict[str, Any]:
-        """What the window does not know: the punctuations among its rows."""
+        """The state besides the window: the punctuations among its rows."""
         return {"sent": self._sent, "marks": list(self._marks)}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ SPARE = 64
 
 
 class PartitionStore:
-    """What one partition holds; iterating gives plain data that `extend` takes back."""
+    """The content of one partition; iterating gives plain data that `extend` takes back."""
 
     __slots__ = ("by_mark", "live")
 
@@ -316,7 +316,7 @@ class KeyStore(PartitionStore):
         return [(mark, number, key) for key, (number, mark, _) in self.entries.items()]
 
     def oldest(self) -> Part:
-        """What was remembered first."""
+        """The oldest entry."""
         key, (number, mark, _) = next(iter(self.entries.items()))
         return mark, number, key
 

@@ -391,7 +391,7 @@ class Aggregate(Partitioned):
         yield from self.outputs.reads()
 
     def needs(self, port: int) -> tuple[str, ...] | None:
-        """The same columns, if no function of the user's and no output reads whole rows."""
+        """The columns that are read, unless an own function or an output reads whole rows."""
         (spec,) = self.windows
         if spec is None or "port" in (self.late, spec.late) or not unchanged(self):
             return None
@@ -659,7 +659,7 @@ class LatestValues:
         self._values.pop(one_key(key), None)
 
     def error(self, key: Any, values: list[Any], number: int) -> DeltaOrderError:
-        """Which value went back, and what to do about it."""
+        """The error for a value that went back, with what to do about it."""
         before = self._values[key]
         which = next(i for i, value in enumerate(values) if _less(value, before[i]))
         policy = self._deltas[which]

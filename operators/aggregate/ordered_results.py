@@ -39,7 +39,7 @@ class PickFold(Fold):
         self.fold, self.paired, self.name = fold, paired, fold.name
 
     def merge(self, a: State, b: State) -> State:
-        """What is picked of both."""
+        """The picks of both states."""
         both = sorted((*a[0], *b[0]), key=lambda pair: ranks(pair[0]))
         numbers = [(n, x[1]) if self.paired else n for n, (_, x) in enumerate(both)]
         return (tuple([both[n] for n in sorted(picked(self._result(numbers)))]),)
@@ -145,7 +145,7 @@ def _order_free(recipe: Recipe, fold: Fold) -> Fold:
 
 
 def ordered_aggregate(operator: Any) -> OrderedAggregate | None:
-    """The same aggregation with parts that are merged in any order; None if there is none.
+    """An aggregation with partials that merge in any order; None if it has none.
 
     >>> from windowlib import Count, Tumbling
     >>> from windowlib.operators import agg

@@ -137,7 +137,7 @@ def _aggregate_type(aggregate: Agg, schema: Any) -> Any:
 
 
 def _columns(attribute: Attribute | None) -> Sequence[Any]:
-    """What a function reads, column by column."""
+    """The columns that a function reads."""
     if attribute is None:
         return ()
     return attribute.attributes if isinstance(attribute, Several) else (attribute,)

@@ -1,20 +1,18 @@
-"""What the operators on disorder share: timestamps, one slack a key, late rows, idle streams."""
+"""The base of operators on disorder: timestamps, a slack for each key, late rows, idle streams."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from decimal import Decimal
 from functools import partial
-from typing import Any, Literal, NamedTuple, NoReturn, get_args
+from typing import Any, NamedTuple, NoReturn, get_args
 
 from windowlib.attributes import brief, key_getter, one_key
-from windowlib.durations import Amount, Duration, Number, amount_of
+from windowlib.durations import Amount, Duration, Number
 from windowlib.errors import DeltaOrderError, ModelError, PartitionError, PolicyError, suggestion
 from windowlib.event_time.axis import Axis
-from windowlib.event_time.slack import FixedSlack, Slack, State
-from windowlib.operators.arguments import as_tuple
+from windowlib.event_time.slack import Slack, State
+from windowlib.operators.arguments import Late, as_tuple, slack_of
 from windowlib.operators.base import PassThrough, unchanged
 from windowlib.operators.store_windows import KeyWindow
 from windowlib.runtime.model import OperatorModel
@@ -24,7 +22,8 @@ from windowlib.spec.specification import KEY, By, Sliding
 from windowlib.window.container import Window
 from windowlib.window.failure import raise_first
 
-Late = Literal["drop", "port", "error"]
+Entry = tuple[Number, int, Any]
+"""A timestamp, the number of the arrival, and the row."""
 FEW = 32
 """Fewer rows than this are not worth an array."""
 
@@ -66,7 +65,7 @@ class DisorderOperator(PassThrough):
         name: str | None,
     ) -> None:
         self._owner = f"{type(self).__name__}({ts!r})"
-        self.slack = self._slack_of(slack)
+        self.slack = slack_of(slack, f"{self._owner[:-1]}, slack={slack!r})")
         self.axis = Axis(ts, self._owner, [*self.slack.amounts, *amounts])
         if late not in get_args(Late):
             words = '"drop", "port" or "error"'
@@ -93,20 +92,6 @@ class DisorderOperator(PassThrough):
             windows=[Sliding[Time, Count(1)]],  # type: ignore[misc]
             punctuation_out=[generates, "free"] if port else generates,
         )
-
-    def _slack_of(self, slack: Any) -> Slack:
-        if isinstance(slack, Slack):
-            return slack
-        owner = f"{self._owner[:-1]}, slack={slack!r})"
-        if isinstance(slack, bool) or not isinstance(
-            slack, int | float | Decimal | timedelta | str
-        ):
-            msg = (
-                f'{owner}: not a slack. Use a duration, as "5s", a number, or a strategy, as '
-                f"QuantileSlack()."
-            )
-            raise ModelError(msg)
-        return FixedSlack(amount_of(slack, owner, "0"))
 
     def _timer(self, idle: Duration | None, by: Any) -> Sliding | None:
         """The window whose evictions show that a key is idle; building it checks the key."""
@@ -290,7 +275,7 @@ class DisorderOperator(PassThrough):
         raise_first(failures)
 
     def on_finish(self) -> None:
-        """What is held comes out, key by key."""
+        """Send all held rows, key by key."""
         failures: list[Exception] = []
         for buffer in self._buffers.values():
             buffer.state.release()
@@ -345,7 +330,7 @@ class DisorderOperator(PassThrough):
         self.late_rows, self.axis.timed = state["late"], state["timed"]
 
     def _dump_buffer(self, buffer: Any) -> Any:
-        """What a buffer holds, as plain data."""
+        """The rows of a buffer, as plain data."""
         raise NotImplementedError
 
     def _load_buffer(self, buffer: Any, held: Any) -> None:

@@ -11,7 +11,7 @@ from windowlib.errors import ModelError
 from windowlib.event_time.axis import DAY, Grid
 from windowlib.event_time.slack import Slack, State
 from windowlib.extensions import extension
-from windowlib.operators.arguments import as_dict
+from windowlib.operators.arguments import Late, as_dict
 from windowlib.operators.arrow_output import (
     decoded_type,
     pass_through_schema,
@@ -21,8 +21,8 @@ from windowlib.operators.base import unchanged
 from windowlib.operators.disorder.disorder_operator import (
     BufferedRows,
     DisorderOperator,
+    Entry,
     KeyBuffer,
-    Late,
 )
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.running import collect_failures
@@ -40,9 +40,6 @@ MOST = 32
 """Rows that wait for each row of a batch, from which on moving them costs more than it gains."""
 FEW_HELD = 4
 """The same for rows that came one by one, and have to become columns first."""
-
-Entry = tuple[Number, int, Any]
-"""A timestamp, the number of the arrival, and the row."""
 
 
 class OpenPanes(KeyBuffer):

@@ -10,20 +10,18 @@ from typing import Any
 
 from windowlib.durations import Amount, Duration, Number
 from windowlib.event_time.slack import Slack, State
+from windowlib.operators.arguments import Late
 from windowlib.operators.disorder.disorder_operator import (
     BufferedRows,
     DisorderOperator,
+    Entry,
     KeyBuffer,
-    Late,
 )
 from windowlib.runtime.running import collect_failures
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
 from windowlib.window.arrow import OutputColumns, exact_array, rows_of
 from windowlib.window.failure import raise_first
-
-Entry = tuple[Number, int, Any]
-"""A timestamp, the number of the arrival, and the row."""
 
 
 class ReorderBuffer(KeyBuffer):

@@ -62,7 +62,7 @@ class SketchFold(Fold):
         return sketch, self.put(sketch, state[1], x)
 
     def value(self, n: int, state: State) -> Any:
-        """What the sketch says."""
+        """The answer of the sketch."""
         return self.result(self.make() if state[0] is None else state[0])
 
     def result(self, sketch: Any) -> Any:

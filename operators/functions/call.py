@@ -72,11 +72,11 @@ class Agg(Expr):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """The same for aggregates that compute the same; two lambdas look alike and are not."""
+        """A value that is equal for equal aggregates; two lambdas with equal texts differ."""
         return (self.shown, *map(id, self.callables))
 
     def where(self, condition: Expr | SparkColumn) -> Agg:
-        """The same function of only those rows for which a condition is true.
+        """This function over the rows for which a condition is true.
 
         >>> from windowlib import Count, Tumbling, replay
         >>> from windowlib.operators import Aggregate, agg, col
@@ -124,7 +124,7 @@ def _filtered(aggregate: Agg, condition: Any) -> Agg:
 
 
 def _wrapped(attribute: Attribute, condition: Expr, owner: str) -> Iterator[Attribute]:
-    """What a function reads, each with nulls where the condition is not true."""
+    """The attributes of a function, each with nulls where the condition is not true."""
     parts = attribute.attributes if isinstance(attribute, Several) else (attribute,)
     if ROW in parts and len(parts) == 1:
         fix = 'Name a column, as agg.collect("x"), or filter the rows before'

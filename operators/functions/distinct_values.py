@@ -55,7 +55,7 @@ class DistinctFold(Fold):
         return (counts,)
 
     def value(self, n: int, state: State) -> Any:
-        """What the function makes of the counts."""
+        """The result of the function for the counts."""
         return self.result(state[0] or {})
 
     def result(self, counts: Counts) -> Any:
@@ -119,7 +119,7 @@ class CountDistinct(DistinctFold):
     name = "count_distinct"
 
     def result(self, counts: Counts) -> int:
-        """Their number."""
+        """The number of distinct values."""
         return len(counts)
 
 
@@ -152,7 +152,7 @@ class Mode(DistinctFold):
     commutative = False
 
     def result(self, counts: Counts) -> Any:
-        """That value, or None."""
+        """The most frequent value, or None."""
         return max(counts, key=counts.__getitem__, default=None)
 
 

@@ -37,7 +37,7 @@ class Elementwise(Fold):
         self.merged = (*fold.merged, "None") if fold.merged else ()
 
     def called(self, name: str) -> Self:
-        """The same by another name, inside, too."""
+        """This fold, and the one inside, by another name."""
         self.fold.called(name)
         return super().called(name)
 

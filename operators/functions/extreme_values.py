@@ -164,7 +164,7 @@ class Monotone(Fifo):
             self.queue.popleft()
 
     def value(self) -> Any:
-        """What the function makes of the queue."""
+        """The result of the function for the queue."""
         return self.result(self.queue)
 
 

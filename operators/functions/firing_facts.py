@@ -1,4 +1,4 @@
-"""What is known of a firing itself: how many tuples and groups, and its place in event time."""
+"""Facts of a firing itself: the numbers of its tuples and groups, and its place in event time."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ OF_EVENT_TIME = (*BOUNDS, REVISION, RETRACTS)
 
 
 def window_start() -> Agg:
-    """Where the window of event time starts, in the form of its timestamps."""
+    """The start of the window of event time, in the form of its timestamps."""
     return WINDOW_START.aggregate()
 
 
 def window_end() -> Agg:
-    """Where the window of event time ends, in the form of its timestamps."""
+    """The end of the window of event time, in the form of its timestamps."""
     return WINDOW_END.aggregate()
 
 

@@ -1,4 +1,4 @@
-"""Which rows of the right input a left row goes with, by time: for a row, and for whole columns.
+"""Alignments: the right rows that match a left row by time, for single rows and whole columns.
 
 The right rows of a key are sorted by timestamp, at equal ones by arrival. An alignment says where
 in that order the matches of a timestamp are, up to where the right input must be complete before
@@ -56,7 +56,7 @@ class Alignment:
         return self.due(ts)
 
     def match_range(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Where the matches are: `[lo, hi)`."""
+        """The extent `[lo, hi)` of the matches in the entries."""
         raise NotImplementedError
 
     def first_needed(self, ts: Number, entries: Sequence[Entry]) -> int:
@@ -94,20 +94,20 @@ class Backward(Alignment):
         return ts, int(not self.strict)
 
     def match_range(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Where its matches are."""
+        """The extent of the matches."""
         at = upto(entries, ts, equal=not self.strict)
         there = at > 0 and (self.tolerance is None or entries[at - 1][0] >= ts - self.tolerance)
         return (at - 1, at) if there else (at, at)
 
     def first_needed(self, ts: Number, entries: Sequence[Entry]) -> int:
-        """The first that may be needed."""
+        """The first entry that may be needed."""
         last = max(upto(entries, ts, equal=not self.strict) - 1, 0)
         if self.tolerance is None:
             return last
         return max(last, upto(entries, ts - self.tolerance, equal=False))
 
     def match_ranges(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
-        """Where the matches of each are."""
+        """The extents of the matches."""
         at = index.upto(keys, ts, equal=not self.strict)
         there = at > index.starts(keys)
         if self.tolerance is not None:
@@ -115,11 +115,11 @@ class Backward(Alignment):
         return at - there, at
 
     def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: Arrivals) -> Any:
-        """When the matches of each are final."""
+        """The rows of the batch with which the matches become final."""
         return arrivals.when(ts, over=not self.strict)
 
     def first_needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
-        """The first that may be needed."""
+        """The first entry that may be needed."""
         import numpy as np
 
         last = np.maximum(index.upto(keys, ts, equal=not self.strict) - 1, index.starts(keys))
@@ -175,7 +175,7 @@ class Forward(LookingAhead):
         return self._limited(known, ts)
 
     def match_range(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Where its matches are."""
+        """The extent of the matches."""
         at = upto(entries, ts, equal=self.strict)
         there = at < len(entries) and (
             self.tolerance is None or entries[at][0] <= ts + self.tolerance
@@ -183,11 +183,11 @@ class Forward(LookingAhead):
         return at, at + there
 
     def first_needed(self, ts: Number, entries: Sequence[Entry]) -> int:
-        """The first that may be needed."""
+        """The first entry that may be needed."""
         return upto(entries, ts, equal=self.strict)
 
     def match_ranges(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
-        """Where the matches of each are."""
+        """The extents of the matches."""
         at = index.upto(keys, ts, equal=self.strict)
         there = at < index.ends(keys)
         if self.tolerance is not None:
@@ -195,7 +195,7 @@ class Forward(LookingAhead):
         return at, at + there
 
     def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: Arrivals) -> Any:
-        """When the matches of each are final."""
+        """The rows of the batch with which the matches become final."""
         import numpy as np
 
         at = index.upto(keys, ts, equal=self.strict)
@@ -203,7 +203,7 @@ class Forward(LookingAhead):
         return self._limited_many(known, ts, keys, arrivals)
 
     def first_needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
-        """The first that may be needed."""
+        """The first entry that may be needed."""
         return index.upto(keys, ts, equal=self.strict)
 
     def describe(self) -> str:
@@ -233,7 +233,7 @@ class Nearest(LookingAhead):
         return self._limited(known, ts)
 
     def match_range(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Where its matches are."""
+        """The extent of the matches."""
         before, after = self._sides(ts, entries)
         near = self.tolerance
         low = before >= 0 and (near is None or entries[before][0] >= ts - near)
@@ -244,11 +244,11 @@ class Nearest(LookingAhead):
         return at, at + (low or high)
 
     def first_needed(self, ts: Number, entries: Sequence[Entry]) -> int:
-        """The first that may be needed."""
+        """The first entry that may be needed."""
         return Backward(self.strict, self.tolerance).first_needed(ts, entries)
 
     def match_ranges(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
-        """Where the matches of each are."""
+        """The extents of the matches."""
         import numpy as np
 
         before = index.upto(keys, ts, equal=not self.strict) - 1
@@ -263,7 +263,7 @@ class Nearest(LookingAhead):
         return at, at + (low | high)
 
     def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: Arrivals) -> Any:
-        """When the matches of each are final."""
+        """The rows of the batch with which the matches become final."""
         import numpy as np
 
         before = index.upto(keys, ts, equal=not self.strict) - 1
@@ -276,7 +276,7 @@ class Nearest(LookingAhead):
         return np.maximum(known, arrivals.when(ts, over=True))
 
     def first_needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
-        """The first that may be needed."""
+        """The first entry that may be needed."""
         return Backward(self.strict, self.tolerance).first_needed_many(ts, keys, index)
 
     def describe(self) -> str:
@@ -296,27 +296,27 @@ class Interval(Alignment):
         return ts + self.after, 1
 
     def match_range(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Where its matches are."""
+        """The extent of the matches."""
         lo = upto(entries, ts - self.before, equal=False)
         return lo, max(lo, upto(entries, ts + self.after, equal=True))
 
     def first_needed(self, ts: Number, entries: Sequence[Entry]) -> int:
-        """The first that may be needed."""
+        """The first entry that may be needed."""
         return upto(entries, ts - self.before, equal=False)
 
     def match_ranges(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
-        """Where the matches of each are."""
+        """The extents of the matches."""
         import numpy as np
 
         lo = index.upto(keys, ts - self.before, equal=False)
         return lo, np.maximum(lo, index.upto(keys, ts + self.after, equal=True))
 
     def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: Arrivals) -> Any:
-        """When the matches of each are final."""
+        """The rows of the batch with which the matches become final."""
         return arrivals.when(ts + self.after, over=True)
 
     def first_needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
-        """The first that may be needed."""
+        """The first entry that may be needed."""
         return index.upto(keys, ts - self.before, equal=False)
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""Whole Arrow batches into a join: as columns where that gives what row by row would give.
+"""The hand-over of Arrow batches to a join: as columns, where the rows are the same.
 
 The state of a join is in its windows and indexes, or in the arrays of
 `windowlib.columnar.engines.equi_join`. It moves to the arrays with a batch that they can do, and
@@ -20,7 +20,6 @@ from windowlib.columnar.arrays import kept_rows
 from windowlib.columnar.engines import row_engine
 from windowlib.columnar.engines.equi_join import JoinEngine, JoinKeys, JoinOutcome
 from windowlib.columnar.handover import HandOver, parts_of
-from windowlib.errors import SchemaError
 from windowlib.runtime.running import nowhere
 from windowlib.window.arrow import OutputColumns, dict_rows
 from windowlib.window.consumer import Decline
@@ -60,7 +59,7 @@ class JoinHandOver(HandOver):
         return self.engine is not None
 
     def engine_of(self, window: Window[Any, Any]) -> Engine | None:
-        """What has the state of a window, if that is in arrays."""
+        """The engine that has the state of a window, if that is in arrays."""
         if self.engine is None:
             return None
         return self.engine.sides[self.windows.index(window)]
@@ -199,11 +198,7 @@ class JoinHandOver(HandOver):
         join, schema = self._join, self._schemas[port]
         if self.engine is not None and self.engine.schemas[port] not in (None, schema):
             self.settle()
-        if join._joined_rows is not None:
-            try:
-                join._joined_rows.note(dict.fromkeys(schema.names), port)
-            except SchemaError as error:  # which the first row gives as well
-                raise Decline("columns that cannot be put together") from error
+        join._note_columns(schema.names, port)
         engine = self.engine or self._loaded(rows)
         if engine.schemas[port] is None:
             window: Any = self.windows[port]
@@ -253,7 +248,7 @@ class JoinHandOver(HandOver):
 
 
 def _is_long(held: int, rows: int) -> bool:
-    """Whether so many rows are better left where they are, for a batch of so many."""
+    """Whether there are too many held rows to move them for a batch of so many rows."""
     return held > row_engine.WORTH * rows + kept_rows.ROOM
 
 
@@ -309,7 +304,7 @@ class JoinRows:
         return left, self._joined_rows.order(()) if self._port else left
 
     def apart(self) -> Iterator[dict[str, Any]]:
-        """The same, but rows that leave as they are."""
+        """The rows one by one, with unmatched rows as they came in."""
         mine, schema = self._sides[self._port], self._schemas[self._port]
         assert schema is not None
         plain = dict_rows({name: mine.values(name) for name in schema.names})

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import StateVersionError
+from windowlib.operators.arguments import Columns
 from windowlib.operators.arrow_output import pass_through_schema
 from windowlib.operators.base import read_names, unchanged
 from windowlib.operators.join.index import (
@@ -22,7 +23,6 @@ from windowlib.operators.join.index import (
 )
 from windowlib.operators.join.join_operator import (
     SUFFIXES,
-    Columns,
     How,
     JoinOperator,
     PairFunction,
@@ -461,7 +461,7 @@ class Join(JoinOperator):
     # -- state ------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """What the windows do not know: arrival order over all partitions, and past matches."""
+        """The state besides the windows: arrival order over all partitions, and past matches."""
         self._settle_arrays()
         return {
             "number": self._number,
@@ -535,7 +535,7 @@ class Join(JoinOperator):
 
 
 class Side:
-    """The window keeps the rows; a side knows the resident of each, by the row's identity."""
+    """One input of a join: its window, and the resident of each row, by the row's identity."""
 
     def __init__(
         self,
@@ -567,7 +567,7 @@ class Side:
         return resident
 
     def enter(self, resident: Resident) -> None:
-        """Its row is in the window."""
+        """Add a resident whose row has entered the window."""
         place = id(resident.row)
         if self._held.setdefault(place, resident) is not resident:
             self._twins.setdefault(place, deque()).append(resident)
@@ -575,7 +575,7 @@ class Side:
             self.index.add(resident)
 
     def leave(self, row: Any) -> Resident:
-        """A row has left the window; of an object that is there twice, the older."""
+        """Remove the resident of a row that has left; the older, if an object is there twice."""
         place = id(row)
         resident = self._held.pop(place)
         if place in self._twins:
@@ -613,7 +613,7 @@ class Side:
             yield next(met[place])
 
     def numbers(self) -> list[tuple[int, bool]]:
-        """What a snapshot keeps of each resident: its number, and whether it has matched."""
+        """The saved state of each resident: its number, and whether it has matched."""
         return [(resident.number, resident.matched) for resident in self.residents()]
 
     def restore_residents(self, numbers: Sequence[tuple[int, bool]], *, hide: bool) -> None:
@@ -669,7 +669,7 @@ class QueueSide(Side):
         return leaving
 
     def enter(self, resident: Resident) -> None:
-        """Its row is in the window."""
+        """Add a resident whose row has entered the window."""
         self.queue.append(resident)
         if resident.key is not None:
             self.index.add(resident)

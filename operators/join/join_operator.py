@@ -1,4 +1,4 @@
-"""What all joins have in common: two inputs, keys, rows put together, and what they refuse."""
+"""The base of all joins: two inputs, keys, joined rows, and the checks of arguments."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from windowlib.errors import ModelError, suggestion
-from windowlib.operators.arguments import as_tuple, window_of
+from windowlib.errors import ModelError, SchemaError, suggestion
+from windowlib.operators.arguments import Columns, as_tuple, window_of
 from windowlib.operators.arrow_output import pass_through_schema
 from windowlib.operators.base import unchanged
 from windowlib.operators.join.joined_rows import JoinedRows, pair_schema
 from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Attribute, Count, Delta, is_attribute
 from windowlib.spec.specification import Sliding, Spec, Tumbling
+from windowlib.window.consumer import Decline
 
 How = Literal["inner", "left", "right", "outer", "semi", "anti"]
 Unmatched = Literal["row", "port"]
-Columns = Attribute | Sequence[Attribute]
 PairFunction = Callable[[Any, Any], Any]
 """A function of a left and a right row: `where` and `select`."""
 SUFFIXES = ("", "_right")
@@ -80,6 +80,14 @@ class JoinOperator(Operator):
 
     def _new_joined_rows(self) -> JoinedRows:
         return JoinedRows(type(self).__name__, self._keys.shared, self._suffixes)
+
+    def _note_columns(self, names: Sequence[str], port: int) -> None:
+        """Take note of the columns of a batch; decline it if rows cannot be put together."""
+        if self._joined_rows is not None:
+            try:
+                self._joined_rows.note(dict.fromkeys(names), port)
+            except SchemaError as error:  # which the first row raises as well
+                raise Decline("columns that cannot be put together") from error
 
     def expect_columns(self, columns: Sequence[Sequence[str]]) -> None:
         """Names of output columns do not depend on which side comes first."""

@@ -10,22 +10,21 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from decimal import Decimal
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from windowlib.attributes import brief
-from windowlib.durations import Amount, Number, amount_of
+from windowlib.durations import Amount, Number
 from windowlib.errors import DeltaOrderError, ModelError, SchemaError
 from windowlib.event_time.axis import Axis
-from windowlib.event_time.slack import FixedSlack, Slack
+from windowlib.event_time.slack import Slack
+from windowlib.operators.arguments import Columns, Late, slack_of
 from windowlib.operators.arrow_output import pass_through_schema
 from windowlib.operators.base import unchanged
 from windowlib.operators.join.alignment import Alignment, Due, Entry, upto
 from windowlib.operators.join.index import key_reader, unhashable_key
 from windowlib.operators.join.join_operator import (
-    Columns,
     JoinOperator,
     PairFunction,
     Unmatched,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from windowlib.columnar.engines.time_join import Released, TimeJoinEngine
 
 TimeHow = Literal["left", "inner", "semi", "anti"]
-Late = Literal["drop", "port", "error"]
 Slacks = Slack | Amount | str | Sequence[Any]
 FEW = 256
 """Fewer rows than this are not worth moving the state to arrays."""
@@ -49,7 +47,7 @@ SPARE = 64
 
 
 class PendingRow:
-    """A left row until its matches are final."""
+    """A left row whose matches are not final yet."""
 
     __slots__ = ("due", "key", "number", "row", "ts")
 
@@ -131,7 +129,7 @@ class TimeJoin(JoinOperator):
     # -- running ----------------------------------------------------------------------------------
 
     def on_open(self) -> None:
-        """Nothing has come."""
+        """Start without rows."""
         super().on_open()
         self._states = [slack.start() for slack in self.slacks]
         self._ended = [False, False]
@@ -215,7 +213,7 @@ class TimeJoin(JoinOperator):
         raise DeltaOrderError(msg)
 
     def on_input_end(self, port: int) -> None:
-        """Nothing more is waited for at this input."""
+        """End an input: its watermark is at the end of time."""
         self._ended[port] = True
         if self._engine is not None:
             marks = self.watermark(0), self.watermark(1)
@@ -401,11 +399,7 @@ class TimeJoin(JoinOperator):
         from windowlib.columnar.engines.time_join import TimeJoinEngine
 
         schema = self._schemas[port]
-        if self._joined_rows is not None:
-            try:
-                self._joined_rows.note(dict.fromkeys(schema.names), port)
-            except SchemaError as error:  # which the first row gives as well
-                raise Decline("columns that cannot be put together") from error
+        self._note_columns(schema.names, port)
         engine = self._engine
         if engine is None:
             keys: Any = self._keys.columns
@@ -520,7 +514,7 @@ class TimeJoin(JoinOperator):
             self._wait(heapq.heappop(self._heap)[2])
 
     def snapshot(self) -> Any:
-        """What waits on both sides, the watermarks, and what kind of timestamps there are."""
+        """The waiting rows of both sides, the watermarks, and the form of the timestamps."""
         return {
             "states": [state.snapshot() for state in self._states],
             "over": list(self._ended),
@@ -596,21 +590,8 @@ def _slacks(kind: str, slack: Any) -> tuple[Slack, Slack]:
             f"two: slack=(left, right)."
         )
         raise ModelError(msg)
-    left, right = (_slack(f"{kind}(slack={slack!r})", each) for each in pair)
+    left, right = (slack_of(each, f"{kind}(slack={slack!r})") for each in pair)
     return left, right
-
-
-def _slack(owner: str, slack: Any) -> Slack:
-    if isinstance(slack, Slack):
-        return slack
-    known = isinstance(slack, int | float | Decimal | timedelta | str)
-    if isinstance(slack, bool) or not known:
-        msg = (
-            f'{owner}: not a slack. Use a duration, as "5s", a number, or a strategy, as '
-            f"QuantileSlack()."
-        )
-        raise ModelError(msg)
-    return FixedSlack(amount_of(slack, owner, "0"))
 
 
 def _null_column(size: int) -> Any:

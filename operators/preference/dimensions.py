@@ -1,4 +1,4 @@
-"""The dimensions of a preference: what is read of a row, and which way is better."""
+"""The dimensions of a preference: the attribute of a row, and which direction is better."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Dimension:
         return [self.get(row) for row in rows]
 
     def place(self, value: Any) -> tuple[int, Any]:
-        """Something that compares as the value does: the smaller, the better."""
+        """A key that compares as the value does: the smaller, the better."""
         if value is None or value != value:
             return MISSING
         return 0, descending(value) if self.key.descending else value
@@ -103,7 +103,7 @@ class Dimension:
         return SchemaError(msg)
 
     def missing(self, value: Any, row: Any) -> SchemaError:
-        """What to raise for NaN or null."""
+        """The error for NaN or null."""
         name = attribute_text(self.key.attribute)
         msg = (
             f"{self.owner}: {name!r} is {value!r} in the row {brief(row)}, which is neither better "
@@ -171,7 +171,7 @@ def is_exact_column(column: Column) -> bool:
 
 
 def valid_mask(column: Column) -> Any:
-    """Where a column has values that are neither null nor NaN."""
+    """A mask of the values of a column that are neither null nor NaN."""
     import numpy as np
 
     there = np.ones(len(column), bool) if column.valid is None else column.valid

@@ -1,4 +1,4 @@
-"""What the operators of this package have in common: the best rows of every firing."""
+"""The base of preference operators, which send the best rows of every firing."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Preference(ComparisonOperator):
         send_firings(self, columns, np.array([rows.num_rows]), np.zeros(1, np.intp))
 
     def notes(self) -> Iterable[tuple[str, str]]:
-        """What is best, and how it is found."""
+        """The preferred values, and the algorithm."""
         yield "best", str(self.dimensions)
         yield "method", "each firing sorted by the sum of coordinates, then in blocks"
         if self._rule.factored:

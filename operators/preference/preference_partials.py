@@ -111,7 +111,7 @@ class Partial:
         return Partial, self.saved()
 
     def shifted(self, first: int) -> Partial:
-        """The same with arrival numbers increased by `first`."""
+        """A copy with arrival numbers increased by `first`."""
         return Partial(self._rows, self.arrivals + first, self.factors, self.points)
 
 

@@ -1,4 +1,4 @@
-"""What is best: which points of a part may be in the answer, and which of these are."""
+"""Preference rules: the points of a part that may be in the answer, and those that are."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PreferenceRule:
         return found
 
     def select(self, factors: Factors, dimensions: int) -> PreferredPlaces:
-        """Which survivors are in the answer, given the factors of all of them."""
+        """The survivors in the answer, given the factors of all of them."""
         raise NotImplementedError
 
 
@@ -80,7 +80,7 @@ class DominantRule(PreferenceRule):
         self.k = k
 
     def select(self, factors: Factors, dimensions: int) -> PreferredPlaces:
-        """Those with a factor less than k."""
+        """The survivors with a factor less than k."""
         return PreferredPlaces((factors < self.k).nonzero()[0])
 
 
@@ -93,7 +93,7 @@ class DeltaRule(PreferenceRule):
         self.delta, self.exact = delta, exact
 
     def select(self, factors: Factors, dimensions: int) -> PreferredPlaces:
-        """Those with the smallest factors, of equal ones the earlier; with factor and k."""
+        """The survivors with the smallest factors, of equal ones the earlier; with factor and k."""
         import numpy as np
 
         found = np.arange(len(factors))

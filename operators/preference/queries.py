@@ -211,6 +211,6 @@ class TopK(Preference):
         self._rule = SmallestRule(k)
 
     def notes(self) -> Iterable[tuple[str, str]]:
-        """What is best, and how it is found."""
+        """The preferred values, and the algorithm."""
         yield "best", str(self.dimensions)
         yield "method", "the k best of each firing by a partial sort"

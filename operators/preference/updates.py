@@ -104,7 +104,7 @@ class SkylineUpdates(ComparisonOperator):
         self._partitions.clear()
 
     def notes(self) -> Iterable[tuple[str, str]]:
-        """What is best, and how changes are found."""
+        """The preferred values, and the algorithm."""
         yield "best", str(self.dimensions)
         yield "method", "rows without a later one that dominates them, and how many dominate each"
 
@@ -306,7 +306,7 @@ class CurrentSkyline:
         return found
 
     def _dominance(self, point: Any) -> tuple[Mask, Mask]:
-        """Which kept rows dominate a point, and which it dominates."""
+        """Masks of the kept rows that dominate a point, and of those it dominates."""
         import numpy as np
 
         size = len(self._kept)

@@ -141,7 +141,7 @@ class Descending:
 
 
 def descending(value: Any) -> Any:
-    """Something that compares the other way round: the negative number, where that is exact."""
+    """A key that compares in reverse: the negative number, where that is exact."""
     return -value if type(value) in (int, float) else Descending(value)
 
 

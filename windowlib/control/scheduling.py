@@ -292,7 +292,7 @@ class AdaptivePid(Adaptive):
 
     @property
     def alpha(self) -> float:
-        """What the threshold of `Adaptive` is multiplied with."""
+        """The factor of the threshold of `Adaptive`."""
         return self.pid.output
 
     @property

@@ -19,7 +19,7 @@ class WorkerStats(NamedTuple):
 
 
 class Utilisation(NamedTuple):
-    """Of each worker, the tuples it was given over those it could have processed.
+    """For each worker, the tuples it was given relative to those it could have processed.
 
     More than 1 is a queue that grows. `weighted` is the mean for a tuple; it can be below 1 while
     one worker falls behind, so look at `worst`, too.

@@ -73,7 +73,7 @@ FIRST, LEAST = 256, 64
 
 
 class Decision(NamedTuple):
-    """Where a farm works from some row on, and why.
+    """A place where a farm works from some row on, and the reason.
 
     Args:
         place: "caller", the operator alone; "trial", the farm with the caller as its worker;
@@ -91,7 +91,7 @@ class Decision(NamedTuple):
 
 
 class WorkInterval:
-    """What has been done since the last review."""
+    """The rows, time and work since the last review."""
 
     __slots__ = ("rows", "seconds", "waited", "worked")
 
@@ -448,7 +448,7 @@ class AdaptiveFarm:
 
     @property
     def place(self) -> Place:
-        """Where it works now."""
+        """The place where the farm works now."""
         return self.decisions[-1].place
 
     @property
@@ -622,7 +622,7 @@ class AdaptiveFarm:
     # -- counters and figures ---------------------------------------------------------------------
 
     def counters(self) -> dict[str, Any]:
-        """Where it works, how often that changed, and what has been done."""
+        """The present place, the number of changes, and the work so far."""
         farm = self.current if _is_farm(self.current) else None
         return {
             "place": self.place,
@@ -656,7 +656,7 @@ class AdaptiveFarm:
             farm.observe(lambda found: tell(replace(found, place=self.place)), self._every)
 
     def explain(self) -> str:
-        """Where it works and has worked, and why."""
+        """The choice of the farm, and its decisions with their reasons."""
         return "\n".join([f"farm         {self.farm.choice}", *map(_decision_text, self.decisions)])
 
     # -- state ------------------------------------------------------------------------------------

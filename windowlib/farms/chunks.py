@@ -80,7 +80,7 @@ class RowChunk:
         return self.rows if self.numbers is None else len(self.numbers)
 
     def locate(self, lo: int, hi: int) -> ChunkRange:
-        """Where the rows `[lo, hi)` are, by their numbers."""
+        """The piece of the chunk with the rows `[lo, hi)`, by their numbers."""
         if self.numbers is None:
             return self.number, lo - self.base, hi - self.base
         first = int(np.searchsorted(self.numbers, lo))
@@ -193,7 +193,7 @@ class ChunkStore:
         os.unlink(path)
 
     def chunk_ranges(self, runs: Iterable[RowRange]) -> list[ChunkRange]:
-        """Where the rows of runs are; runs ascend."""
+        """The pieces of chunks with the rows of ascending runs."""
         found: list[ChunkRange] = []
         for lo, hi in runs:
             at = bisect_right(self.chunks, lo, key=lambda chunk: chunk.base) - 1

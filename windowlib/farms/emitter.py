@@ -143,9 +143,14 @@ class Emitter(Operator):
             return
         rows, now = window[key], window.state.now
         first, at = rows[0][INDEX] if rows else 0, _row_numbers(rows)
+        number = self._firing_number(key)
+        self.fired.append(StoredFiring(key, first, first + len(at), at, now, False, number))
+
+    def _firing_number(self, key: Any) -> int:
+        """How many windows of a partition fired before this one, which is counted."""
         number = self._fired_counts.get(key, 0)
         self._fired_counts[key] = number + 1
-        self.fired.append(StoredFiring(key, first, first + len(at), at, now, False, number))
+        return number
 
     def _record_event_time(self, window: EventTimeWindow[Any, Any], key: Any) -> None:
         """A window of event time fires; the settled rows of a landmark window are read once."""
@@ -176,8 +181,7 @@ class Emitter(Operator):
         """Record rows of event time; they come in any order, so no two such windows share any."""
         lo = self._event_rows = self._event_rows + 1
         self._event_rows += len(at)
-        number = self._fired_counts.get(key, 0)
-        self._fired_counts[key] = number + 1
+        number = self._firing_number(key)
         self.fired.append(StoredFiring(key, lo, lo + len(at), at, now, number=number, **more))
 
     def on_finish(self) -> None:

@@ -65,7 +65,7 @@ class BatchExtent(NamedTuple):
 
 
 class ColumnResults(NamedTuple):
-    """What windows send as one Arrow stream, and how many rows each of them has."""
+    """The rows of several windows as one Arrow stream, and the number of rows of each."""
 
     data: bytes
     counts: list[int]

@@ -214,7 +214,7 @@ class Farm(Operator):
         return {**self.operator.describe(), "farm": type(self).__name__}
 
     def explain(self, *batches: Any) -> str:
-        """Which farm it is and why, and what the operator says; on DataFrames, the plan, too."""
+        """The farm with its reason, and `explain` of the operator; on DataFrames also the plan."""
         if any(type(batch).__module__.startswith("pyspark.") for batch in batches):
             return super().explain(*batches)
         return f"{type(self).__name__}: {self.choice}\n{self.operator.explain(*batches)}"

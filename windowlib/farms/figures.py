@@ -160,7 +160,7 @@ class TerminalLine:
 
 
 def _notebook_cell() -> Any:
-    """What shows figures in the cell of a notebook; None if there is no notebook."""
+    """A function that shows figures in the cell of a notebook; None if there is no notebook."""
     shell, shows = sys.modules.get("IPython"), sys.modules.get("IPython.display")
     if shell is None or shows is None:
         return None

@@ -40,7 +40,7 @@ FORKS = sys.platform == "linux"
 
 
 class WorkerAnswer(NamedTuple):
-    """What came from a worker."""
+    """An answer of a worker."""
 
     worker: int
     failed: bool

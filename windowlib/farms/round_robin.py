@@ -20,7 +20,7 @@ from windowlib.runtime.operator import stable_text
 
 
 def key_shift(key: object, workers: int) -> int:
-    """Where the windows of a key start to go round; the same in every process.
+    """The worker of the first window of a key; the same in every process.
 
     Keys that are equal numbers have one shift, whatever their types.
 

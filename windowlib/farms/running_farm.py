@@ -53,7 +53,7 @@ class FailedResult:
 
 
 class RunningFarm(Running):
-    """What farms have in common: buffered rows, tasks, workers and the order of results."""
+    """The base of running farms: buffered rows, tasks, workers and the order of results."""
 
     streams = False
 

@@ -25,7 +25,7 @@ Scheduling = Literal["on-demand", "round-robin"]
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """Something for a worker to do.
+    """A task of a worker.
 
     Args:
         work: what: the name of a kind of work.

@@ -231,7 +231,7 @@ class RunningWindowFarm(RunningFarm):
         return receive
 
     def chunk_ranges(self, runs: list[RowRange]) -> TaskRows:
-        """Where the rows of runs are; without any, what columns they would have."""
+        """The pieces of chunks with the rows of runs; without rows, their columns."""
         return self.chunks.chunk_ranges(runs) or self.schema or []
 
     # -- memory -----------------------------------------------------------------------------------

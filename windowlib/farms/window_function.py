@@ -63,7 +63,7 @@ def kind_of(operator: Operator) -> FunctionKind:
 
 
 def function_of(operator: Operator) -> WindowFunction:
-    """The same, with the part that decides and whether order matters."""
+    """The function of an operator: its kind, what decides it, and whether order matters."""
     named = operator.functions()
     if named is None:
         return WindowFunction(operator.function_kind, f"the function of {operator.name}")
@@ -86,7 +86,7 @@ def has_parts(operator: Operator) -> bool:
 
 
 def ordered_parts(operator: Operator) -> Operator | None:
-    """The same operator with parts that may be merged in any order; None if it has no such parts.
+    """The operator with partials that merge in any order; None if it has no such partials.
 
     >>> from windowlib.operators import Aggregate, agg
     >>> from windowlib import Count, Tumbling

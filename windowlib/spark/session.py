@@ -119,7 +119,7 @@ def compiled_pyspark(master: str) -> Iterator[None]:
 
 
 def _pyspark_folder() -> Path | None:
-    """Where pip has installed PySpark, unless Spark is somewhere else."""
+    """The folder where pip has installed PySpark; None if Spark is somewhere else."""
     found = find_spec("pyspark")
     if "SPARK_HOME" in os.environ or os.name != "posix" or found is None or found.origin is None:
         return None

@@ -120,7 +120,7 @@ class AttachedFarm(Attached):
         return plan_of(self.farm, plan, self.numbered)
 
     def explain(self, *frames: DataFrame) -> str:
-        """Which farm it is and why, what its stages do, and how the operator runs."""
+        """The farm with its reason, its stages, and how the operator runs."""
         farm_plan = self._plan(frames)
         said = [("farm", farm_plan.shown)]
         said += [(f"stage {n}", text) for n, text in enumerate(farm_plan.stages(), 1)]
@@ -150,7 +150,7 @@ class FarmPlan:
         self.farm, self.plan, self.numbered = farm, plan, numbered
         self.operator, self.workers = plan.operator, farm.workers
         self.shown = f"{type(farm).__name__}: {farm.choice}"
-        """Which farm it is, and why."""
+        """The farm and its reason."""
 
     @property
     def tasks(self) -> int:

@@ -141,7 +141,7 @@ def _qualified(frame: str, name: str) -> Column:
 
 
 def _seconds(text: Any) -> float:
-    """What Spark writes as a time, in seconds."""
+    """A time that Spark has written, in seconds."""
     return datetime.fromisoformat(text).timestamp()
 
 

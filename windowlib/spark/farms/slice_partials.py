@@ -183,7 +183,7 @@ def _group_rows(ids: Array, at: Array) -> tuple[Array, Array]:
 
 
 def _slice_starts(slices: Slicing, numbers: Array) -> Array:
-    """Where slices begin, on the axis that starts with the first row."""
+    """The starts of slices, on the axis that starts with the first row."""
     distinct, places = np.unique(numbers, return_inverse=True)
     begins = [int(slices.extent(each)[0]) for each in distinct.tolist()]
     return np.array(begins, np.int64)[places]
@@ -242,16 +242,10 @@ class PartialMerger(Emitter):
         self._finish(key, parts, window.state.now)
 
     def _finish(self, key: Any, parts: Sequence[Any], now: int) -> None:
-        number = self._number(key) if self.numbered else 0
+        number = self._firing_number(one_key(key)) if self.numbered else 0
         for port, *rows in self._evaluator.finish(key, parts, now):
             for row in rows:
                 self._outputs[port](numbered_row(row, number) if self.numbered else row)
-
-    def _number(self, key: Any) -> int:
-        """How many windows of a key have fired before."""
-        found = self._fired_counts.get(one_key(key), 0)
-        self._fired_counts[one_key(key)] = found + 1
-        return found
 
     def splits_by(self, port: int) -> tuple[str, ...] | None:
         """The columns that keep the operator's work apart."""
@@ -292,7 +286,7 @@ class NativeSlices:
         return made.withColumn(AT, fn.timestamp_micros(AT))
 
     def _slice_start(self, x: Column) -> Column:
-        """Where the slice of a point begins, but not before the first row."""
+        """The start of the slice of a point, but not before the first row."""
         slices = self.slices
         within = fn.pmod(x - fn.lit(int(slices.model.phase)), fn.lit(int(slices.period)))
         cut = fn.lit(0)

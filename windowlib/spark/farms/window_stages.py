@@ -86,7 +86,7 @@ class SentShare(NamedTuple):
 
     @property
     def id(self) -> bytes:
-        """The same for all shares of a group, and for no other.
+        """An identifier that all shares of a group have, and no others.
 
         Where a bucket has no rows, its clock fires the partition of None, which may be a key of
         another bucket. Such a window is empty, and always a single share.
@@ -148,12 +148,7 @@ class FiringSender(Emitter):
         self.emit({WHAT: None, DATA: dump_state(dict(named_row(tuple_)))})
 
     def _number(self, key: Any) -> int:
-        """How many windows of a key have fired before."""
-        if not self.numbered:
-            return 0
-        found = self._fired_counts.get(one_key(key), 0)
-        self._fired_counts[one_key(key)] = found + 1
-        return found
+        return self._firing_number(one_key(key)) if self.numbered else 0
 
     def _send(self, key: Any, rows: pa.RecordBatch, fired: list[SentFiring]) -> None:
         if self.shared:
@@ -260,8 +255,7 @@ class ActiveWindows(Emitter):
             return
         *parts, worker = shared
         key = tuple(parts) if self._several else parts[0] if parts else None
-        number = self._fired_counts.get(one_key(shared), 0)
-        self._fired_counts[one_key(shared)] = number + 1
+        number = self._firing_number(one_key(shared))
         if (key_shift(key, self.workers) + number) % self.workers == worker:
             yield key, number
 
@@ -386,7 +380,7 @@ class SentBatch(NamedTuple):
 
 
 def sent_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[SentBatch]:
-    """What was sent, in batches of about `ROWS` rows or `BYTES` bytes."""
+    """Sent rows in batches of about `ROWS` rows or `BYTES` bytes."""
     found: list[pa.RecordBatch] = []
     said: list[Any] = []
     begins: list[int] = []

@@ -42,7 +42,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def key_hash(values: Sequence[Any], kinds: Sequence[DataType]) -> int:
-    """What `xxhash64` of Spark gives for columns of these types.
+    """Spark's `xxhash64` of columns of these types.
 
     >>> key_hash(["IBM", 7], [StringType(), LongType()])
     5832641129068957678

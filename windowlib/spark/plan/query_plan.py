@@ -136,7 +136,7 @@ class QueryPlan:
         return self.watermark is not None or self.times is not None
 
     def bucket_spec(self) -> BucketSpec:
-        """What every bucket runs."""
+        """The specification that every bucket runs."""
         return BucketSpec(
             operator=self.operator,
             inputs=self.inputs,
@@ -198,11 +198,11 @@ class QueryPlan:
         return found
 
     def unpack(self) -> Unpack:
-        """What turns the outputs of buckets into rows."""
+        """A function that turns the outputs of buckets into rows."""
         return Unpack(self.output.ports, self.output.arrow)
 
     def arrays(self) -> OutputArrays | None:
-        """What turns the one output of buckets into arrays; None if it takes `unpack`."""
+        """Turns the only output of buckets into arrays; None if that needs `unpack`."""
         alone = sum(sent is not None for sent in self.output.sent) == 1
         plain = alone and OutputArrays.fit(self.output.struct)
         return OutputArrays(self.output.struct) if plain else None

@@ -22,14 +22,10 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
-    ByteType,
     DateType,
     DecimalType,
     DoubleType,
     FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
     StringType,
     TimestampNTZType,
     TimestampType,
@@ -52,7 +48,7 @@ from windowlib.spark.plan.folding import fold_engine, kept_rows
 from windowlib.spark.plan.output_rows import Unpack
 from windowlib.spark.plan.query_plan import QueryPlan
 from windowlib.spark.plan.types import is_collated, quoted
-from windowlib.spark.plan.watermark import DELAY, event_column, event_window
+from windowlib.spark.plan.watermark import DELAY, WHOLE, event_column, event_window
 from windowlib.spark.python_worker import end_task
 from windowlib.spec.specification import Session, Tumbling
 from windowlib.window.consumer import Decline
@@ -70,7 +66,6 @@ UNIT = 64
 """Floats are taken apart into whole numbers of 2 ** -UNIT, in limbs of LIMB bits, and a rest."""
 MOST = 2.0**62
 """Floats from here on do not fit the limbs."""
-WHOLE = (ByteType, ShortType, IntegerType, LongType)
 FLOATS = (FloatType, DoubleType)
 PLAIN = (*WHOLE, StringType, BinaryType, BooleanType, DateType, TimestampType, DecimalType)
 """Keys that are equal for Spark where they are equal here, and come back as they were."""
@@ -228,7 +223,7 @@ class SparkCount(SparkFunction):
         yield self.column_name("n"), fn.count(self.column)
 
     def states(self, rows: Mapping[str, list[Any]]) -> list[Any]:
-        """That number."""
+        """The number of values."""
         return [[count] for count in rows[self.column_name("n")]]
 
 
@@ -244,7 +239,7 @@ class SparkMax(SparkFunction):
         yield self.column_name(self.part), type(self).function(self.column)
 
     def states(self, rows: Mapping[str, list[Any]]) -> list[Any]:
-        """That value."""
+        """The extreme value."""
         return [[best] for best in rows[self.column_name(self.part)]]
 
 
@@ -355,7 +350,7 @@ def spark_function(kernel: Kernel, name: Any, schema: Any) -> SparkFunction:
 
 
 def spark_functions(engine: EventTimeEngine, schema: Any) -> list[SparkFunction]:
-    """What Spark computes for each function of a window; `Decline` if it cannot do it."""
+    """The Spark columns for each function of a window; `Decline` if Spark cannot compute one."""
     pairs = zip(engine.kernels, engine.attributes, strict=True)
     return [spark_function(kernel, name, schema) for kernel, name in pairs]
 

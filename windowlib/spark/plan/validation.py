@@ -267,7 +267,7 @@ def orders(operator: Operator, given: Any = ..., sources: Sequence[Any] = ()) ->
 
 
 def order_said(operator: Operator, port: int) -> Any:
-    """What an operator says about the order of rows at an input; `...` if it says nothing."""
+    """The columns that order rows at an input of an operator; `...` if it says nothing."""
     return operator.natural_order(port)
 
 
