@@ -27,7 +27,7 @@ def unchanged(operator: Operator) -> bool:
 
 
 class Stateless(Operator):
-    """An operator that looks at one row at a time."""
+    """An operator on single rows, without state."""
 
     def splits_by(self, port: int) -> Names | None:
         """By anything: rows are independent, as long as the user's functions keep no state."""

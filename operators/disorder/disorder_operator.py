@@ -287,7 +287,7 @@ class DisorderOperator(PassThrough):
 
     def _send(self, row: Any, failures: list[Exception]) -> None:
         """Send a row; after a failure the others are still sent."""
-        try:  # not `with kept`, which takes longer than most of what there is to do
+        try:  # not `collect_failures`, which takes longer than most of the other work
             self._outputs[0](row)
         except Exception as error:
             failures.append(error)

@@ -55,7 +55,7 @@ class OpenPanes(KeyBuffer):
         """The first window that is not closed; None before the first row."""
         self.begun = False
         """Whether a window has come out, so that empty ones behind it count."""
-        self.seen: Number | None = None
+        self.punctuation: Number | None = None
         """The punctuation up to which windows are closed."""
 
 
@@ -178,8 +178,8 @@ class Panes(DisorderOperator):
         buffer.slices.setdefault(window, []).append((ts, self._number, row))
 
     def _advance(self, buffer: OpenPanes, reached: Number, failures: list[Exception]) -> None:
-        if buffer.seen is None or reached > buffer.seen:
-            buffer.seen = reached
+        if buffer.punctuation is None or reached > buffer.punctuation:
+            buffer.punctuation = reached
             self._close(buffer, int(self._first_window(reached)), failures)
 
     # -- whole batches ----------------------------------------------------------------------------
@@ -418,10 +418,10 @@ class Panes(DisorderOperator):
             [last, [[ts, row] for ts, _, row in sorted(entries, key=ARRIVAL)]]
             for last, entries in buffer.slices.items()
         ]
-        return [rows, buffer.bound, buffer.begun, buffer.seen]
+        return [rows, buffer.bound, buffer.begun, buffer.punctuation]
 
     def _load_buffer(self, buffer: OpenPanes, held: Any) -> None:
-        rows, buffer.bound, buffer.begun, buffer.seen = held
+        rows, buffer.bound, buffer.begun, buffer.punctuation = held
         for last, entries in rows:
             for ts, row in entries:
                 self._add_row(buffer, last, ts, row)

@@ -101,8 +101,8 @@ class Reorder(DisorderOperator):
     # -- whole batches ----------------------------------------------------------------------------
 
     def _worthwhile(self, batch: Any) -> bool:
-        # A batch looks at all that is held, a row only at a few of them. Measured: arrays win while
-        # no more is held than a batch has, and lose where it is eight times as much.
+        # A batch visits all held rows, a single row only a few. Measured: arrays win while no more
+        # rows are held than a batch has, and lose where there are eight times as many.
         held = sum(len(buffer.held) for buffer in self._buffers.values())
         return bool(4 * batch.num_rows >= held)
 

@@ -39,7 +39,7 @@ class SketchFold(Fold):
         self.make = make
 
     def ready(self, sketch: Any, kind: Any, x: Any) -> Any:
-        """The sketch, after a look at whether it takes `x`: nothing has changed if not."""
+        """The sketch, if it takes `x`; raises before anything changes."""
         sketch = self.make() if sketch is None else sketch
         if x is not None and not (type(x) is kind and kind in PLAIN):
             sketch.copy().add(x)

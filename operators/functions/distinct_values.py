@@ -34,7 +34,7 @@ class DistinctFold(Fold):
     store = "{0} = _0; F.put(_0, x)"
 
     def ready(self, counts: Counts | None, x: Any) -> Counts:
-        """The counts, after a look at whether `x` can be counted: nothing has changed if not."""
+        """The counts, if `x` can be counted; raises before anything changes."""
         hashable(self.name, x)
         return {} if counts is None else counts
 

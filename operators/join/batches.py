@@ -144,7 +144,7 @@ class JoinHandOver(HandOver):
         """Matches, then rows that leave, then a punctuation, for each row of the batch."""
         outputs, punct = self._join._outputs, self._join._puncts[0]
         causes, leaves = outcome.causes.tolist(), outcome.leaves.tolist()
-        rows = made.apart() if apart else made.dicts()
+        rows = made.dicts_with_unmatched() if apart else made.dicts()
         for cause, pairs in groupby(zip(causes, leaves, rows, strict=True), key=itemgetter(0)):
             sent, marked = 0, False
             try:
@@ -175,7 +175,7 @@ class JoinHandOver(HandOver):
         (row,) = batch.slice(stopped.row, 1).to_pylist()
         calls, failure = count(), stopped.error
 
-        def again(send: Callable[..., None]) -> Callable[..., None]:
+        def replayed(send: Callable[..., None]) -> Callable[..., None]:
             def call(*row: Any) -> None:
                 number = next(calls)
                 if number == stopped.sent:
@@ -185,7 +185,7 @@ class JoinHandOver(HandOver):
 
             return call
 
-        join._outputs, join._puncts = tuple(map(again, outputs)), tuple(map(again, puncts))
+        join._outputs, join._puncts = tuple(map(replayed, outputs)), tuple(map(replayed, puncts))
         try:
             insert(row, port)
         finally:
@@ -303,7 +303,7 @@ class JoinRows:
         left = self._joined_rows.order(self._left_names)
         return left, self._joined_rows.order(()) if self._port else left
 
-    def apart(self) -> Iterator[dict[str, Any]]:
+    def dicts_with_unmatched(self) -> Iterator[dict[str, Any]]:
         """The rows one by one, with unmatched rows as they came in."""
         mine, schema = self._sides[self._port], self._schemas[self._port]
         assert schema is not None

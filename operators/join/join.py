@@ -350,7 +350,7 @@ class Join(JoinOperator):
                 resident.matched = True
             side.window.insert(t)
             queue = side.queue
-            if len(queue) == side.most:
+            if len(queue) == side.capacity:
                 old = queue.popleft()
                 newer = old.next
                 if old.key is None:
@@ -551,11 +551,11 @@ class Side:
         self.outer = output is not None
         self.output = output or 0  # where its unmatched rows go
         self._key, self._measure = key, measure
-        self._held: dict[int, Resident] = {}
+        self._residents: dict[int, Resident] = {}
         self._twins: dict[int, deque[Resident]] = {}  # of objects that were inserted again
 
     def __len__(self) -> int:
-        return len(self._held) + sum(map(len, self._twins.values()))
+        return len(self._residents) + sum(map(len, self._twins.values()))
 
     def resident_of(self, row: Any) -> Resident:
         """A row that may become a resident."""
@@ -569,7 +569,7 @@ class Side:
     def enter(self, resident: Resident) -> None:
         """Add a resident whose row has entered the window."""
         place = id(resident.row)
-        if self._held.setdefault(place, resident) is not resident:
+        if self._residents.setdefault(place, resident) is not resident:
             self._twins.setdefault(place, deque()).append(resident)
         if resident.key is not None:
             self.index.add(resident)
@@ -577,9 +577,9 @@ class Side:
     def leave(self, row: Any) -> Resident:
         """Remove the resident of a row that has left; the older, if an object is there twice."""
         place = id(row)
-        resident = self._held.pop(place)
+        resident = self._residents.pop(place)
         if place in self._twins:
-            self._held[place] = self._twins[place].popleft()
+            self._residents[place] = self._twins[place].popleft()
             if not self._twins[place]:
                 del self._twins[place]
         if resident.key is not None:
@@ -587,7 +587,7 @@ class Side:
         return resident
 
     def _clear(self) -> None:
-        for held in (self._held, self._twins, self.index):
+        for held in (self._residents, self._twins, self.index):
             held.clear()
 
     def hide(self, resident: Resident) -> None:
@@ -606,10 +606,10 @@ class Side:
         for row in self.rows():
             place = id(row)
             if place not in self._twins:
-                yield self._held[place]
+                yield self._residents[place]
                 continue
             if place not in met:
-                met[place] = iter((self._held[place], *self._twins[place]))
+                met[place] = iter((self._residents[place], *self._twins[place]))
             yield next(met[place])
 
     def numbers(self) -> list[tuple[int, bool]]:
@@ -641,7 +641,7 @@ class QueueSide(Side):
     def __init__(self, window: Window[Any, Any], *args: Any) -> None:
         super().__init__(window, *args)
         window.state.handlers = {}
-        self.most = window.spec.evict.tuples
+        self.capacity = window.spec.evict.tuples
         self.queue: deque[Resident] = deque()
 
     @staticmethod
@@ -661,7 +661,7 @@ class QueueSide(Side):
         self.window.insert(resident.row)
         resident.number = number
         leaving = None
-        if len(self.queue) == self.most:
+        if len(self.queue) == self.capacity:
             leaving = self.queue.popleft()
             if leaving.key is not None:
                 self.index.remove(leaving)

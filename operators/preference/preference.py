@@ -41,10 +41,6 @@ class ComparisonOperator(Partitioned, PassThrough):
     _added: Mapping[str, str] = {}  # columns that rows get, by the parameters that name them
     _numbers = True  # whether these are whole numbers; else they are texts
 
-    @classmethod
-    def _kind(cls) -> str:
-        return cls.__name__
-
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The dimensions, besides what the window reads."""
         yield from super().reads(port)
@@ -58,7 +54,7 @@ class ComparisonOperator(Partitioned, PassThrough):
         found = super().schema(*columns)
         if found is None or not self._added:
             return found
-        check_added(self._kind(), self._added, found.names)
+        check_added(type(self).__name__, self._added, found.names)
         kind = pa.int64() if self._numbers else pa.string()
         for name in self._added.values():
             found = found.append(pa.field(name, kind))
@@ -72,7 +68,7 @@ class ComparisonOperator(Partitioned, PassThrough):
         """Refuse a row that does not compare with the others, or has a column that is added."""
         self.dimensions.check(row)
         if self._added:
-            check_added(self._kind(), self._added, columns_in(row))
+            check_added(type(self).__name__, self._added, columns_in(row))
 
     def snapshot(self) -> Any:
         """The values that tell which others compare with them."""
@@ -108,7 +104,7 @@ class Preference(ComparisonOperator):
         nan: Nan = "error",
         name: str | None = None,
     ) -> None:
-        kind = self._kind()
+        kind = type(self).__name__
         spec = window_of(kind, "window", window, by)
         self.dimensions = Dimensions(kind, dimensions, nan)
         self.partial = partial or getattr(spec, "partial", None) or "skip"
@@ -127,8 +123,8 @@ class Preference(ComparisonOperator):
     @property
     def partials(self) -> Partials:
         """Partial results of parts of a window: made, merged, and turned into rows."""
-        keys = Dimensions(self._kind(), self.dimensions.keys, self.dimensions.nan)
-        return Partials(self._kind(), keys, self._rule, self._added)
+        keys = Dimensions(type(self).__name__, self.dimensions.keys, self.dimensions.nan)
+        return Partials(type(self).__name__, keys, self._rule, self._added)
 
     def beyond_window(self) -> str:
         """Nothing, unless partitions are evicted: before_insert only refuses rows."""
@@ -175,7 +171,7 @@ class Preference(ComparisonOperator):
     # -- whole batches ----------------------------------------------------------------------------
 
     def consumer(self, port: int) -> Consumer:
-        """Whole batches are looked at as columns; a subclass may have handlers of its own."""
+        """Whole batches are processed as columns, unless a subclass has handlers of its own."""
         emits = self.partial == "emit"
         if not unchanged(self):
             return Consumer(partial=emits)
@@ -248,7 +244,7 @@ class Preference(ComparisonOperator):
         lists = zip(*(values.tolist() for values in more), strict=True)
         for each, values in zip(chosen, lists, strict=True):
             added = dict(zip(self._added.values(), values, strict=True))
-            row(as_dict(each, self._kind()) | added)
+            row(as_dict(each, type(self).__name__) | added)
 
     def on_finish(self) -> None:
         """Send what a tumbling window holds, with `flush_at_end`."""

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from windowlib.columnar.kernels.skyline import Places, Points
 
 SPARE = 4
-"""Rows that are not put together yet hold up to so many times as many as there are."""
+"""Rows that are not concatenated yet hold up to so many times as many as there are."""
 
 
 class _Rows:
-    """Rows at some places of batches; put together when they are asked for."""
+    """Rows at some places of batches, concatenated when they are read."""
 
     __slots__ = ("batches", "places")
 
@@ -41,7 +41,7 @@ class _Rows:
         return self.batches[0]
 
     @classmethod
-    def together(cls, parts: Sequence[_Rows], lengths: Sequence[int], chosen: Places) -> _Rows:
+    def concatenated(cls, parts: Sequence[_Rows], lengths: Sequence[int], chosen: Places) -> _Rows:
         """Rows of several partials, by their places in the concatenation."""
         import numpy as np
 
@@ -62,8 +62,8 @@ class _Rows:
 class Partial:
     """The rows of a part of a window that can be in the answer; it can be pickled.
 
-    Most of the rows that come out of a merge only go into the next one, so rows are put together
-    when they are asked for.
+    Most of the rows that come out of a merge only go into the next one, so rows are concatenated
+    when they are read.
     """
 
     __slots__ = ("_rows", "arrivals", "factors", "points")
@@ -203,7 +203,7 @@ class Partials:
         if self._rule.factored:
             known = np.concatenate([each.factors for each in parts])[chosen]
             factors = self._rule.merged_factors(points, part[places], known)
-        rows = _Rows.together([each._rows for each in parts], lengths, chosen)
+        rows = _Rows.concatenated([each._rows for each in parts], lengths, chosen)
         return Partial(rows, numbers[places], factors, points if absolute else None)
 
     def _points(self, parts: Sequence[Partial]) -> tuple[Points, bool]:

@@ -187,8 +187,8 @@ class CurrentSkyline:
         self._dimensions, self._fifo = dimensions, fifo
         self._rows: deque[tuple[int, Any]] = deque()  # all that the window holds, numbered
         self._next = 0
-        self._kept: list[int] = []  # numbers, ascending, of the columns of the arrays
-        self._held: dict[int, Any] = {}  # the kept rows
+        self._candidates: list[int] = []  # numbers, ascending, of the columns of the arrays
+        self._candidate_rows: dict[int, Any] = {}  # the kept rows
         self._points: Any = np.empty((len(dimensions), ROOM))
         self._dominators: Any = np.empty(ROOM, np.int64)
         self._entered: dict[int, Any] = {}
@@ -206,14 +206,14 @@ class CurrentSkyline:
 
     def _enter(self, number: int) -> None:
         """A row is on the skyline now."""
-        self._entered[number] = self._held[number]
+        self._entered[number] = self._candidate_rows[number]
 
     def _leave(self, number: int) -> None:
         """A row is no longer on the skyline; if it got there in this very step, it never was."""
         if number in self._entered:
             del self._entered[number]
         else:
-            self._left[number] = self._held[number]
+            self._left[number] = self._candidate_rows[number]
 
     # -- changes of the window --------------------------------------------------------------------
 
@@ -225,10 +225,10 @@ class CurrentSkyline:
         self._rows.append((number, row))
         point = self._point(row)
         better, worse = self._dominance(point)
-        size = len(self._kept)
+        size = len(self._candidates)
         above = int(np.count_nonzero(better))
         for place in np.flatnonzero(worse & (self._dominators[:size] == 0)).tolist():
-            self._leave(self._kept[place])
+            self._leave(self._candidates[place])
         if not self._fifo:
             self._dominators[:size] += worse
         elif worse.any():
@@ -242,27 +242,27 @@ class CurrentSkyline:
         place = next(i for i, (_, held) in enumerate(self._rows) if held is row)
         number, _ = self._rows[place]
         del self._rows[place]
-        if number not in self._held:
+        if number not in self._candidate_rows:
             return
-        place = self._kept.index(number)
+        place = self._candidates.index(number)
         _, worse = self._dominance(self._points[:, place].copy())
         if not self._dominators[place]:
             self._leave(number)
-        above = self._dominators[: len(self._kept)]
+        above = self._dominators[: len(self._candidates)]
         above -= worse
         for free in (worse & (above == 0)).nonzero()[0].tolist():
-            self._enter(self._kept[free])
+            self._enter(self._candidates[free])
         others = worse | True
         others[place] = False
         self._keep(others)
 
     def clear(self) -> None:
         """All rows leave."""
-        for number, above in zip(self._kept, self._dominators.tolist(), strict=False):
+        for number, above in zip(self._candidates, self._dominators.tolist(), strict=False):
             if not above:
                 self._leave(number)
         self._rows.clear()
-        self._keep(self._dominators[: len(self._kept)] < 0)
+        self._keep(self._dominators[: len(self._candidates)] < 0)
 
     # -- arrays -----------------------------------------------------------------------------------
 
@@ -301,15 +301,15 @@ class CurrentSkyline:
 
         found = np.empty(self._points.shape, object)
         for i, each in enumerate(self._dimensions.all):
-            for place, number in enumerate(self._kept):
-                found[i, place] = each.place(each.get(self._held[number]))
+            for place, number in enumerate(self._candidates):
+                found[i, place] = each.place(each.get(self._candidate_rows[number]))
         return found
 
     def _dominance(self, point: Any) -> tuple[Mask, Mask]:
         """Masks of the kept rows that dominate a point, and of those it dominates."""
         import numpy as np
 
-        size = len(self._kept)
+        size = len(self._candidates)
         less, greater = np.zeros(size, bool), np.zeros(size, bool)
         for row, value in zip(self._points[:, :size], point, strict=True):
             if self._points.dtype == np.float64:
@@ -322,23 +322,23 @@ class CurrentSkyline:
 
     def _keep(self, mask: Mask) -> None:
         """Drop the other rows."""
-        size = len(self._kept)
+        size = len(self._candidates)
         for place in (~mask).nonzero()[0].tolist():
-            del self._held[self._kept[place]]
+            del self._candidate_rows[self._candidates[place]]
         places = mask.nonzero()[0]
-        self._kept = [self._kept[place] for place in places.tolist()]
+        self._candidates = [self._candidates[place] for place in places.tolist()]
         self._points[:, : len(places)] = self._points[:, :size][:, mask]
         self._dominators[: len(places)] = self._dominators[:size][mask]
 
     def _append(self, number: int, row: Any, point: Any, above: int) -> None:
         import numpy as np
 
-        size = len(self._kept)
+        size = len(self._candidates)
         if size == len(self._dominators):
             points = np.empty((len(self._points), 2 * size), self._points.dtype)
             points[:, :size] = self._points
             self._points = points
             self._dominators = np.append(self._dominators, np.zeros(size, np.int64))
         self._points[:, size], self._dominators[size] = point, above
-        self._kept.append(number)
-        self._held[number] = row
+        self._candidates.append(number)
+        self._candidate_rows[number] = row

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from math import inf, sqrt
 from typing import Any, Literal, NamedTuple, Protocol
 
-from windowlib.control.pid import Pid, bounds, clamp, counted, finite
+from windowlib.control.pid import Pid, bounds, check_count, check_finite, clamp
 from windowlib.control.utilisation import Utilisation, WorkerStats
 from windowlib.errors import FarmError
 
@@ -57,7 +57,7 @@ class _PanePolicyBase:
     """Base of the policies: the open panes, and how large their partitions are."""
 
     def __init__(self, workers: int) -> None:
-        self.workers = counted(f"{type(self).__name__}(workers)", workers)
+        self.workers = check_count(f"{type(self).__name__}(workers)", workers)
         self._open: dict[int, dict[int, int]] = {}
         self._turn = 0
 
@@ -72,7 +72,7 @@ class _PanePolicyBase:
     def sample(
         self, now: float, stats: Sequence[WorkerStats], interval: float | None = None
     ) -> None:
-        """Nothing: this policy does not look at the workers."""
+        """Nothing: this policy ignores the workers."""
 
     def _record(self, pane: int, runs: list[Run]) -> list[Run]:
         """Join neighbouring runs of the same worker, and record them."""
@@ -88,7 +88,7 @@ class _PanePolicyBase:
 
     def _round_robin(self, pane: int, count: int) -> list[Run]:
         """Single tuples, each for the next worker; a lone worker gets them as one run."""
-        if not counted("assign(count)", count, least=0):
+        if not check_count("assign(count)", count, least=0):
             return []
         if self.workers == 1:
             return self._record(pane, [(0, count)])
@@ -113,7 +113,7 @@ class PaneRoundRobin(_PanePolicyBase):
 
     def assign(self, pane: int, count: int, loads: Sequence[float]) -> list[Run]:
         """All tuples, for the worker of the pane."""
-        if not counted("assign(count)", count, least=0):
+        if not check_count("assign(count)", count, least=0):
             return []
         owners = self._open.get(pane)
         if owners is None:
@@ -153,7 +153,7 @@ class Adaptive(_PanePolicyBase):
 
     def __init__(self, workers: int, *, warmup: int = 5, weight: float = 0.1) -> None:
         super().__init__(workers)
-        self.warmup = counted("Adaptive(warmup)", warmup, least=0)
+        self.warmup = check_count("Adaptive(warmup)", warmup, least=0)
         self.weight = _check_weight("Adaptive(weight", weight)
         self.mean = self.variance = 0.0
         self._closed = self._seen = 0
@@ -172,7 +172,7 @@ class Adaptive(_PanePolicyBase):
 
     def assign(self, pane: int, count: int, loads: Sequence[float]) -> list[Run]:
         """The tuples, cut where a partition reaches the threshold."""
-        counted("assign(count)", count, least=0)
+        check_count("assign(count)", count, least=0)
         if len(loads) != self.workers:
             msg = f"assign(loads): {len(loads)} loads of {self.workers} workers. Give one for each."
             raise FarmError(msg)
@@ -223,7 +223,7 @@ class Adaptive(_PanePolicyBase):
 
 def _check_weight(name: str, value: float) -> float:
     """A weight, if it is one."""
-    if finite(f"{name})", value, least=0, strict=True) > 1:
+    if check_finite(f"{name})", value, least=0, strict=True) > 1:
         raise FarmError(f"{name}={value!r}): not a share. Use more than 0, and at most 1.")
     return value
 
@@ -269,11 +269,11 @@ class AdaptivePid(Adaptive):
     ) -> None:
         super().__init__(workers, warmup=warmup, weight=weight)
         low, high = bounds("AdaptivePid(alphas)", *alphas)
-        finite("AdaptivePid(alphas)[0]", low, least=0, strict=True)
+        check_finite("AdaptivePid(alphas)[0]", low, least=0, strict=True)
         if on not in ("worst", "weighted"):
             msg = f"AdaptivePid(on={on!r}): no such utilisation. Use worst or weighted."
             raise FarmError(msg)
-        self.patience = counted("AdaptivePid(patience)", patience)
+        self.patience = check_count("AdaptivePid(patience)", patience)
         self.on = on
         self.smooth = _check_weight("AdaptivePid(smooth", smooth)
         self.pid = Pid(
@@ -314,7 +314,7 @@ class AdaptivePid(Adaptive):
 
         The very first sample needs the interval, or only says when the next one begins.
         """
-        finite("sample(now)", now)
+        check_finite("sample(now)", now)
         last, self._now = self._now, now
         if interval is None:
             if last is None:
@@ -378,7 +378,7 @@ class WindowRoundRobin:
     """
 
     def __init__(self, workers: int) -> None:
-        self.workers = counted("WindowRoundRobin(workers)", workers)
+        self.workers = check_count("WindowRoundRobin(workers)", workers)
 
     def ready(self, task: WindowTask) -> Assignments:
         """The task, for the worker of its window."""
@@ -420,7 +420,7 @@ class WindowFeedback:
     """
 
     def __init__(self, workers: int) -> None:
-        self.workers = counted("WindowFeedback(workers)", workers)
+        self.workers = check_count("WindowFeedback(workers)", workers)
         self._windows: dict[int, _Window] = {}
         self._free: dict[int, None] = dict.fromkeys(range(workers))  # longest free first
         self._waiting: list[int] = []  # a heap of windows with tasks that no worker has

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
-from windowlib.control.pid import finite
+from windowlib.control.pid import check_finite
 from windowlib.errors import FarmError
 
 
@@ -41,7 +41,7 @@ class Utilisation(NamedTuple):
         A worker could have processed the tuples that it did, and as many more in its idle time as
         the mean cost of a tuple allows.
         """
-        finite("Utilisation.of(interval)", interval, least=0, strict=True)
+        check_finite("Utilisation.of(interval)", interval, least=0, strict=True)
         if not stats:
             msg = "Utilisation.of(stats=[]): no workers. Give the WorkerStats of one or more."
             raise FarmError(msg)

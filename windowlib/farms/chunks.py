@@ -75,7 +75,7 @@ class RowChunk:
     numbers: Array | None = None
 
     @property
-    def held(self) -> int:
+    def row_count(self) -> int:
         """How many rows are in it."""
         return self.rows if self.numbers is None else len(self.numbers)
 
@@ -142,7 +142,7 @@ class ChunkStore:
     def add(self, chunk: RowChunk) -> None:
         """Add a chunk that has been written."""
         self.chunks.append(chunk)
-        self.rows += chunk.held
+        self.rows += chunk.row_count
 
     def write(self, batch: pa.RecordBatch) -> tuple[int, int]:
         """Write rows into a file; returns its number and its length in bytes."""
@@ -224,7 +224,7 @@ class ChunkStore:
         for chunk in self.chunks:
             lo, hi = np.searchsorted(needed, (chunk.base, chunk.base + chunk.rows))
             some = needed[lo:hi]
-            if len(some) * SPARSE <= chunk.held:
+            if len(some) * SPARSE <= chunk.row_count:
                 if len(some):
                     kept.append(self._compacted(chunk, some))
                 self._unlink(chunk.number)
@@ -233,7 +233,7 @@ class ChunkStore:
         self._set_chunks(kept)
 
     def _set_chunks(self, chunks: list[RowChunk]) -> None:
-        self.chunks, self.rows = chunks, sum(chunk.held for chunk in chunks)
+        self.chunks, self.rows = chunks, sum(chunk.row_count for chunk in chunks)
         self.oldest = min((chunk.number for chunk in chunks), default=self._number)
 
     def _compacted(self, chunk: RowChunk, some: Array) -> RowChunk:

@@ -1,9 +1,9 @@
 """The emitter of a farm: numbers tuples, and says which of them each window holds.
 
-It runs the window of the operator, with all its policies, over a few columns: the key, what delta
-policies look at, and two numbers of each tuple. `AT` is the number of its row among all rows, as
-they are stored: a chunk holds the tuples of one partition next to each other, so that a window is
-few runs. `INDEX` counts the tuples of a partition.
+It runs the window of the operator, with all its policies, over a few columns: the key, the
+attributes of delta policies, and two numbers of each tuple. `AT` is the number of its row among all
+rows, as they are stored: a chunk holds the tuples of one partition next to each other, so that a
+window is few runs. `INDEX` counts the tuples of a partition.
 """
 
 from __future__ import annotations

@@ -368,7 +368,7 @@ class FilledWindow:
         """Call the handler, and empty the window."""
         state = self.window.state
         state.now = extent.now
-        self.window.spec = self._evaluator.window.spec  # which its handler may look at
+        self.window.spec = self._evaluator.window.spec  # which its handler may read
         try:
             return self._evaluator.call_handler(extent, self._handler, self.window)
         finally:

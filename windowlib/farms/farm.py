@@ -58,7 +58,7 @@ class Farm(Operator):
         scheduling: "on-demand", the next task goes to a free worker; or "round-robin".
         batch: how many neighbouring windows, or slices, make one task at least; unless given, as
             many as are about 5 ms of work.
-        chunk: how many rows are stored and looked at together; or those of a stretch of time, as
+        chunk: how many rows are stored and processed together; or those of a time span, as
             Time("50ms"): windows whose size and slide it divides are made of whole chunks.
         when: "auto", workers are used while they pay, and else the operator works in the calling
             process; or "always".

@@ -435,7 +435,7 @@ class KeyPlacement:
             keys = table.values(range(len(known), len(table)))
             counts = np.bincount(ids, minlength=len(table))[len(known) :]
             load = self._load + self._row_counts(known[ids[ids < len(known)]])
-            self._place(zip(keys, counts.tolist(), strict=True), load)
+            self._place_keys(zip(keys, counts.tolist(), strict=True), load)
             new = [self._workers[key] for key in keys]
             self._owners[port] = np.append(known, np.array(new, np.intp))
         found: Array = self._owners[port][ids]
@@ -447,7 +447,7 @@ class KeyPlacement:
         found: Array = np.bincount(workers, minlength=len(self._load))
         return found
 
-    def _place(self, counts: Iterable[tuple[Any, int]], load: Array) -> None:
+    def _place_keys(self, counts: Iterable[tuple[Any, int]], load: Array) -> None:
         """Give a worker to the keys without one; those of other inputs have one."""
         new = []
         for key, count in counts:
@@ -464,7 +464,7 @@ class KeyPlacement:
 
     def assign(self, sizes: Mapping[Any, int]) -> None:
         """Give workers to keys that have been somewhere else."""
-        self._place(sizes.items(), self._load.copy())
+        self._place_keys(sizes.items(), self._load.copy())
         for key, size in sizes.items():
             self._load[self._workers[key]] += size
 

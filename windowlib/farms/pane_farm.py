@@ -366,12 +366,12 @@ class EventPaneDispatch(SharedSlices):
 
     def __init__(self, run: RunningWindowFarm) -> None:
         super().__init__(run)
-        self._known: dict[Any, dict[int, PaneSlice]] = {}  # of the last window of each key
+        self._known_slices: dict[Any, dict[int, PaneSlice]] = {}  # of the last window of each key
 
     def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
         """The slices of a window; those of the window before are not requested again."""
-        before, at = self._known.get(firing.key, EMPTY), firing.lo
-        found = self._known[firing.key] = {}
+        before, at = self._known_slices.get(firing.key, EMPTY), firing.lo
+        found = self._known_slices[firing.key] = {}
         for id, size in firing.slices:
             slice_ = before.get(id)
             if slice_ is None or slice_.hi - slice_.lo != size:
@@ -384,10 +384,12 @@ class EventPaneDispatch(SharedSlices):
 
     def after_firings(self) -> None:
         """Drop keys without open windows, once the number of keys has doubled."""
-        if len(self._known) > 2 * self._kept_keys:
+        if len(self._known_slices) > 2 * self._kept_keys:
             keys = self.run.open_keys()
-            self._known = {key: found for key, found in self._known.items() if key in keys}
-            self._kept_keys = max(KEYS, len(self._known))
+            self._known_slices = {
+                key: found for key, found in self._known_slices.items() if key in keys
+            }
+            self._kept_keys = max(KEYS, len(self._known_slices))
 
     _kept_keys = KEYS
 
@@ -403,14 +405,9 @@ class RunPaneDispatch(SharedSlices):
 
     def __init__(self, run: RunningWindowFarm) -> None:
         super().__init__(run)
-        self._known: dict[Any, dict[int, PaneSlice]] = {}  # by key and first row
-        self._slice_count, self._slice_limit = (
-            0,
-            KEYS,
-        )  # how many there are, and may be before it is tidied up
-        self._new_tuples: dict[
-            Any, int
-        ] = {}  # tuples of a key since its open windows were looked at
+        self._known_slices: dict[Any, dict[int, PaneSlice]] = {}  # by key and first row
+        self._slice_count, self._slice_limit = 0, KEYS  # from the limit on, old ones are dropped
+        self._new_tuples: dict[Any, int] = {}  # of a key since its open windows were sliced
         self._sliced: dict[Any, dict[int, int]] = {}  # how many are in slices of open windows
         self._long_keys: list[Any] = []  # keys with many of these
         self._merging: set[Any] = set()
@@ -424,7 +421,7 @@ class RunPaneDispatch(SharedSlices):
 
     def _cover(self, key: Any, numbers: Array) -> Iterator[PaneSlice]:
         """Slices of some rows: those that are known, and new ones in between."""
-        known, at = self._known.setdefault(key, {}), 0
+        known, at = self._known_slices.setdefault(key, {}), 0
         for begin in np.flatnonzero(np.isin(numbers, list(known))).tolist():
             slice_ = known[int(numbers[begin])]
             end = begin + slice_.hi - slice_.lo
@@ -441,7 +438,7 @@ class RunPaneDispatch(SharedSlices):
             slice_ = PaneSlice(key, None, 0, len(rows), row_ranges(rows))
             self.request(slice_)
             self._slice_count += 1
-            self._known[key][int(rows[0])] = slice_
+            self._known_slices[key][int(rows[0])] = slice_
             yield slice_
 
     def _merge_settled(self, firing: StoredFiring, slices: Sequence[PaneSlice]) -> None:
@@ -463,7 +460,7 @@ class RunPaneDispatch(SharedSlices):
     def _replace_merged(self, key: Any, done: Sequence[PaneSlice], whole: Any) -> None:
         """Put one slice in place of several; if merging failed, windows will report it."""
         self._merging.discard(key)
-        known = self._known.get(key, {})
+        known = self._known_slices.get(key, {})
         gone = any(known.get(each.runs[0][0]) is not each for each in done)
         if gone or isinstance(whole, FailedResult):
             return
@@ -506,14 +503,14 @@ class RunPaneDispatch(SharedSlices):
     def _forget(self) -> None:
         """Drop slices of tuples that no window has any more."""
         held = set(self.run.needed().tolist())
-        for key, known in self._known.items():
-            self._known[key] = {row: each for row, each in known.items() if row in held}
-        self._known = {key: known for key, known in self._known.items() if known}
-        self._sliced = {key: cut for key, cut in self._sliced.items() if key in self._known}
+        for key, known in self._known_slices.items():
+            self._known_slices[key] = {row: each for row, each in known.items() if row in held}
+        self._known_slices = {key: known for key, known in self._known_slices.items() if known}
+        self._sliced = {key: cut for key, cut in self._sliced.items() if key in self._known_slices}
         self._new_tuples = {
-            key: size for key, size in self._new_tuples.items() if key in self._known
+            key: size for key, size in self._new_tuples.items() if key in self._known_slices
         }
-        self._slice_count = sum(map(len, self._known.values()))
+        self._slice_count = sum(map(len, self._known_slices.values()))
         self._slice_limit = max(KEYS, 2 * self._slice_count)
 
 
@@ -559,9 +556,9 @@ def _callback(call: Callable[..., None], *args: Any) -> Callable[[Any], None]:
 
 # -- how a policy cuts slices into parts ----------------------------------------------------------
 #
-# The policies of `windowlib.control` say of each tuple which worker gets it. A farm gives away
-# whole slices, and their parts go to a free worker; so it takes from a policy how large a part may
-# be, and tells it how large parts became and how busy workers were.
+# The policies of `windowlib.control` assign each tuple to a worker. A farm dispatches whole slices,
+# whose parts go to any free worker; so it takes the size of parts from a policy, and reports the
+# sizes of parts and the utilisation of workers to it.
 
 INTERVAL = 0.25
 """Seconds between two samples of the workers, at least."""

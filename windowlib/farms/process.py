@@ -41,7 +41,7 @@ def main(connection: Connection) -> None:
     try:
         setup = pickle.loads(connection.recv_bytes())
         worker = setup.worker(setup)
-        gc.freeze()  # what is there now stays, and need not be looked at again and again
+        gc.freeze()  # present objects stay, so collections need not visit them
         connection.send_bytes(READY + str(os.getpid()).encode())
     except (EOFError, OSError):
         remove_folder(folder)

@@ -1,8 +1,8 @@
 """A running farm: rows become tasks, and results are sent in order.
 
-Everything happens in the calls of its user; there are no threads. A call that puts in rows
-comes back as soon as the tasks are given away, and waits only if too many are not done. Rows come
-out in whichever call finds that they are next; `drain` waits for all of them.
+Everything happens in the calls of its user; there are no threads. A call that inserts rows returns
+as soon as the tasks are sent, and waits only if too many are not done. Rows come out in the call
+that finds them to be next; `drain` waits for all of them.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class RunningFarm(Running):
     # -- input ------------------------------------------------------------------------------------
 
     def insert(self, row: Any, port: int = 0) -> None:
-        """Take one row; rows are given away when there are `chunk` of them, or at `drain`."""
+        """Take one row; rows are passed on when there are `chunk` of them, or at `drain`."""
         self.insert_many((row,), port)
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:

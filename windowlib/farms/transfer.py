@@ -55,7 +55,7 @@ def stored_window(state: Mapping[str, Any], empty: Mapping[str, Any], marks: Any
     Args:
         state: the snapshot of the operator's window, with tuples.
         empty: a snapshot of the emitter's window before any tuple, for what describes it.
-        marks: gives the columns of a tuple that the emitter looks at.
+        marks: gives the columns of a tuple for the emitter.
     """
     stored = StoredWindow([], [], np.empty(0, np.int64), described_as(state, empty), {})
     tumbling = state["spec"]["kind"] == "tumbling"

@@ -76,7 +76,7 @@ class RunningWindowFarm(RunningFarm):
         self.base = 0  # the first row of the last batch
         self.stamps: Stamps | None = None  # when its rows came, as they are stored; None: now
         self.dispatch = farm.dispatch(self)
-        self._limit, self._seen = ROOM, 0
+        self._limit, self._rows_seen = ROOM, 0
 
     @property
     def _emitter(self) -> Emitter:
@@ -122,7 +122,7 @@ class RunningWindowFarm(RunningFarm):
                 layout.emitter_columns, times=None if stamps is None else TIME
             )
         taken = self._rows_taken() if failures else batch.num_rows
-        self._seen += taken
+        self._rows_seen += taken
         base = self.base = self.chunks.append(layout.batch).base
         stored = stamps is not None and layout.order is not None
         self.stamps = stamps[layout.order] if stored else stamps  # type: ignore[index]
@@ -135,7 +135,7 @@ class RunningWindowFarm(RunningFarm):
 
     def _rows_taken(self) -> int:
         """How many rows of a batch the emitter has taken before it refused one."""
-        return int(self._window.seen) - self._seen
+        return int(self._window.seen) - self._rows_seen
 
     def _punctuate(self, port: int) -> None:
         self.emitter.punctuate()
@@ -269,7 +269,7 @@ class RunningWindowFarm(RunningFarm):
             "schema": self.schema,
             "keys": known,
             "counts": self.numbering.counts.tolist(),
-            "seen": self._seen,
+            "seen": self._rows_seen,
             "dispatch": self.dispatch.saved(),
         }
 
@@ -309,7 +309,7 @@ class RunningWindowFarm(RunningFarm):
                 },
             }
         )
-        self._seen = int(self._window.seen)
+        self._rows_seen = int(self._window.seen)
         self.base, self.stamps = 0, stored.stamps
         self.dispatch.adopted(stored.extents, stored.counts)
         self.dispatch.flush_full()
@@ -322,7 +322,7 @@ class RunningWindowFarm(RunningFarm):
         self.emitter.restore({**empty, "windows": [own], "now": state["now"]})
         self._now = self.worker_time = state["now"]
         self._ended = set(state["ended"])
-        self._seen, self.schema = int(self._window.seen), schema
+        self._rows_seen, self.schema = int(self._window.seen), schema
         rows = {id(row): row for row in self._window.kept()}
         if rows:
             batch = self._as_batch(list(rows.values()), schema)
@@ -367,7 +367,7 @@ class RunningWindowFarm(RunningFarm):
         if self.numbering.keys is not None and state["keys"]:
             types = [self.schema.field(name).type for name in self.numbering.keys.names]
             self.numbering.keys.load(state["keys"], types)
-        self._seen = state["seen"]
+        self._rows_seen = state["seen"]
         self.numbering.counts = np.array(state["counts"], np.int64)
         self.dispatch = self.farm.dispatch(self)  # which knows nothing of other rows
         if state["dispatch"] is not None:
@@ -463,8 +463,7 @@ class AgnosticDispatch(Dispatch):
     """Any worker may have any window; `batch` neighbours of a partition go together.
 
     Without a `batch`, windows of all partitions go together, as many as are `TASK` seconds of work
-    by what the last ones took, or a share of those that wait. If workers have nothing to do, they
-    get what there is.
+    by what the last ones took, or a share of those that wait. Idle workers get whatever waits.
     """
 
     def __init__(self, run: RunningWindowFarm) -> None:

@@ -67,10 +67,10 @@ def function_of(operator: Operator) -> WindowFunction:
     named = operator.functions()
     if named is None:
         return WindowFunction(operator.function_kind, f"the function of {operator.name}")
-    return _together(named)
+    return _combined_function(named)
 
 
-def _together(named: Iterable[tuple[str, Fold]]) -> WindowFunction:
+def _combined_function(named: Iterable[tuple[str, Fold]]) -> WindowFunction:
     kind, shown, commutative = KINDS[0], "its function", True
     for text, fold in named:
         commutative = commutative and fold.commutative
@@ -98,7 +98,7 @@ def ordered_parts(operator: Operator) -> Operator | None:
 
 
 def reads_twice(operator: Operator) -> bool:
-    """Whether an operator looks at the tuples once more, given the result of the whole window."""
+    """Whether an operator reads the tuples again, given the result of the whole window."""
     return type(operator).emit_again is not Operator.emit_again
 
 

@@ -108,9 +108,8 @@ def _arrival_spec(spec: Spec) -> Spec:
             )
             changes[name] = Delta(of, policy.threshold)
         elif policy is not None and policy.event is not None:
-            stamp = stamp or _ArrivalGetter(
-                policy.attribute, repr(policy)
-            )  # of both, which must be equal
+            # One getter for both policies, which must be equal.
+            stamp = stamp or _ArrivalGetter(policy.attribute, repr(policy))
             changes[name] = EventPolicy(stamp, policy.size, offset=policy.offset)
     if spec.watermark is not None and spec.watermark.sources is not None:
         sources = _ArrivalGetter(spec.watermark.sources, repr(spec.watermark))

@@ -217,7 +217,7 @@ class PaneColumns:
         """The last and the first window of the rows of a lane; adds what they close."""
         lane, (moves, bounds) = taken.buffer, taken.reached
         first = int(bounds[0] if lane.bound is None else lane.bound)
-        lane.bound, lane.seen = first, lane.state.punctuation
+        lane.bound, lane.punctuation = first, lane.state.punctuation
         pairs = zip(taken.at[moves].tolist(), bounds.tolist(), strict=True)
         steps += [PaneStep(lane, at, bound) for at, bound in pairs if bound > first]
         hi = self._starts.indexes(taken.ts)

@@ -9,7 +9,7 @@ are; buckets merge them |
 | `PaneFarm` of event time | tasks fold rows into partials of slices; buckets merge them |
 | `PaneFarm` of other windows | buckets send the slices of what fires; tasks compute partials; \
 tasks merge them |
-| `WindowPartition` | the same with pieces of each window; they may be looked at twice |
+| `WindowPartition` | the same with pieces of each window, which may be read twice |
 
 The windows of a row are often known only where all rows of its key are: then rows go there first,
 and what fires goes on to the tasks.
@@ -270,7 +270,7 @@ class SharesPlan(FarmPlan):
         return max(given, self.workers) if isinstance(self.farm, PaneFarm) else given
 
     def frame(self) -> DataFrame:
-        """Three stages; five with a second look at the tuples."""
+        """Three stages; five with a second pass over the tuples."""
         how: dict[str, Any] = {"shared": True} if self.shared else {"pieces": self.parts}
         sender = FiringSender(self.operator, **how, tasks=self.tasks)
         work = ComputePartials(self.operator, self.plan.inputs[0], keeps=self.reads_twice)

@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from windowlib.control import Adaptive, WorkerStats
-from windowlib.control.pid import counted
+from windowlib.control.pid import check_count
 from windowlib.errors import FarmError
 from windowlib.spark.deployment import ship
 from windowlib.spark.plan.types import quoted
@@ -57,7 +57,9 @@ class Salting:
             )
             raise FarmError(msg)
         self.policy = policy
-        self.workers = policy.workers if workers is None else counted("Salting(workers)", workers)
+        self.workers = (
+            policy.workers if workers is None else check_count("Salting(workers)", workers)
+        )
         self._lock = threading.Lock()  # Spark tells of progress from a thread of its own
         self._batches, self._run_id, self._last_start = 0, "", 0.0
 
@@ -107,7 +109,7 @@ class Salting:
     ) -> Any:
         """The rows of a micro-batch with one more column: a salt, 0 in groups that are not hot.
 
-        Rows are counted first, in one more pass over the batch: `persist()` it if it is costly.
+        Rows are check_count first, in one more pass over the batch: `persist()` it if it is costly.
         The salt is a hash of the row, so a task that runs again sends it to the same place.
 
         Args:

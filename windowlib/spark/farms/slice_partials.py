@@ -74,7 +74,7 @@ class SlicePartials:
         self.operator, self.slices, self.times, self.order = operator, slices, times, tuple(order)
         self.placed = placed
         self.names = by if isinstance(by, tuple) else () if by is None else (by,)
-        self.several = isinstance(by, tuple)
+        self.composite = isinstance(by, tuple)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partials, with the columns of their key."""
@@ -135,7 +135,7 @@ class SlicePartials:
         """The key of each row as a number, and the keys by these numbers."""
         if not self.names:
             return np.zeros(batch.num_rows, np.int64), [None]
-        keys = AnyKeys(self.names, self.several)
+        keys = AnyKeys(self.names, self.composite)
         ids = keys.encode([batch.column(name) for name in self.names]).astype(np.int64)
         return ids, keys.values(range(len(keys)))
 

@@ -61,13 +61,17 @@ class SentFiring(NamedTuple):
     lo: int
     hi: int
     now: int
-    said: tuple[Any, ...] | None = None
+    event_firing: tuple[Any, ...] | None = None
     """Of a window of event time: where it is on its axis, and how often it was sent."""
 
     @property
     def moment(self) -> Moment:
         """When it fired."""
-        return self.now if self.said is None else EventMoment(self.now, tuple(self.said))
+        return (
+            self.now
+            if self.event_firing is None
+            else EventMoment(self.now, tuple(self.event_firing))
+        )
 
 
 class SentShare(NamedTuple):
@@ -218,7 +222,7 @@ class ActiveWindows(Emitter):
         self.model = operator.model
         spec, partial, at_end = window_of(operator)
         self._names = tuple(map(str, names_in(spec.by) or ()))
-        self._several = isinstance(spec.by, tuple)
+        self._composite = isinstance(spec.by, tuple)
         super().__init__(replace(spec, by=(*self._names, WORKER)), partial, at_end)
         self.operator, self.name = operator, operator.name
         self.workers, self.numbered = workers, numbered
@@ -254,7 +258,7 @@ class ActiveWindows(Emitter):
         if shared is None:  # the clock of a bucket without rows has ticked, and that is no window
             return
         *parts, worker = shared
-        key = tuple(parts) if self._several else parts[0] if parts else None
+        key = tuple(parts) if self._composite else parts[0] if parts else None
         number = self._firing_number(one_key(shared))
         if (key_shift(key, self.workers) + number) % self.workers == worker:
             yield key, number
@@ -322,7 +326,11 @@ class ResultRows:
     """Turns what an operator sends for windows into rows of Spark's."""
 
     def __init__(self, plan: QueryPlan, numbered: bool) -> None:
-        self.made, self.sent, self.numbered = plan.output.made, plan.output.sent, numbered
+        self.made, self.sent, self.numbered = (
+            plan.output.operator_schemas,
+            plan.output.spark_schemas,
+            numbered,
+        )
         self.unpack: Unpack = plan.unpack()
         names = [port.name for port in plan.operator.model.outputs]
         self.late = names.index("late") if "late" in names else 0
@@ -375,7 +383,7 @@ class SentBatch(NamedTuple):
     """Several sent rows as one batch: their descriptions, and where the tuples of each begin."""
 
     rows: pa.RecordBatch
-    said: list[Any]
+    descriptions: list[Any]
     begins: list[int]
 
 
@@ -424,7 +432,7 @@ class ApplyFunction:
         work, late = WindowEvaluator(self.operator), list[bytes]()
         for sent in sent_batches(without_late_rows(batches, WHAT, late), self.schema):
             numbers, extents = [], []
-            for (key, fired), base in zip(sent.said, sent.begins, strict=True):
+            for (key, fired), base in zip(sent.descriptions, sent.begins, strict=True):
                 for each in (SentFiring(*each) for each in fired):
                     numbers.append(each.number)
                     lo, hi = each.lo + base, each.hi + base
@@ -441,7 +449,7 @@ class ComputePartials:
     Args:
         operator: whose partials they are.
         schema: the columns of the rows.
-        keeps: whether the rows go on with them, to be looked at again.
+        keeps: whether the rows go on with them, for a second pass.
     """
 
     def __init__(self, operator: Operator, schema: pa.Schema, keeps: bool = False) -> None:
@@ -451,7 +459,7 @@ class ComputePartials:
         """The partials of the shares that a task gets, and late rows as they are."""
         work, late = WindowEvaluator(self.operator), list[bytes]()
         for sent in sent_batches(without_late_rows(batches, WHAT, late), self.schema):
-            shares = [SentShare(*each) for each in sent.said]
+            shares = [SentShare(*each) for each in sent.descriptions]
             extents = [
                 BatchExtent(share.key, lo + base, hi + base, 0)
                 for share, base in zip(shares, sent.begins, strict=True)
@@ -598,7 +606,7 @@ class ReturnWhole:
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
         parts = [work.load_part(part) for _, own, _ in shares for part in own]
         whole = work.dump_part(work.merged(parts)) if parts else None
-        (firing,) = shares[0][0].firings  # windows that are looked at twice are sent one by one
+        (firing,) = shares[0][0].firings  # windows that are read twice are sent one by one
         for share, _, data in shares:
             yield id, dump_state((tuple(share), firing, whole)), data
 

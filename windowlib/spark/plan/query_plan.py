@@ -80,9 +80,9 @@ class QueryOutput:
     """The same for Arrow."""
     ports: tuple[str | None, ...]
     """The value of `_port` for rows of each output; None if there is no such column."""
-    made: tuple[pa.Schema | None, ...]
+    operator_schemas: tuple[pa.Schema | None, ...]
     """The columns of each output as the operator makes them."""
-    sent: tuple[pa.Schema | None, ...]
+    spark_schemas: tuple[pa.Schema | None, ...]
     """The columns of each output as Spark gets them; None if the query does not use it."""
 
 
@@ -140,8 +140,8 @@ class QueryPlan:
         return BucketSpec(
             operator=self.operator,
             inputs=self.inputs,
-            outputs=self.output.sent,
-            made=self.output.made,
+            outputs=self.output.spark_schemas,
+            made=self.output.operator_schemas,
             orders=self.orders,
             fingerprint=self.fingerprint,
             nonce=self.nonce,
@@ -203,7 +203,7 @@ class QueryPlan:
 
     def arrays(self) -> OutputArrays | None:
         """Turns the only output of buckets into arrays; None if that needs `unpack`."""
-        alone = sum(sent is not None for sent in self.output.sent) == 1
+        alone = sum(sent is not None for sent in self.output.spark_schemas) == 1
         plain = alone and OutputArrays.fit(self.output.struct)
         return OutputArrays(self.output.struct) if plain else None
 
@@ -308,8 +308,8 @@ def _output_columns(
         struct=struct,
         arrow=arrow_schema(struct, timezone),
         ports=tuple(name if several and n in structs else None for n, name in enumerate(names)),
-        made=tuple(made),
-        sent=tuple(
+        operator_schemas=tuple(made),
+        spark_schemas=tuple(
             arrow_schema(structs[port], timezone) if port in structs else None
             for port in range(len(made))
         ),
@@ -362,8 +362,12 @@ def numbered(plan: QueryPlan) -> QueryPlan:
         struct=struct,
         arrow=arrow_schema(struct, plan.timezone),
         ports=output.ports,
-        made=tuple(None if each is None else each.append(field) for each in output.made),
-        sent=tuple(None if each is None else each.append(field) for each in output.sent),
+        operator_schemas=tuple(
+            None if each is None else each.append(field) for each in output.operator_schemas
+        ),
+        spark_schemas=tuple(
+            None if each is None else each.append(field) for each in output.spark_schemas
+        ),
     )
     return replace(plan, output=columns)
 
