@@ -92,28 +92,16 @@ class Farm(Operator):
             msg = f"{kind}({operator!r}): not an operator. Pass one, such as Aggregate(...)."
             raise FarmError(msg)
         self.operator, self.model, self.windows = operator, operator.model, operator.windows
-        self.workers = _worker_number(kind, workers) * (
-            1 if self.inner is None else self.inner.workers
-        )
+        nested = 1 if self.inner is None else self.inner.workers
+        self.workers = _worker_number(kind, workers) * nested
         self.follows_load = workers == "auto"
         self.name = operator.name
         self.choice = self._choose()
-        span = None
-        if isinstance(chunk, Time):
-            span, chunk = chunk.micros, MOST_ROWS
-        for word, value in (("batch", 1 if batch is None else batch), ("chunk", chunk)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                what, or_ = ("tasks", "") if word == "batch" else ("rows", ', or Time("50ms")')
-                msg = f"{kind}({word}={value!r}): not a number of {what}. Use 1 or more{or_}."
-                raise FarmError(msg)
-        if scheduling not in SCHEDULERS:
-            ways = " or ".join(map(repr, SCHEDULERS))
-            raise FarmError(f"{kind}(scheduling={scheduling!r}): no such way. Use {ways}.")
-        if when not in ("auto", "always"):
-            raise FarmError(f'{kind}(when={when!r}): no such time. Use "auto" or "always".')
-        self.scheduling, self.batch, self.chunk, self.when = scheduling, batch, chunk, when
-        self.span = span
+        self.span = chunk.micros if isinstance(chunk, Time) else None
         """Microseconds of which the rows are stored together; None: any."""
+        chunk = MOST_ROWS if isinstance(chunk, Time) else chunk
+        _check_options(kind, scheduling, batch, chunk, when)
+        self.scheduling, self.batch, self.chunk, self.when = scheduling, batch, chunk, when
         self.limit = 4 * self.workers
         """How many tasks may be under way before rows have to wait."""
         self.heaviest: float | None = None
@@ -430,6 +418,19 @@ def _slices(model: RegularWindows, panes: str | Count | Time) -> Slicing:
         )
         raise FarmError(msg)
     return found
+
+
+def _check_options(kind: str, scheduling: str, batch: int | None, chunk: int, when: str) -> None:
+    for word, value in (("batch", 1 if batch is None else batch), ("chunk", chunk)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            what, or_ = ("tasks", "") if word == "batch" else ("rows", ', or Time("50ms")')
+            msg = f"{kind}({word}={value!r}): not a number of {what}. Use 1 or more{or_}."
+            raise FarmError(msg)
+    if scheduling not in SCHEDULERS:
+        names = " or ".join(map(repr, SCHEDULERS))
+        raise FarmError(f"{kind}(scheduling={scheduling!r}): no such way. Use {names}.")
+    if when not in ("auto", "always"):
+        raise FarmError(f'{kind}(when={when!r}): no such time. Use "auto" or "always".')
 
 
 def _equal_slices(model: RegularWindows, length: Any) -> Slicing | None:

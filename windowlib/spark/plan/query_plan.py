@@ -219,13 +219,7 @@ def plan_query(
     for number, frame in enumerate(frames):
         operator.check_columns(frame.columns, number)
     validation.times(options.times, options.clock, frames, streaming)
-    watermark = None
-    if streaming and options.times is not None:
-        watermark = clock_watermark(operator, options.times, options.watermark, frames)
-    elif streaming:
-        watermark = stream_watermark(operator, frames[0])
-    if watermark is not None:
-        validation.check_watermark_chain(operator, watermark.column, frames)
+    watermark = _query_watermark(operator, options, frames) if streaming else None
     orders = validation.orders(operator, options.order_by, frames)
     by_event_time = validation.event_order(operator, orders, options.times, streaming)
     orders = orders if by_event_time is None else (by_event_time,)
@@ -260,6 +254,21 @@ def plan_query(
         nonce=uuid.uuid4().hex,
         watermark=watermark,
     )
+
+
+def _query_watermark(
+    operator: Operator, options: AttachOptions, frames: Sequence[DataFrame]
+) -> StreamWatermark | None:
+    """The watermark of Spark's that is the clock of streams, or that windows follow, if any."""
+    if options.times is not None:
+        found: StreamWatermark | None = clock_watermark(
+            operator, options.times, options.watermark, frames
+        )
+    else:
+        found = stream_watermark(operator, frames[0])
+    if found is not None:
+        validation.check_watermark_chain(operator, found.column, frames)
+    return found
 
 
 def _clock_fingerprint(watermark: StreamWatermark | None, times: str | None) -> dict[str, str]:
