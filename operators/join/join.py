@@ -63,7 +63,7 @@ def matching_model(ports: Sequence[str], aside: Sequence[str] = ()) -> OperatorM
 class Join(JoinOperator):
     """Matches each tuple of one input with the recent tuples of the other.
 
-    One resident_of tuple, in this order:
+    One arriving tuple, in this order:
 
     1. It is matched against the other window, oldest to newest: a row for each match.
     2. It enters its own window, which evicts first. A tuple that leaves without ever having

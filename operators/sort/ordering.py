@@ -150,27 +150,17 @@ def _original(other: Any) -> Any:
 
 
 NUMBERS: frozenset[type] = frozenset((int, float, bool))
-COMPARABLE_TYPES: dict[type, frozenset[type]] = {
+SAFE_TYPES: dict[type, frozenset[type]] = {
     kind: frozenset((kind,)) for kind in (str, bytes, date, timedelta, Decimal)
 }
-COMPARABLE_TYPES |= dict.fromkeys(NUMBERS, NUMBERS)
+SAFE_TYPES |= dict.fromkeys(NUMBERS, NUMBERS)
 """Types whose values compare with all values of these types, whatever they are."""
 
 
 class SortColumn:
     """Reads one key of a tuple as a rank and a value."""
 
-    __slots__ = (
-        "_name",
-        "_nan",
-        "_null",
-        "comparable_types",
-        "get",
-        "key",
-        "known",
-        "mixed",
-        "owner",
-    )
+    __slots__ = ("_name", "_nan", "_null", "get", "key", "known", "mixed", "owner", "safe_types")
 
     def __init__(self, key: SortKey, owner: str) -> None:
         self.key = key
@@ -185,7 +175,7 @@ class SortColumn:
         """Start afresh: the next value, or this one, says what others have to compare with."""
         self.known = known
         self.mixed = False  # whether two values may turn out not to compare
-        self.comparable_types: frozenset[type] = frozenset()  # types that need no look at `known`
+        self.safe_types: frozenset[type] = frozenset()  # types that need no look at `known`
         if known is not UNSET:
             self._begin(known)
 
@@ -197,14 +187,14 @@ class SortColumn:
             return self._null
         if value != value:
             return self._nan
-        if type(value) not in self.comparable_types:
+        if type(value) not in self.safe_types:
             self._compare(value)
         return VALUE, descending(value) if self.key.descending else value
 
     def _begin(self, value: Any) -> None:
         self.known = value
-        self.comparable_types = COMPARABLE_TYPES.get(type(value), self.comparable_types)
-        self.mixed = not self.comparable_types and type(value) is not datetime
+        self.safe_types = SAFE_TYPES.get(type(value), self.safe_types)
+        self.mixed = not self.safe_types and type(value) is not datetime
 
     def _compare(self, value: Any) -> None:
         """Refuse a value that does not compare with the first one."""
@@ -217,7 +207,7 @@ class SortColumn:
         except TypeError as error:
             raise self.clash(value, known) from error
         if type(value) is not datetime or type(known) is not datetime:
-            self.mixed, self.comparable_types = True, frozenset()
+            self.mixed, self.safe_types = True, frozenset()
 
     def clash(self, value: Any, other: Any) -> SchemaError:
         """The error for two values that do not compare."""

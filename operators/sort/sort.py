@@ -368,7 +368,7 @@ class OrderedWindow(StoreWindow):
                 try:
                     value = t[name]
                     # Of a type that compares with all the others, and not NaN.
-                    if type(value) in column.comparable_types and value == value:
+                    if type(value) in column.safe_types and value == value:
                         s = subs[None if by is None else t[by]]
                         heap = s.data.heap
                 except (KeyError, TypeError):

@@ -219,11 +219,8 @@ class WindowEvaluator:
 
     def empty_window(self) -> FilledWindow:
         """An empty window to fill: one that has fired before, because a new one costs more."""
-        return (
-            self._spare_windows.pop()
-            if self._spare_windows
-            else FilledWindow(self, self._spare_windows)
-        )
+        spare = self._spare_windows
+        return spare.pop() if spare else FilledWindow(self, spare)
 
     def _evaluate_event_time(self, extent: BatchExtent, rows: Sequence[Any]) -> list[Item]:
         """The items that a window of event time sends."""

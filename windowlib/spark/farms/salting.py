@@ -109,7 +109,7 @@ class Salting:
     ) -> Any:
         """The rows of a micro-batch with one more column: a salt, 0 in groups that are not hot.
 
-        Rows are check_count first, in one more pass over the batch: `persist()` it if it is costly.
+        Rows are counted first, in one more pass over the batch: `persist()` it if it is costly.
         The salt is a hash of the row, so a task that runs again sends it to the same place.
 
         Args:

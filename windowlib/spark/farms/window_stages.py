@@ -67,11 +67,8 @@ class SentFiring(NamedTuple):
     @property
     def moment(self) -> Moment:
         """When it fired."""
-        return (
-            self.now
-            if self.event_firing is None
-            else EventMoment(self.now, tuple(self.event_firing))
-        )
+        event = self.event_firing
+        return self.now if event is None else EventMoment(self.now, tuple(event))
 
 
 class SentShare(NamedTuple):
