@@ -345,7 +345,7 @@ def test_what_is_bounded_stays_below_its_bound(rises, size, slide):
         count = isinstance(model, Triggered)
         extents = mapped(model, np.arange(len(values)), values) if count else mapped(model, values)
         held = [len(extents.windows(i)) for i in range(len(values))]
-        assert max(held, default=0) <= (model.max_windows or 0)
+        assert max(held, default=0) <= (model.most or 0)
 
 
 @pytest.mark.parametrize(

@@ -458,14 +458,14 @@ class ForwardWindows(WindowModel):
         return True
 
     @property
-    def max_windows(self) -> int | None:
+    def most(self) -> int | None:
         """How many windows hold a tuple at most; None if there is no bound to that."""
         return None
 
     @property
     def semantics(self) -> Semantics:
         """Bounded if it is known when a tuple comes how many windows may hold it, at most."""
-        return "FCU" if self.max_windows is None else "FCB"
+        return "FCU" if self.most is None else "FCB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -532,7 +532,7 @@ class DeltaWindows(ForwardWindows):
     """Whether size and slide are of the same value."""
 
     @property
-    def max_windows(self) -> int | None:
+    def most(self) -> int | None:
         """Triggers are more than a slide apart, and a tuple leaves after the size."""
         if not self.alike or not self.slide:
             return None
@@ -550,7 +550,7 @@ class Triggered(ForwardWindows):
     partial: bool = True
 
     @property
-    def max_windows(self) -> int | None:
+    def most(self) -> int | None:
         """A tuple leaves after so many others, each of which may trigger; time needs no tuples."""
         counted = self.evict == "count" and self.trigger == "delta"
         return int(self.size) if counted else None
