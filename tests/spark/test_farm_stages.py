@@ -211,8 +211,8 @@ class LocalQuery:
         spec = BucketSpec(
             operator=plan.operator,
             inputs=plan.inputs,
-            outputs=plan.output.sent,
-            made=plan.output.made,
+            outputs=plan.output.spark_schemas,
+            made=plan.output.operator_schemas,
             orders=validation.orders(self.plan.operator),
             fingerprint={},
             nonce="run",
