@@ -182,7 +182,7 @@ def _collected(scale: Scale) -> int:
     rng, wrong = np.random.default_rng(28), 0
     for _ in range(scale.orders):
         collector: Collector[list[int]] = Collector()
-        numbers = [collector.next() for _ in range(100)]
+        numbers = [collector.reserve() for _ in range(100)]
         given = {i: [i] if rng.random() < 0.7 else [] for i in numbers}  # some have nothing
         out = [each for i in rng.permutation(100).tolist() for each in collector.add(i, given[i])]
         wrong += out != [given[i] for i in numbers] or len(collector) > 0

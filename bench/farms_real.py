@@ -139,7 +139,7 @@ def await_answers(running: Any) -> None:
     """Have every worker answer, so that all have started."""
     work, args = ("snapshot", ()) if isinstance(running.farm, KeyFarm) else ("merged", ([0],))
     for worker in range(running.farm.workers):
-        running.put(Task(work, args, owner=worker))
+        running.submit(Task(work, args, owner=worker))
     while len(running.scheduler):
         running.pump(block=True)
 

@@ -164,7 +164,7 @@ def rows_held(operator: Any, stream: Stream, looks: int) -> float:
     size = max(1, len(stream.ts) // (2 * looks))
     for begin in range(0, len(stream.ts), size):
         running.insert_batch(pa.record_batch({"ts": stream.ts[begin : begin + size]}))
-        found.append(sum(_rows(lane) for lane in running.operator._lanes.values()))
+        found.append(sum(_rows(lane) for lane in running.operator._buffers.values()))
     return mean(found[len(found) // 2 :])
 
 
@@ -229,7 +229,7 @@ def open_panes(scale: Scale) -> Iterator[Measure]:
             for begin in range(0, len(stream.ts), size):
                 running.insert_batch(pa.record_batch({"ts": stream.ts[begin : begin + size]}))
                 running.operator._settle()  # type: ignore[attr-defined]  # columns become rows
-                (lane,) = running.operator._lanes.values()  # type: ignore[attr-defined]
+                (lane,) = running.operator._buffers.values()  # type: ignore[attr-defined]
                 top = int(stream.ts[: begin + size].max())
                 seen.append((len(lane.slices), (top - lane.state.punctuation) / ticks))
             late = seen[len(seen) // 2 :]

@@ -129,13 +129,13 @@ def farm_of(name: str, op: Skyline, workers: int, made: list[Watched]) -> PaneFa
 
 def watched(run: Callable[[], list[Any]], made: list[Watched]) -> tuple[list[Any], Seen]:
     """The rows of a run, and what was seen of it."""
-    sizes, came = [], PaneDispatch._came
+    sizes, came = [], PaneDispatch._receive_part
 
     def counting(self: Any, slice_: Any, place: int, part: Any) -> None:
         sizes.append(part.rows.num_rows)
         came(self, slice_, place, part)
 
-    with patch.object(PaneDispatch, "_came", counting):
+    with patch.object(PaneDispatch, "_receive_part", counting):
         rows = run()
     policy = made[-1]
     late = policy.loads[len(policy.loads) // 3 :]

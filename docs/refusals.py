@@ -84,10 +84,10 @@ def on_stream(farm: Any) -> None:
     from pyspark.sql.types import LongType, StringType, StructType
 
     from windowlib.spark import attach
-    from windowlib.spark.plan.attach import FutureStream
+    from windowlib.spark.plan.attach import PlannedStream
 
     columns = StructType().add("k", StringType()).add("ts", LongType()).add("x", LongType())
-    attach(farm, schema="k string, out double").explain(FutureStream(columns))  # type: ignore[arg-type]
+    attach(farm, schema="k string, out double").explain(PlannedStream(columns))  # type: ignore[arg-type]
 
 
 HOSTS: dict[str, Callable[[Any], None]] = {

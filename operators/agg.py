@@ -3,12 +3,12 @@
 A column is a name, an index, a callable, or an expression such as `col("price") * col("qty")`.
 Results combine with arithmetic and comparison: `agg.sum("notional") / agg.sum("qty")`.
 
-Nulls are skipped, as in SQL; of nothing but nulls the result is null, lists are empty, and `count`
-and the counts of distinct values are 0. NaN counts as the largest number, as in Spark. Integer sums
-are exact, float sums are compensated, decimals and timestamps keep their types.
+Nulls are skipped, as in SQL. Where all values are null the result is null, lists are empty, and
+`count` and the counts of distinct values are 0. NaN counts as the largest number, as in Spark.
+Integer sums are exact, float sums are compensated, decimals and timestamps keep their types.
 
-Each function stands with its declaration and its arithmetic in a module of
-`windowlib.operators.functions`.
+The modules of `windowlib.operators.functions` hold the functions, each with its declaration and its
+arithmetic.
 """
 # ruff: noqa: F403 - a namespace: what its modules list in `__all__`
 
@@ -36,7 +36,7 @@ __all__ = sorted(
     if isinstance(value, FunctionType) and value.__module__.startswith(f"{__package__}.functions.")
 )
 
-ELSEWHERE = {
+OTHER_NAMES = {
     "average": "mean",
     "avg": "mean",
     "array_agg": "collect",
@@ -54,6 +54,6 @@ ELSEWHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    near = ELSEWHERE.get(name)
+    near = OTHER_NAMES.get(name)
     fix = suggestion(name, __all__) if near is None else f' Use "agg.{near}".'
     raise FunctionError(f"agg.{name}: there is no such function.{fix}")

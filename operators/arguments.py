@@ -1,16 +1,25 @@
-"""What users pass to operators: windows, columns, functions, rows, and what functions give back."""
+"""Arguments of operators: windows, columns, functions, and the rows that functions return."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Literal
 
 from windowlib.attributes import brief, column_names
+from windowlib.durations import amount_of
 from windowlib.errors import ModelError, SchemaError
+from windowlib.event_time.slack import FixedSlack, Slack
 from windowlib.spec.policies import Attribute, attribute_text, check_attribute
 from windowlib.spec.specification import KEY, Sliding, Spec, Tumbling
 from windowlib.spec.spl import parse
+
+Columns = Attribute | Sequence[Attribute]
+"""One column, or several."""
+Late = Literal["drop", "port", "error"]
+"""What becomes of late rows."""
 
 
 def as_dict(row: Any, owner: str) -> dict[str, Any]:
@@ -50,7 +59,7 @@ def many_rows(result: Any, owner: str, given: Any) -> list[Any]:
     return list(result)
 
 
-def names_of(names: str | Iterable[str], owner: str) -> tuple[str, ...]:
+def name_tuple(names: str | Iterable[str], owner: str) -> tuple[str, ...]:
     """Column names: one, or several."""
     one = isinstance(names, str) or not isinstance(names, Iterable)
     found: tuple[Any, ...] = (names,) if one else tuple(names)
@@ -59,24 +68,38 @@ def names_of(names: str | Iterable[str], owner: str) -> tuple[str, ...]:
     return found
 
 
-def several(columns: Any) -> tuple[Any, ...]:
+def as_tuple(columns: Any) -> tuple[Any, ...]:
     """An argument that is one column or a list of columns, as a tuple.
 
-    >>> several("user"), several(["user", "day"])
+    >>> as_tuple("user"), as_tuple(["user", "day"])
     (('user',), ('user', 'day'))
     """
     return tuple(columns) if isinstance(columns, list | tuple) else (columns,)
 
 
-def columns_of(columns: Attribute | Sequence[Attribute], owner: str) -> tuple[Attribute, ...]:
+def column_tuple(columns: Columns, owner: str) -> tuple[Attribute, ...]:
     """One column or several, as a tuple."""
-    found = several(columns)
+    found = as_tuple(columns)
     plain = owner.replace("{", "{{").replace("}", "}}")  # it is a template there
     for column in found:
         check_attribute(column, plain, '"user" or ["user", "day"]')
     if not found:
         raise ModelError(f"{owner}: no column. Name one, or leave it out.")
     return found
+
+
+def slack_of(slack: Any, owner: str) -> Slack:
+    """A slack as a user passes it: a strategy, or an amount for a fixed one."""
+    if isinstance(slack, Slack):
+        return slack
+    amounts = int | float | Decimal | timedelta | str
+    if isinstance(slack, bool) or not isinstance(slack, amounts):
+        msg = (
+            f'{owner}: not a slack. Use a duration, as "5s", a number, or a strategy, as '
+            f"QuantileSlack()."
+        )
+        raise ModelError(msg)
+    return FixedSlack(amount_of(slack, owner, "0"))
 
 
 def check_callable(function: Any, owner: str, sample: str) -> None:
@@ -86,7 +109,7 @@ def check_callable(function: Any, owner: str, sample: str) -> None:
         raise ModelError(f"{owner}: not a function. Write {sample}{stop}")
 
 
-def shown(function: Any) -> str:
+def function_text(function: Any) -> str:
     """A function or column, for messages."""
     return repr(function) if isinstance(function, str) else attribute_text(function)
 

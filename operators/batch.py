@@ -1,4 +1,4 @@
-"""Batch: rows collected into lists, for whatever is cheaper by the hundred."""
+"""Batch: rows collected into lists, for work that is cheaper in bulk."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from windowlib.errors import ModelError
 from windowlib.operators.aggregate.output_columns import key_names
-from windowlib.operators.arguments import check_callable, many_rows, shown, window_of
+from windowlib.operators.arguments import check_callable, function_text, many_rows, window_of
 from windowlib.operators.arrow_output import pass_through_schema, schema_with, type_of
-from windowlib.operators.kinds import Partitioned, each_partition, unchanged
+from windowlib.operators.base import Partitioned, each_partition, unchanged
 from windowlib.runtime.model import OperatorModel
 from windowlib.spec.policies import Count, PartitionEviction, Policy
 from windowlib.spec.specification import By, Tumbling
@@ -89,7 +89,7 @@ class Batch(Partitioned):
         self._puncts[0]()
 
     def on_partitions_evicted(self, window: Any, keys: Sequence[Any]) -> None:
-        """Batches that are closed before they are full."""
+        """Send the batches of partitions before these are evicted."""
         each_partition(window, keys, lambda key: self.before_flush(window, key))
 
     def on_finish(self) -> None:
@@ -102,7 +102,7 @@ class Batch(Partitioned):
         each_partition(window, window.keys(), lambda key: self.before_flush(window, key))
 
     def schema(self, *columns: Any) -> Any:
-        """What `output` says; else the key, a list of rows, and a number."""
+        """The schema in `output`; else the key, a list of rows, and a number."""
         import pyarrow as pa
 
         declared, (given,), (spec,) = super().schema(*columns), columns, self.windows
@@ -126,6 +126,6 @@ class Batch(Partitioned):
             made = dict(zip(self._keys, parts, strict=False))  # no names if there is no key
             self._outputs[0](made | {listed: rows, n: len(rows)})
             return
-        owner = f"{self.name}(function={shown(self.function)})"
+        owner = f"{self.name}(function={function_text(self.function)})"
         for row in many_rows(self.function(rows), owner, rows):
             self._outputs[0](row)

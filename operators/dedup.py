@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 
 from windowlib.attributes import Getter, column_names, one_key
 from windowlib.errors import ModelError, SchemaError, suggestion
-from windowlib.operators.arguments import several
-from windowlib.operators.kinds import PassThrough, unchanged
+from windowlib.operators.arguments import as_tuple
+from windowlib.operators.base import PassThrough, unchanged
 from windowlib.operators.store_windows import KeyWindow
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.splitting import names_in
@@ -92,7 +92,7 @@ class Dedup(PassThrough):
             raise ModelError(f"Dedup(renew={renew!r}): say True or False.")
         if by is KEY:
             raise ModelError('Dedup(by=KEY): nothing passes the keys. Use by="symbol".')
-        self.on = _columns(on)
+        self.on = _key_columns(on)
         self.keep, self.renew, self.duplicates = keep, renew, duplicates
         if duplicates == "port":
             self.model = OperatorModel(
@@ -108,11 +108,11 @@ class Dedup(PassThrough):
         """A memory of keys."""
         return partial(
             KeyWindow,
-            key=whole_row if self.on is None else key_reader(self.on),
+            key=row_key if self.on is None else key_reader(self.on),
             hold=self.keep == "last",
             renew=self.renew,
-            first=self._send,
-            repeated=self._drop if self.duplicates == "drop" else self._divert,
+            emit=self._send,
+            emit_duplicate=self._drop if self.duplicates == "drop" else self._divert,
         )
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
@@ -139,7 +139,7 @@ class Dedup(PassThrough):
         return tuple(dict.fromkeys((*by, *(on or ())))) if alone else by
 
     def notes(self) -> Iterable[tuple[str, str]]:
-        """What is compared, and what becomes of duplicates."""
+        """The key, and the treatment of duplicates."""
         names = "the whole row" if self.on is None else ", ".join(map(attribute_text, self.on))
         renewed = ", which duplicates renew" if self.renew else ""
         yield "dedup", f"by {names}; the {self.keep} of each key{renewed}"
@@ -163,7 +163,7 @@ class Dedup(PassThrough):
                     self._send(row)
 
     def on_finish(self) -> None:
-        """What is held back comes out."""
+        """Send the rows that are held back."""
         (memory,) = self.containers
         assert isinstance(memory, KeyWindow)
         memory.drain()
@@ -188,10 +188,10 @@ def _check_word(argument: str, given: object, known: Sequence[str]) -> None:
         raise ModelError(msg)
 
 
-def _columns(on: Any) -> tuple[Attribute, ...] | None:
+def _key_columns(on: Any) -> tuple[Attribute, ...] | None:
     if on is None:
         return None
-    columns = several(on)
+    columns = as_tuple(on)
     if not columns or not all(map(is_attribute, columns)):
         msg = (
             f'Dedup(on={on!r}): not a key. Name a column, as on="id", several, or a callable; or '
@@ -214,29 +214,29 @@ def key_reader(on: tuple[Attribute, ...]) -> Callable[[Any], Hashable]:
     getters = [Getter(attribute, owner) for attribute in on]
 
     def read(row: Any) -> Hashable:
-        return _sound(tuple([get(row) for get in getters]), on, owner)
+        return _checked_key(tuple([get(row) for get in getters]), on, owner)
 
     return read
 
 
-def whole_row(row: Any) -> Hashable:
+def row_key(row: Any) -> Hashable:
     """A row as a key: its columns with their values, or what it is if it has none.
 
-    >>> whole_row({"a": 1, "b": 2}) == whole_row({"b": 2, "a": 1})
+    >>> row_key({"a": 1, "b": 2}) == row_key({"b": 2, "a": 1})
     True
     """
     if isinstance(row, Mapping):
-        values = _sound(tuple(row.values()), tuple(row), "Dedup()")
+        values = _checked_key(tuple(row.values()), tuple(row), "Dedup()")
         return frozenset(zip(row, values, strict=True))
     if isinstance(row, tuple):
-        return _sound(tuple(row), range(len(row)), "Dedup()")
+        return _checked_key(tuple(row), range(len(row)), "Dedup()")
     if names := column_names(row):
-        return _sound(tuple([getattr(row, name) for name in names]), names, "Dedup()")
-    return _sound((row,), ("row",), "Dedup()")[0]
+        return _checked_key(tuple([getattr(row, name) for name in names]), names, "Dedup()")
+    return _checked_key((row,), ("row",), "Dedup()")[0]
 
 
-def _sound(values: tuple[Any, ...], names: Sequence[Any], owner: str) -> tuple[Hashable, ...]:
-    """The values with one NaN for all; refuses what cannot be looked up."""
+def _checked_key(values: tuple[Any, ...], names: Sequence[Any], owner: str) -> tuple[Hashable, ...]:
+    """The values as a key, in which all NaN are equal; refuses values that have no hash."""
     found: tuple[Hashable, ...] = one_key(values)
     try:
         hash(found)

@@ -36,7 +36,7 @@ SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "&": lambda a, b: a and b,
     "|": lambda a, b: a or b,
 }
-DECIDES: dict[str, bool] = {"&": False, "|": True}
+ABSORBING: dict[str, bool] = {"&": False, "|": True}
 """The truth of one operand that decides the result, whatever the other."""
 INLINE = frozenset(["+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">="])
 """Signs whose Python operator raises for a null, so that the generated text can leave it to us."""
@@ -161,7 +161,7 @@ class Binary(Expr):
     """Two operands and a sign."""
 
     def __init__(self, sign: str, left: Any, right: Any) -> None:
-        self.sign, self.left, self.right = sign, translated(left), translated(right)
+        self.sign, self.left, self.right = sign, from_spark(left), from_spark(right)
 
     def leaves(self) -> Iterator[Expr]:
         """The leaves of both operands."""
@@ -176,7 +176,7 @@ class Binary(Expr):
             for operand in (self.left, self.right)
         )
         if left is None or right is None:
-            decides = DECIDES.get(self.sign)
+            decides = ABSORBING.get(self.sign)
             known = [each for each in (left, right) if each is not None and bool(each) is decides]
             return known[0] if known else None
         try:
@@ -345,7 +345,7 @@ def _cast_value(value: Any, kind: Any, owner: str) -> Any:
             return _floating(value, kind.bit_width)
         if pa.types.is_decimal(kind):
             return _decimal(value, kind.precision, kind.scale)
-        return _truth(value) if pa.types.is_boolean(kind) else _text(value)
+        return _boolean(value) if pa.types.is_boolean(kind) else _text(value)
     except (TypeError, ValueError, ArithmeticError) as error:
         msg = (
             f"{owner}: {value!r} is no {kind} ({error}). Filter such rows before, or cast to a "
@@ -375,7 +375,7 @@ def _decimal(value: Any, precision: int, scale: int) -> Decimal:
             raise ValueError(f"it has no {precision} digits, {scale} of them places") from None
 
 
-def _truth(value: Any) -> bool:
+def _boolean(value: Any) -> bool:
     if isinstance(value, str):
         if value.strip().lower() not in TRUTHS:
             raise ValueError("text is true or false")
@@ -415,7 +415,7 @@ def col(name: str | int) -> Expr:
     return Col(name)
 
 
-def translated(value: Any) -> Any:
+def from_spark(value: Any) -> Any:
     """A column of PySpark's as an expression; anything else as it is."""
     kind = type(value)
     if kind.__name__ != "Column" or not kind.__module__.startswith("pyspark."):
@@ -449,7 +449,7 @@ class RowExpr:
 
     def inline(self, variable: str, sample: object) -> str | None:
         """Source text, unless an operand cannot be written as one."""
-        if not plain(self.expression):
+        if not is_inlinable(self.expression):
             return None
         texts = {
             leaf: leaf.getter.inline(variable, sample)  # type: ignore[attr-defined]
@@ -462,12 +462,12 @@ class RowExpr:
 
 
 def row_attribute(column: Any) -> Any:
-    """What reads a column from rows: its name, an expression as a callable; all else as it is.
+    """The attribute that reads a column: its name, an expression as a callable; others as they are.
 
     >>> row_attribute(col("price")), row_attribute(col("price") * 2)
     ('price', (col("price") * 2))
     """
-    column = translated(column)
+    column = from_spark(column)
     if isinstance(column, Col):
         return column.name
     return RowExpr(column) if isinstance(column, Expr) else column
@@ -479,14 +479,14 @@ def quoted(value: object) -> str:
     return f'"{value}"' if simple else repr(value)
 
 
-def plain(operand: Any) -> bool:
+def is_inlinable(operand: Any) -> bool:
     """Whether source text says the same: signs that refuse nulls, and constants with a literal."""
     if isinstance(operand, When | Cast):
         return False
     if isinstance(operand, Negative):
-        return plain(operand.operand)
+        return is_inlinable(operand.operand)
     if isinstance(operand, Binary):
-        return operand.sign in INLINE and plain(operand.left) and plain(operand.right)
+        return operand.sign in INLINE and is_inlinable(operand.left) and is_inlinable(operand.right)
     literal = isinstance(operand, int | str) or (
         isinstance(operand, float) and operand - operand == 0
     )

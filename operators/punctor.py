@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from operator import ne
 from typing import Any, Literal, NamedTuple
 
 from windowlib.attributes import Getter, key_getter, one_key
 from windowlib.errors import ModelError, SchemaError
-from windowlib.operators.arguments import check_callable, columns_of, shown
-from windowlib.operators.kinds import PassThrough, unchanged
+from windowlib.operators.arguments import Columns, check_callable, column_tuple, function_text
+from windowlib.operators.base import PassThrough, unchanged
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.splitting import names_in
 from windowlib.spec.policies import Attribute, Delta, check_attribute
 from windowlib.window.engine.rules import check_delta
 
-Columns = Attribute | Sequence[Attribute]
-
 
 class Punctor(PassThrough):
-    """The same rows, with a punctuation after or before some of them.
+    """Passes rows on, with a punctuation after or before some of them.
 
     Give one of the conditions. Punctuations that come in are not passed on.
 
@@ -76,10 +74,10 @@ class Punctor(PassThrough):
         if when is not None:
             owner = "Punctor(when={attribute!r})"
             check_attribute(when, owner, 'Punctor(when=lambda t: t["last"])')
-        self._when = Getter("" if when is None else when, f"when={shown(when)}")
+        self._when = Getter("" if when is None else when, f"when={function_text(when)}")
         self._gap = gap
-        self._pairs = None if when is not None else _pairs(gap, on_change, between)
-        self._by = () if by is None else columns_of(by, f"Punctor(by={by!r})")
+        self._condition = None if when is not None else _pair_condition(gap, on_change, between)
+        self._by = () if by is None else column_tuple(by, f"Punctor(by={by!r})")
         self._key = key_getter(self._by, f"by={by!r}")
         self._previous: dict[Any, Any] = {}
         super().__init__(name=name)
@@ -106,7 +104,8 @@ class Punctor(PassThrough):
 
     def on_tuple(self, tuple_: Any, port: int) -> None:
         """Send it, and a punctuation on its side where the condition holds."""
-        cut = self._when(tuple_) if self._pairs is None else self._differs(tuple_, self._pairs)
+        condition = self._condition
+        cut = self._when(tuple_) if condition is None else self._differs(tuple_, condition)
         if cut and not self._after:
             self._puncts[0]()
         self._outputs[0](tuple_)
@@ -122,29 +121,29 @@ class Punctor(PassThrough):
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The columns of the condition and of the key."""
-        if self._pairs is None:
+        if self._condition is None:
             yield self._when.attribute, self._when.owner
         else:
-            yield from self._pairs.reads
+            yield from self._condition.reads
         yield from ((column, f"by={column!r}") for column in self._by)
 
     def splits_by(self, port: int) -> tuple[str, ...] | None:
         """By the key, within which rows are compared; a condition on one row keeps nothing."""
         if not unchanged(self):
             return super().splits_by(port)
-        return None if self._pairs is None else names_in(self._by) or ()
+        return None if self._condition is None else names_in(self._by) or ()
 
     def snapshot(self) -> list[tuple[Any, Any]]:
-        """What is remembered of the row before, by key."""
+        """The remembered value of the row before, by key."""
         return list(self._previous.items())
 
     def restore(self, state: Iterable[tuple[Any, Any]]) -> None:
         """Take back what `snapshot` gave."""
-        kept = _same if self._pairs is None else self._pairs.kept
-        self._previous = {one_key(key): kept(value) for key, value in state}
+        restored = _identity if self._condition is None else self._condition.restored
+        self._previous = {one_key(key): restored(value) for key, value in state}
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
@@ -154,25 +153,25 @@ class PairCondition(NamedTuple):
     reads: list[tuple[Attribute, str]]
     value: Callable[[Any], Any]
     cuts: Callable[[Any, Any], Any]
-    kept: Callable[[Any], Any] = _same
-    """Makes what was remembered, saved and loaded as good as it was."""
+    restored: Callable[[Any], Any] = _identity
+    """Restores what was remembered from its saved form."""
 
 
-def _pairs(gap: Any, on_change: Any, between: Any) -> PairCondition:
+def _pair_condition(gap: Any, on_change: Any, between: Any) -> PairCondition:
     if gap is not None:
-        return _gap(gap)
+        return _gap_condition(gap)
     if on_change is not None:
-        columns = columns_of(on_change, f"Punctor(on_change={on_change!r})")
+        columns = column_tuple(on_change, f"Punctor(on_change={on_change!r})")
         value = key_getter(columns, f"on_change={on_change!r}")
         return PairCondition(
             [(column, f"on_change={column!r}") for column in columns], value, ne, one_key
         )
     owner = f"Punctor(between={between!r})"
     check_callable(between, owner, "between=lambda before, t: ...")
-    return PairCondition([], _same, between)
+    return PairCondition([], _identity, between)
 
 
-def _gap(gap: Delta) -> PairCondition:
+def _gap_condition(gap: Delta) -> PairCondition:
     if not isinstance(gap, Delta):
         msg = f'Punctor(gap={gap!r}): a gap is a Delta, such as gap=Delta("ts", "30s").'
         raise ModelError(msg)

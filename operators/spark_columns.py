@@ -36,13 +36,13 @@ DIFFERENT = {
 
 def expression_of(column: Any) -> Expr:
     """A column of PySpark's as an expression that every host computes."""
-    found = _translated(column_tree(column), column)
+    found = _expression(column_tree(column), column)
     if not isinstance(found, Expr):
         _refuse(column, "it is a constant", f"Pass the value itself, {found!r}")
     return found
 
 
-def _translated(tree: ColumnTree, column: Any) -> Any:
+def _expression(tree: ColumnTree, column: Any) -> Any:
     """The expression of a tree, or the value of a constant."""
     if tree.kind == "column":
         return Col(tree.value)
@@ -54,7 +54,7 @@ def _translated(tree: ColumnTree, column: Any) -> Any:
     known = tree.value in FUNCTIONS or tree.value in SIGNS
     if tree.kind == "function" and (not known or (tree.value == "in" and len(tree.parts) == 1)):
         _refuse_function(column, tree.value)
-    parts = [_translated(part, column) for part in tree.parts]
+    parts = [_expression(part, column) for part in tree.parts]
     if tree.kind == "cast":
         return Cast(parts[0], tree.value)
     if tree.value in SIGNS:
@@ -63,7 +63,7 @@ def _translated(tree: ColumnTree, column: Any) -> Any:
 
 
 def _refuse_function(column: Any, name: str) -> NoReturn:
-    own = agg.ELSEWHERE.get(name, name)
+    own = agg.OTHER_NAMES.get(name, name)
     if own in agg.__all__:
         _refuse(column, f"{name} is an aggregate of Spark's", f'Use agg.{own}, as agg.{own}("x")')
     why = DIFFERENT.get(name, f"{name} is not translated")
@@ -93,14 +93,16 @@ def column_tree(column: Any) -> ColumnTree:
     >>> column_tree(F.col("price") > 2).parts[0]
     ColumnTree(kind='column', value='price', parts=())
     """
-    return _of_node(column._jc.node()) if hasattr(column, "_jc") else _of_plan(column.to_plan(None))
+    if hasattr(column, "_jc"):
+        return _node_tree(column._jc.node())
+    return _plan_tree(column.to_plan(None))
 
 
-def _of_node(node: Any) -> ColumnTree:
+def _node_tree(node: Any) -> ColumnTree:
     """The tree of a node of the JVM."""
     kind = node.getClass().getSimpleName()
     if kind == "Alias":
-        return _of_node(node.child())
+        return _node_tree(node.child())
     if kind == "UnresolvedAttribute" and node.nameParts().size() == 1:
         return ColumnTree("column", node.nameParts().apply(0))
     if kind == "ExpressionColumnNode":  # a column of a DataFrame, such as df.price
@@ -110,25 +112,25 @@ def _of_node(node: Any) -> ColumnTree:
     if kind == "Literal":
         return _constant(node.value(), node)
     if kind == "Cast":
-        return ColumnTree("cast", node.dataType().sql().lower(), (_of_node(node.child()),))
+        return ColumnTree("cast", node.dataType().sql().lower(), (_node_tree(node.child()),))
     if kind == "UnresolvedFunction" and not node.isDistinct():
-        return ColumnTree("function", node.functionName(), _nodes(node.arguments()))
+        return ColumnTree("function", node.functionName(), _node_trees(node.arguments()))
     if kind == "CaseWhenOtherwise" and node.branches().size() == 1 and node.otherwise().isEmpty():
         branch = node.branches().apply(0)
-        return ColumnTree("function", "when", (_of_node(branch._1()), _of_node(branch._2())))
+        return ColumnTree("function", "when", (_node_tree(branch._1()), _node_tree(branch._2())))
     return ColumnTree("other", node.sql())
 
 
-def _nodes(listed: Any) -> tuple[ColumnTree, ...]:
-    return tuple(_of_node(listed.apply(i)) for i in range(listed.size()))
+def _node_trees(listed: Any) -> tuple[ColumnTree, ...]:
+    return tuple(_node_tree(listed.apply(i)) for i in range(listed.size()))
 
 
-def _of_plan(plan: Any) -> ColumnTree:
+def _plan_tree(plan: Any) -> ColumnTree:
     """The tree of an expression in the protocol of Spark Connect."""
     kind = plan.WhichOneof("expr_type")
     found = getattr(plan, kind)
     if kind == "alias":
-        return _of_plan(found.expr)
+        return _plan_tree(found.expr)
     if kind == "unresolved_attribute":
         name = found.unparsed_identifier
         if name.startswith("`") and name.endswith("`"):
@@ -141,9 +143,9 @@ def _of_plan(plan: Any) -> ColumnTree:
             return ColumnTree("other", f"lit({which})")  # which are numbers here
         return _constant(Decimal(value.value) if which == "decimal" else value, found)
     if kind == "cast":
-        return ColumnTree("cast", found.type_str, (_of_plan(found.expr),))
+        return ColumnTree("cast", found.type_str, (_plan_tree(found.expr),))
     if kind == "unresolved_function" and not found.is_distinct:
-        return ColumnTree("function", found.function_name, tuple(map(_of_plan, found.arguments)))
+        return ColumnTree("function", found.function_name, tuple(map(_plan_tree, found.arguments)))
     return ColumnTree("other", kind)
 
 

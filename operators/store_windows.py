@@ -1,7 +1,7 @@
 """Sliding windows whose operator decides what they hold.
 
-Partitions, their eviction, the clock and snapshots are those of `SlidingWindow`. What a tuple
-does to a partition, and what happens to the parts that expire, is the subclass's business.
+Partitions, their eviction, the clock and snapshots are those of `SlidingWindow`. A subclass defines
+how a partition changes with a tuple, and what happens to the parts that expire.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ SPARE = 64
 
 
 class PartitionStore:
-    """What one partition holds; iterating gives plain data that `extend` takes back."""
+    """The content of one partition; iterating gives plain data that `extend` takes back."""
 
-    __slots__ = ("far", "live")
+    __slots__ = ("by_mark", "live")
 
     def __init__(self) -> None:
         # For delta: a heap, because attributes come in any order and the smallest is the first to
         # be too far away; and the numbers of the parts in it that have not left by another way.
-        self.far: list[Part] = []
+        self.by_mark: list[Part] = []
         self.live: set[int] = set()
 
     def __len__(self) -> int:
@@ -55,24 +55,24 @@ class PartitionStore:
         raise NotImplementedError
 
     def watch(self, part: Part) -> None:
-        """A part came in, and delta may expire it."""
-        if len(self.far) > 2 * len(self.live) + SPARE:  # mostly parts that have left
-            self.far = [each for each in self.far if each[1] in self.live]
-            heapify(self.far)
-        heappush(self.far, part)
+        """Add a part that delta may expire."""
+        if len(self.by_mark) > 2 * len(self.live) + SPARE:  # mostly parts that have left
+            self.by_mark = [each for each in self.by_mark if each[1] in self.live]
+            heapify(self.by_mark)
+        heappush(self.by_mark, part)
         self.live.add(part[1])
 
     def farthest(self) -> Part | None:
         """The part with the smallest mark."""
-        while self.far and self.far[0][1] not in self.live:
-            heappop(self.far)
-        return self.far[0] if self.far else None
+        while self.by_mark and self.by_mark[0][1] not in self.live:
+            heappop(self.by_mark)
+        return self.by_mark[0] if self.by_mark else None
 
 
 class StoreWindow(SlidingWindow[Any, Any]):
     """A sliding window that holds a `PartitionStore` per partition.
 
-    Insert, for a tuple x: (1) `_read` x, which may refuse it; (2) partition age; (3) `_hold` it,
+    Insert, for a tuple x: (1) `_read` x, which may refuse it; (2) partition age; (3) `_store` it,
     which evicts what is too far away from x or too much; (4) partition eviction.
     """
 
@@ -95,15 +95,15 @@ class StoreWindow(SlidingWindow[Any, Any]):
         raise NotImplementedError
 
     def _read(self, tuple_: Any) -> Any:
-        """What matters of a tuple; raises for one that cannot be taken, before anything changes."""
+        """The key or the place of a tuple; raises for an invalid one before anything changes."""
         raise NotImplementedError
 
-    def _hold(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
+    def _store(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
         """Take a tuple into a partition, given what `_read` found."""
         raise NotImplementedError
 
-    def _expired(self, s: Subwindow, part: Part) -> None:
-        """Let a part go whose time is over, and with it whatever goes before it."""
+    def _expire_part(self, s: Subwindow, part: Part) -> None:
+        """Remove an expired part, and with it all that leave before it."""
         raise NotImplementedError
 
     # -- input ------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
                     raise
 
     def _failed_at(self, tuple_: Any, error: BaseException) -> None:
-        """Taking a tuple raised: say where; an interrupt leaves the window half changed."""
+        """Name the tuple in its error; an interrupt leaves the window half changed."""
         if isinstance(error, Exception):
             add_note(self, error, f"tuple {tuple_!r}")
         self._stopped(error, "taking a tuple")
@@ -150,7 +150,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
         if s is None:
             s = self._new(key)
         try:
-            self._hold(s, what, mark, tuple_)
+            self._store(s, what, mark, tuple_)
         finally:
             if not len(s.data):  # what left before the tuple failed, and it was not taken
                 self._drop(s)
@@ -178,9 +178,9 @@ class StoreWindow(SlidingWindow[Any, Any]):
             check_same_kind(self.state, policy, value, s)
         return value
 
-    # -- parts: what adds one or takes one out says so here --------------------------------------
+    # -- parts: every addition and removal is recorded here ---------------------------------------
 
-    def _note_in(self, s: Subwindow, part: Part) -> None:
+    def _index_part(self, s: Subwindow, part: Part) -> None:
         if self._delta is not None:
             s.data.watch(part)
         elif self._most is None:
@@ -188,7 +188,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
         if self._eviction is not None:
             self._eviction.touch(s)
 
-    def _note_out(self, s: Subwindow, number: int) -> None:
+    def _unindex_part(self, s: Subwindow, number: int) -> None:
         if self._delta is not None:
             s.data.live.remove(number)
         elif self._most is None:
@@ -196,7 +196,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
         if self._eviction is not None:
             self._eviction.total -= 1
 
-    def _too_far(self, s: Subwindow, mark: Any) -> Part | None:
+    def _next_expired(self, s: Subwindow, mark: Any) -> Part | None:
         """The part whose delta attribute is farthest from `mark`, if that is too far."""
         assert self._delta is not None
         part: Part | None = s.data.farthest()
@@ -215,7 +215,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
         return None
 
     def _expire(self, failures: list[Exception]) -> None:
-        """Let go what came at the oldest instant, partition by partition."""
+        """Remove what came at the oldest instant, partition by partition."""
         oldest = next(iter(self._ages.values()))[0][0]
         leaving = []
         for part, s in self._ages.values():
@@ -226,7 +226,7 @@ class StoreWindow(SlidingWindow[Any, Any]):
             # A failure on the way leaves the part here, and the next turn goes on with it.
             with collect_handler_failures(self, failures):
                 if number in self._ages:
-                    self._expired(s, part)
+                    self._expire_part(s, part)
             if s.alive and not len(s.data):
                 self._drop(s)
 
@@ -270,8 +270,8 @@ class StoreWindow(SlidingWindow[Any, Any]):
             assert self._most is None or len(parts) <= self._most, s.key
             numbers = {number for _, number, _ in parts}
             assert s.data.live == (numbers if self._delta else set()), s.key
-            assert numbers <= {number for _, number, _ in s.data.far} or not self._delta, s.key
-            assert len(s.data.far) <= 2 * len(parts) + 2 * SPARE, s.key
+            assert numbers <= {number for _, number, _ in s.data.by_mark} or not self._delta, s.key
+            assert len(s.data.by_mark) <= 2 * len(parts) + 2 * SPARE, s.key
         if self._period is not None:
             assert {number for _, parts in held for _, number, _ in parts} == set(self._ages)
             assert all(self._now - p[0] <= self._period for p, _ in self._ages.values())
@@ -306,7 +306,7 @@ class KeyStore(PartitionStore):
     def extend(self, saved: Iterable[Any]) -> None:
         """Take back what iterating gave."""
         for written, mark, row in saved:
-            key, number = _read_back(written), self._window.number()
+            key, number = _restored_key(written), self._window.number()
             self.entries[key] = number, mark, row
             if self._window.spec.evict.delta is not None:
                 self.watch((mark, number, key))
@@ -316,7 +316,7 @@ class KeyStore(PartitionStore):
         return [(mark, number, key) for key, (number, mark, _) in self.entries.items()]
 
     def oldest(self) -> Part:
-        """What was remembered first."""
+        """The oldest entry."""
         key, (number, mark, _) = next(iter(self.entries.items()))
         return mark, number, key
 
@@ -325,7 +325,7 @@ class KeyStore(PartitionStore):
         return [row for _, _, row in self.entries.values()]
 
 
-def _read_back(key: Any) -> Hashable:
+def _restored_key(key: Any) -> Hashable:
     """A key from a snapshot, in which every NaN is the same object again; a whole row is a set."""
     found: Hashable = frozenset(map(one_key, key)) if type(key) is frozenset else one_key(key)
     return found
@@ -341,8 +341,8 @@ class KeyWindow(StoreWindow):
         key: reads what makes tuples equal.
         hold: whether a tuple is held back until its key is forgotten, or goes on at once.
         renew: whether a repeated key is remembered anew.
-        first: takes the tuples that go on.
-        repeated: takes the others.
+        emit: takes the tuples that go on.
+        emit_duplicate: takes the others.
         opts: as for `SlidingWindow`.
     """
 
@@ -352,13 +352,13 @@ class KeyWindow(StoreWindow):
         key: Callable[[Any], Hashable],
         hold: bool,
         renew: bool,
-        first: Emit,
-        repeated: Emit,
+        emit: Emit,
+        emit_duplicate: Emit,
         **opts: Any,
     ) -> None:
         super().__init__(*args, **opts)
         self._holds, self._renews = hold, renew
-        self._first, self._repeated = first, repeated
+        self._emit, self._emit_duplicate = emit, emit_duplicate
         self._read = key  # type: ignore[method-assign,assignment]
 
     def _content(self) -> KeyStore:
@@ -368,32 +368,32 @@ class KeyWindow(StoreWindow):
         """The next number of an arrival."""
         return next(self._numbers)
 
-    def _hold(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
+    def _store(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
         if self._delta is not None:
-            while (part := self._too_far(s, mark)) is not None:
-                self._expired(s, part)
+            while (part := self._next_expired(s, mark)) is not None:
+                self._expire_part(s, part)
         known = s.data.entries.get(what)
         if known is not None:
             self._repeat(s, what, mark, tuple_, known)
             return
         if self._most is not None and len(s.data) == self._most:
-            self._expired(s, s.data.oldest())
+            self._expire_part(s, s.data.oldest())
         self._remember(s, what, mark, tuple_)
         if not self._holds:
-            self._first(tuple_)
+            self._emit(tuple_)
 
     def _remember(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
         number = self.number()
         s.data.entries[what] = number, mark, tuple_ if self._holds else None
         if self._indexed:
-            self._note_in(s, (mark, number, what))
+            self._index_part(s, (mark, number, what))
 
     def _repeat(self, s: Subwindow, what: Any, mark: Any, tuple_: Any, known: Any) -> None:
         number, at, before = known
         if self._renews:
             del s.data.entries[what]
             if self._indexed:
-                self._note_out(s, number)
+                self._unindex_part(s, number)
             # A late tuple does not make its key expire earlier.
             self._remember(s, what, at if self._most is None and at > mark else mark, tuple_)
         elif self._holds:
@@ -401,21 +401,21 @@ class KeyWindow(StoreWindow):
         if self._eviction is not None and not self._renews:
             self._eviction.touch(s)
             self._eviction.total -= 1  # it was used, and has not grown
-        self._repeated(before if self._holds else tuple_)
+        self._emit_duplicate(before if self._holds else tuple_)
 
-    def _expired(self, s: Subwindow, part: Part) -> None:
+    def _expire_part(self, s: Subwindow, part: Part) -> None:
         number, _, row = s.data.entries.pop(part[2])
         if self._indexed:
-            self._note_out(s, number)
+            self._unindex_part(s, number)
         if self._holds:
-            self._first(row)
+            self._emit(row)
 
     def drain(self) -> None:
         """Forget everything; what is held back goes on, partition by partition."""
         with self.locked():
             for s in list(self._subs.values()):
                 for part in s.data.parts():
-                    self._expired(s, part)
+                    self._expire_part(s, part)
                 self._drop(s)
 
     def _keeps(self) -> str:

@@ -1,4 +1,4 @@
-"""Small streams that are the same every time: trades, and streams that suit a specification."""
+"""Small, reproducible streams: trades, and streams that suit a specification."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def trades(n: int = 500, seed: int = 7) -> list[dict[str, Any]]:
     return found
 
 
-# Uneven on purpose, in tenths of what the policy measures: small steps, and sometimes a leap.
+# Uneven on purpose, in tenths of the policy's unit: small steps, and sometimes a leap.
 STEPS = (3, 2, 5, 3, 4, 2, 6, 13, 3, 2, 7, 4)
 MEAN = sum(STEPS) / len(STEPS) / 10
 FEWEST, MOST = 10, 40
@@ -53,14 +53,16 @@ KEYS = "ABCDEFGH"
 
 
 def stream(spec: Spec, n: int | None = None) -> list[Any]:
-    """Dicts, and marks among them, that show what a window does; `n` tuples, or enough for it.
+    """Dicts and marks that show what a window does: `n` tuples, or as many as that takes.
 
     >>> from windowlib import parse
     >>> stream(parse("tumbling, delta(ts, 10)"), n=4)
     [{'ts': 3}, {'ts': 5}, {'ts': 10}, {'ts': 13}]
     """
     keys = _keys(spec)
-    rows: list[dict[Any, Any]] = [{} for _ in range(_enough(spec, len(keys)) if n is None else n)]
+    rows: list[dict[Any, Any]] = [
+        {} for _ in range(_tuple_count(spec, len(keys)) if n is None else n)
+    ]
     for name, values in _columns(spec, keys):
         for row, value in zip(rows, values, strict=False):
             row[name] = value
@@ -76,7 +78,7 @@ def _keys(spec: Spec) -> str:
     return KEYS[: 2 if spec.forget is None else 3]
 
 
-def _enough(spec: Spec, keys: int) -> int:
+def _tuple_count(spec: Spec, keys: int) -> int:
     spans = _spans(spec)
     each = spans[0] + 2 * spans[-1] if isinstance(spec, Sliding) else 2.5 * spans[0]
     total = min(max(ceil(each), FEWEST), MOST) * keys
@@ -129,11 +131,11 @@ def _columns(spec: Spec, keys: str) -> Iterator[tuple[Any, Iterable[Any]]]:
             yield "key" if name is KEY else _name(name), _interleaved(keys)
     for delta in (policy.delta for policy in spec.policies):
         if delta is not None:
-            yield _name(delta.attribute), _rising(_unit(spec, delta), len(keys))
+            yield _name(delta.attribute), _increasing(_unit(spec, delta), len(keys))
     if (event := spec.policies[-1].event) is not None:
         unit = spec.gap if isinstance(spec, Session) else event.size
-        values = _rising(unit, len(keys))
-        yield _name(event.attribute), values if spec.watermark is None else _swapped(values)
+        values = _increasing(unit, len(keys))
+        yield _name(event.attribute), values if spec.watermark is None else _out_of_order(values)
 
 
 def _name(attribute: object) -> Any:
@@ -150,7 +152,7 @@ def _interleaved(keys: str) -> Iterator[str]:
         yield from (often, seldom, often, often, seldom, often)
 
 
-def _rising(unit: Any, keys: int) -> Iterator[Any]:
+def _increasing(unit: Any, keys: int) -> Iterator[Any]:
     """Values that go up by uneven parts of `unit`, in each of `keys` partitions."""
     if isinstance(unit, timedelta):
         return accumulate((unit * step / 10 / keys for step in cycle(STEPS)), initial=DAY)
@@ -160,7 +162,7 @@ def _rising(unit: Any, keys: int) -> Iterator[Any]:
     return (round(float(unit) * total / 10 / keys, 6) for total in accumulate(cycle(STEPS)))
 
 
-def _swapped(values: Iterator[Any]) -> Iterator[Any]:
+def _out_of_order(values: Iterator[Any]) -> Iterator[Any]:
     """Values of which every third comes after the one behind it."""
     for number, value in enumerate(values):
         if number % 3 == 2:
@@ -171,7 +173,7 @@ def _swapped(values: Iterator[Any]) -> Iterator[Any]:
 def _with_marks(spec: Spec, rows: list[dict[Any, Any]], keys: int) -> Iterator[Any]:
     """Put arrival times before tuples, or punctuations between them."""
     tick = _tick(spec).total_seconds()
-    times = _rising(tick, min(keys, 2))
+    times = _increasing(tick, min(keys, 2))
     clocked = spec.timed or isinstance(spec.forget, PartitionAge)
     closing = set(islice(accumulate(cycle((3 * keys, 2, 4))), len(rows)))
     now = 0.0

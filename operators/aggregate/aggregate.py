@@ -11,7 +11,7 @@ from windowlib.attributes import Getter, key_getter, one_key
 from windowlib.errors import DeltaOrderError, ModelError
 from windowlib.operators.aggregate.groups import GroupedPlan, GroupValues
 from windowlib.operators.aggregate.output_batch import AggregateBatch, aggregate_batch
-from windowlib.operators.aggregate.output_columns import AggregateOutputs, merged
+from windowlib.operators.aggregate.output_columns import AggregateOutputs, merge_outputs
 from windowlib.operators.aggregate.partial_results import (
     PartialResult,
     group_values,
@@ -19,12 +19,12 @@ from windowlib.operators.aggregate.partial_results import (
     partial_results,
     preaggregated,
 )
-from windowlib.operators.arguments import several, window_of
+from windowlib.operators.arguments import as_tuple, window_of
 from windowlib.operators.arrow_output import pass_through_schema
-from windowlib.operators.expressions import Col, Expr, quoted, translated
+from windowlib.operators.base import Partitioned, each_partition, read_names, unchanged
+from windowlib.operators.expressions import Col, Expr, from_spark, quoted
 from windowlib.operators.functions.call import Agg
 from windowlib.operators.functions.firing_facts import RETRACTS
-from windowlib.operators.kinds import Partitioned, each_partition, read_names, unchanged
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.operator import Operator, unaddressed
 from windowlib.runtime.running import nowhere
@@ -114,11 +114,11 @@ class Aggregate(Partitioned):
         given: dict[str, Any] = {"by": by, "group_by": group_by, "partial": partial}
         given["evicted_partitions"] = evicted_partitions
         others = {"flush_at_end": flush_at_end, "order_by": order_by, "emit": emit, "late": late}
-        check_words({**given, **others, "name": name})
-        take_aliases(given, more)
+        check_parameters({**given, **others, "name": name})
+        resolve_aliases(given, more)
         spec = window_of("Aggregate", "window", window, given["by"])
         spec = spec if order_by is ... else replace(spec, order_by=order_by)  # type: ignore[arg-type]
-        self.group_by = columns(given["group_by"])
+        self.group_by = group_columns(given["group_by"])
         self.partial = given["partial"] or getattr(spec, "partial", None) or "skip"
         self.evicted_partitions = given["evicted_partitions"]
         self.flush_at_end, self.having = flush_at_end, having
@@ -131,18 +131,19 @@ class Aggregate(Partitioned):
         check_options(spec, given["partial"], self.evicted_partitions, flush_at_end, emit)
         check_late(spec, late)
         check_size(spec)
-        self.outputs = AggregateOutputs(merged(outputs, more), spec.by, self.group_by, having)
+        columns = merge_outputs(outputs, more)
+        self.outputs = AggregateOutputs(columns, spec.by, self.group_by, having)
         check_bounds(spec, self.outputs)
-        self._plan = self._planned()
-        self._last: dict[Any, dict[Any, dict[str, Any]]] = {}
-        self._latest = LatestValues(spec)
-        self._asked: Any = None
-        self._answer: Any = None
+        self._plan = self._make_plan()
+        self._last_rows: dict[Any, dict[Any, dict[str, Any]]] = {}
+        self._latest_values = LatestValues(spec)
+        self._known_input: Any = None
+        self._known_schema: Any = None
         self._register(spec)
 
     # -- building ---------------------------------------------------------------------------------
 
-    def _planned(self) -> Plan:
+    def _make_plan(self) -> Plan:
         calls = self.outputs.calls
         if self.group_by is None:
             return Plan(calls, short=False, named=False)
@@ -152,25 +153,25 @@ class Aggregate(Partitioned):
     def _register(self, spec: Spec) -> None:
         """Only the handlers that this configuration needs: a window pays for each."""
         if isinstance(spec, Sliding):
-            self._set("on_trigger", self._triggered)
+            self._set("on_trigger", self._on_trigger)
             if spec.evict.delta is not None and self.partial == "skip":
                 # A delta window knows that it is full in time for its trigger only if asked.
                 self._set("on_initial_full", lambda window, key: None)
         else:
-            self._set("before_flush", self._fire)
+            self._set("before_flush", self._send_window)
             self._set("on_empty_punctuation", lambda window: self.emit_punct())
         watched = self.evicted_partitions == "emit" or self._only_changes or self.late != "keep"
         if spec.forget is not None and watched:
-            self._set("on_partitions_evicted", self._evicted)
+            self._set("on_partitions_evicted", self._on_evicted)
         if self.late != "keep":
-            self._set("on_tuple", self._in_order)
+            self._set("on_tuple", self._insert_unless_late)
 
     def _set(self, event: str, handler: Callable[..., None]) -> None:
         self.__dict__[event] = handler
 
     @property
-    def plain(self) -> bool:
-        """Whether it sends one row for each firing, of all that is in the window."""
+    def one_row_per_firing(self) -> bool:
+        """Whether each firing gives one row over all tuples of the window."""
         kept = self.late == "keep" and self.evicted_partitions == "drop"
         return type(self) is Aggregate and self._one_row and kept
 
@@ -178,14 +179,15 @@ class Aggregate(Partitioned):
         """Whether windows end with punctuations alone, and no function depends on order."""
         (spec,) = self.windows
         closes = spec is not None and spec.punctuated and spec.by is None
-        return self.plain and closes and all(fold.commutative for fold in self._plan.folds)
+        commutative = all(fold.commutative for fold in self._plan.folds)
+        return self.one_row_per_firing and closes and commutative
 
     def preaggregated(self) -> Preaggregated | None:
-        """The same in two steps, of which a host may take the first; None if it cannot."""
+        """This aggregation in two steps, the first for the host; None if it cannot be split."""
         return preaggregated(self)
 
     def with_ordered_parts(self) -> Aggregate | None:
-        """The same with parts that may be merged in any order; None if its functions have none."""
+        """This aggregation with partials that merge in any order; None if there are none."""
         from windowlib.operators.aggregate.ordered_results import ordered_aggregate
 
         return ordered_aggregate(self)
@@ -197,32 +199,33 @@ class Aggregate(Partitioned):
         return self._plan
 
     def on_open(self) -> None:
-        """The window says how it is read: straight into a row, if a firing is one."""
+        """Prepare the readers of the window; they build the row directly if a firing has one."""
         (window,) = self.containers
         assert window is not None
-        use = self._located(window, self.outputs.make if self._one_row else self._rows)
-        self._full = window.state.reader(use, partial=self.partial == "emit")
-        self._any = window.state.reader(use, partial=True)
+        use = self._with_bounds(window, self.outputs.make_row if self._one_row else self._rows)
+        self._read_full = window.state.reader(use, partial=self.partial == "emit")
+        self._read_any = window.state.reader(use, partial=True)
 
     def consumer(self, port: int) -> Consumer:
-        """It takes all firings of a batch at once, unless rows have to be looked at one by one."""
+        """Firings of a batch are processed at once, unless each row has to be examined."""
         whole = self.late == "keep" and not self._only_changes
-        return Consumer(self._fired if whole else None, partial=self.partial == "emit")
+        return Consumer(self._on_firings if whole else None, partial=self.partial == "emit")
 
-    def _located(self, window: Any, use: Callable[..., Any]) -> Callable[..., Any]:
-        """The same, with the bounds of the window noted first if a column says them."""
+    def _with_bounds(self, window: Any, use: Callable[..., Any]) -> Callable[..., Any]:
+        """`use`, called after the bounds of the window are noted, if an output reads them."""
 
         def located(key: Any, n: int, summary: Any) -> Any:
-            self.outputs.locate(window, key)
+            self.outputs.bind_window(window, key)
             return use(key, n, summary)
 
         return located if self.outputs.of_event_time else use
 
-    def _fired(self, firings: Firings) -> None:
+    def _on_firings(self, firings: Firings) -> None:
         """Send the rows of all firings of a batch, each with its punctuation."""
 
         columns = aggregate_batch(self.outputs, firings)
-        send = self._send_columns if columns.plain and self._many is not None else self._send_rows
+        whole = columns.columns_only and self._many is not None
+        send = self._send_columns if whole else self._send_rows
         done = 0
         try:
             for done in send(columns):  # noqa: B007 - where it stopped, if it raises
@@ -253,30 +256,30 @@ class Aggregate(Partitioned):
             raise
         many(columns)
 
-    def _in_order(self, tuple_: Any, port: int) -> None:
+    def _insert_unless_late(self, tuple_: Any, port: int) -> None:
         """Take a row, unless it is late."""
         (window,) = self.containers
         assert window is not None
-        key, values = self._latest.read(tuple_)
-        if not self._latest.behind(key, values):
+        key, values = self._latest_values.read(tuple_)
+        if not self._latest_values.is_late(key, values):
             window.insert(tuple_)
-            self._latest.note(key, values)
+            self._latest_values.note(key, values)
         elif self.late == "port":
             self._outputs[1](tuple_)
         else:
-            raise self._latest.error(key, values, window.seen + 1)
+            raise self._latest_values.error(key, values, window.seen + 1)
 
-    def _triggered(self, window: Window[Any, Any], key: Any) -> None:
-        found = self._full(key)
+    def _on_trigger(self, window: Window[Any, Any], key: Any) -> None:
+        found = self._read_full(key)
         if found is not None:
             self._send(found)
             self._puncts[0]()
         elif window.spec.full_from_start or self.partial == "emit":
             self._puncts[0]()  # fires, and is empty
 
-    def _fire(self, window: Window[Any, Any], key: Any) -> None:
+    def _send_window(self, window: Window[Any, Any], key: Any) -> None:
         """Send what a subwindow holds, full or not, and a punctuation."""
-        found = self._any(key)
+        found = self._read_any(key)
         if found is not None:
             self._send(found)
         self._puncts[0]()
@@ -293,40 +296,40 @@ class Aggregate(Partitioned):
         """The rows of one firing."""
         groups = [GroupValues(None, n, summary)] if self.group_by is None else summary
         rows = self.outputs.rows(key, n, groups)
-        return self._changed(key, rows) if self._only_changes else rows
+        return self._changed_rows(key, rows) if self._only_changes else rows
 
-    def _changed(self, key: Any, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        last = self._last.setdefault(one_key(key), {})
+    def _changed_rows(self, key: Any, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        last = self._last_rows.setdefault(one_key(key), {})
         for row in rows:
             group = self._group(row)
-            if not same(last.get(group), row):
-                last[group] = {name: own(value) for name, value in row.items()}
+            if not equal_rows(last.get(group), row):
+                last[group] = {name: detached(value) for name, value in row.items()}
                 yield row
 
     def _group(self, row: dict[str, Any]) -> tuple[Any, ...]:
         return tuple([one_key(row[name]) for name in self.outputs.keys])
 
-    def _evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
+    def _on_evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
         try:
             if self.evicted_partitions == "emit":
-                each_partition(window, keys, lambda key: self._fire(window, key))
-        finally:  # they go all the same
+                each_partition(window, keys, lambda key: self._send_window(window, key))
+        finally:  # the partitions are evicted even after a failure
             for key in keys:
-                self._last.pop(one_key(key), None)
-                self._latest.forget(key)
+                self._last_rows.pop(one_key(key), None)
+                self._latest_values.forget(key)
 
     def on_finish(self) -> None:
-        """What a tumbling window holds comes out if that was asked for."""
+        """Send what a tumbling window holds, with `flush_at_end`."""
         super().on_finish()
         (window,) = self.containers
         if self.flush_at_end and window is not None:
-            each_partition(window, window.keys(), lambda key: self._fire(window, key))
+            each_partition(window, window.keys(), lambda key: self._send_window(window, key))
 
     def describe(self) -> dict[str, str]:
-        """The window, the options, and the functions that it keeps the state of.
+        """The window, the options, and the functions whose state is kept.
 
-        What is computed of their values may change from one run to the next: names, expressions
-        and the condition. Where only changes come out, the last rows are state, so it may not.
+        What is computed from their values may change between runs: names, expressions and the
+        condition. With `emit="changed"` the last rows are state, so these may not change.
         """
         text = super().describe()
         if self._only_changes:
@@ -337,16 +340,16 @@ class Aggregate(Partitioned):
         return text | {"functions": ", ".join(map(unaddressed, kept))}
 
     def snapshot(self) -> Any:
-        """The last rows, if only changes come out; the latest values, if late rows do not go in."""
-        last = [[key, list(rows.values())] for key, rows in self._last.items()]
-        return {"last": last, "latest": self._latest.snapshot()}
+        """The last rows, for `emit="changed"`, and the latest values, for `late=`."""
+        last = [[key, list(rows.values())] for key, rows in self._last_rows.items()]
+        return {"last": last, "latest": self._latest_values.snapshot()}
 
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
-        self._last = {
+        self._last_rows = {
             one_key(key): {self._group(row): row for row in rows} for key, rows in state["last"]
         }
-        self._latest.restore(state["latest"])
+        self._latest_values.restore(state["latest"])
 
     def regroup(
         self, states: Sequence[Mapping[str, Any]], mine: Callable[[int, Any], bool]
@@ -371,7 +374,7 @@ class Aggregate(Partitioned):
         """The rows of a window, and a punctuation."""
         groups = group_values(self._plan, part)
         if self.outputs.of_event_time:
-            self.outputs.locate(self.containers[0], key)
+            self.outputs.bind_window(self.containers[0], key)
         for row in self.outputs.rows(key, sum(group.n for group in groups), groups):
             self._outputs[0](row)
         self._puncts[0]()
@@ -388,7 +391,7 @@ class Aggregate(Partitioned):
         yield from self.outputs.reads()
 
     def needs(self, port: int) -> tuple[str, ...] | None:
-        """The same columns, if no function of the user's and no output reads whole rows."""
+        """The columns that are read, unless an own function or an output reads whole rows."""
         (spec,) = self.windows
         if spec is None or "port" in (self.late, spec.late) or not unchanged(self):
             return None
@@ -410,7 +413,7 @@ class Aggregate(Partitioned):
         return [(self.outputs.aggregates[which].shown, fold) for which, fold in folds]
 
     def beyond_window(self) -> str:
-        """The row before, or which rows are late, if it was told to look at them."""
+        """What rows depend on besides their window: the previous row, or which rows are late."""
         if not unchanged(self):
             return super().beyond_window()
         (spec,) = self.windows
@@ -428,13 +431,13 @@ class Aggregate(Partitioned):
         assert spec is not None
         if given is None:
             return None
-        if given != self._asked:  # which is the same for every batch
-            self._answer = output_schema(self.outputs, spec, self.group_by, given)
-            self._asked = given
-        return self._answer
+        if given != self._known_input:  # which is the same for every batch
+            self._known_schema = output_schema(self.outputs, spec, self.group_by, given)
+            self._known_input = given
+        return self._known_schema
 
     def check_types(self, schema: Any, port: int = 0) -> None:
-        """Text, bytes, dates and times do not add up."""
+        """Refuse sums of text, bytes, dates and times."""
         from windowlib.operators.aggregate.output_schema import check_sums
 
         check_sums(self.outputs, schema)
@@ -449,7 +452,7 @@ class Aggregate(Partitioned):
             yield "partial", f"{self.partial}: windows that have never been full"
         shown = dict(zip(self.outputs.calls, self._algorithms(), strict=True))
         for name, expression in self.outputs.expressions.items():
-            leaves = self.outputs.parts(expression)
+            leaves = self.outputs.aggregates_in(expression)
             ways = {which: shown.get(which, "a fact of the firing") for which in leaves}
             if isinstance(expression, Agg):
                 yield "column", f"{name} = {expression!r}: {ways[expression.identity]}"
@@ -531,7 +534,7 @@ def check_late(spec: Spec, late: Any) -> None:
         raise ModelError(msg)
 
 
-def take_aliases(given: dict[str, Any], more: dict[str, Any]) -> None:
+def resolve_aliases(given: dict[str, Any], more: dict[str, Any]) -> None:
     """Move what came under SPL's names from the keywords to our parameters."""
     for alias, (ours, words) in ALIASES.items():
         if alias not in more or isinstance(more[alias], Expr):
@@ -547,10 +550,10 @@ def take_aliases(given: dict[str, Any], more: dict[str, Any]) -> None:
         given[ours] = value
 
 
-def check_words(given: dict[str, Any]) -> None:
+def check_parameters(given: dict[str, Any]) -> None:
     """Refuse an output whose name is that of a parameter, and expressions for plain columns."""
     for name, each in given.items():
-        value = translated(each)
+        value = from_spark(each)
         if isinstance(value, Col):
             fix = f"Write {name}={quoted(value.name)}."
             raise ModelError(f"Aggregate({name}={value!r}): {name} names a column. {fix}")
@@ -562,11 +565,11 @@ def check_words(given: dict[str, Any]) -> None:
             raise ModelError(msg)
 
 
-def columns(group_by: Any) -> Any:
+def group_columns(group_by: Any) -> Any:
     """The columns of a group: one, or a tuple of several."""
     if group_by is None:
         return None
-    parts = several(group_by)
+    parts = as_tuple(group_by)
     if not parts or not all(map(is_attribute, parts)):
         msg = f'Aggregate(group_by={group_by!r}): name columns, such as group_by="side".'
         raise ModelError(msg)
@@ -642,21 +645,21 @@ class LatestValues:
         """A row's partition and values."""
         return one_key(self._key(row)), [get(row) for get in self._getters]
 
-    def behind(self, key: Any, values: list[Any]) -> bool:
+    def is_late(self, key: Any, values: list[Any]) -> bool:
         """Whether a value is less than one that came before it."""
         known = self._values.get(key)
         return known is not None and any(map(_less, values, known))
 
     def note(self, key: Any, values: list[Any]) -> None:
-        """These values have gone in."""
+        """Record the values of a row that was inserted."""
         self._values[key] = values
 
     def forget(self, key: Any) -> None:
-        """A partition is gone."""
+        """Drop the values of an evicted partition."""
         self._values.pop(one_key(key), None)
 
     def error(self, key: Any, values: list[Any], number: int) -> DeltaOrderError:
-        """Which value went back, and what to do about it."""
+        """The error for a value that went back, with what to do about it."""
         before = self._values[key]
         which = next(i for i, value in enumerate(values) if _less(value, before[i]))
         policy = self._deltas[which]
@@ -687,15 +690,15 @@ def _less(value: Any, known: Any) -> bool:
 # -- changed rows ----------------------------------------------------------------------------------
 
 
-def own(value: Any) -> Any:
-    """A value that stays as it is, whatever becomes of the row that was sent."""
+def detached(value: Any) -> Any:
+    """A copy of a value, which changes to the sent row do not reach."""
     return value.copy() if isinstance(value, list) else value
 
 
-def same(before: dict[str, Any] | None, row: dict[str, Any]) -> bool:
+def equal_rows(before: dict[str, Any] | None, row: dict[str, Any]) -> bool:
     """Whether a row is as the one before, if there was one.
 
-    >>> same({"x": [float("nan")]}, {"x": [float("nan")]}), same(None, {})
+    >>> equal_rows({"x": [float("nan")]}, {"x": [float("nan")]}), equal_rows(None, {})
     (True, False)
     """
     return before is not None and _equal(before, row)

@@ -117,7 +117,7 @@ class GroupedIncremental:
         """Sort what is new into groups, and take from them what has left."""
         hi, size = s.taken, len(s.data)
         new, born = hi - self.hi, self.born
-        self.born = -1  # half done, should a value be refused: the next time builds it anew
+        self.born = -1  # if a value is refused below, the next call rebuilds the groups
         if s.born != born or new * 2 >= size or s.rough:
             self.groups, self.order = {}, deque()
             self._add(s.data, hi - size)

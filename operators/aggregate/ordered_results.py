@@ -1,8 +1,8 @@
-"""Partial results that are merged in any order, of functions that depend on the order of rows.
+"""Partial results of functions that depend on the order of rows, merged in any order.
 
-`first` needs the rows in order, but its result is one of the values: with its place in the order
-beside it, it is known which of two comes first, whichever is merged first. So it is with all
-functions that pick some of the values. Those that are made of all of them in order are not here.
+`first` needs the rows in order, but its result is one of the values. With the position of the value
+beside it, the earlier of two results is known, whichever is merged first. The same holds for all
+functions that pick some of the values, but not for those of all values in order, such as `collect`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from windowlib.window.arrow import ranks
 
 
 class PickFold(Fold):
-    """A function that picks values, of values that come in any order with their places in it.
+    """A function that picks values, over values in any order that carry their positions.
 
-    State: the places and values that may still be picked, in order.
+    State: the positions and values that may still be picked, in order.
 
     >>> from windowlib.operators.functions.positions import First
     >>> first = PickFold(First(), paired=False)
@@ -39,16 +39,16 @@ class PickFold(Fold):
         self.fold, self.paired, self.name = fold, paired, fold.name
 
     def merge(self, a: State, b: State) -> State:
-        """What is picked of both."""
+        """The picks of both states."""
         both = sorted((*a[0], *b[0]), key=lambda pair: ranks(pair[0]))
         numbers = [(n, x[1]) if self.paired else n for n, (_, x) in enumerate(both)]
-        return (tuple([both[n] for n in sorted(picked(self._of(numbers)))]),)
+        return (tuple([both[n] for n in sorted(picked(self._result(numbers)))]),)
 
     def value(self, n: int, state: State) -> Any:
         """The result for what is left."""
-        return self._of([x for _, x in state[0]])
+        return self._result([x for _, x in state[0]])
 
-    def _of(self, values: Sequence[Any]) -> Any:
+    def _result(self, values: Sequence[Any]) -> Any:
         state = self.fold.empty
         for x in values:
             state = self.fold.step(state, x)
@@ -90,11 +90,11 @@ class OrderedAggregate(Aggregate):
     Its input rows have the columns `NUMBER` and `ORDER`, and the rows of one slice come in order.
     """
 
-    def _planned(self) -> Plan:
-        plan = super()._planned()
+    def _make_plan(self) -> Plan:
+        plan = super()._make_plan()
         pairs = list(zip(plan.calls, plan.folds, strict=True))
         self._numbers = Plan(dict(enumerate(starmap(_numbered, pairs))), short=False, named=False)
-        plan.folds = tuple([_any_order(call, fold) for call, fold in pairs])
+        plan.folds = tuple([_order_free(call, fold) for call, fold in pairs])
         return plan
 
     def parts_of(self, windows: Sequence[Any], keys: Sequence[Any]) -> list[PartialResult]:
@@ -105,12 +105,12 @@ class OrderedAggregate(Aggregate):
             states = [places[at] for _, places in found]
             if isinstance(fold, PickFold):
                 sizes = [n for n, _ in found]
-                states = self._picked(fold, rows, sizes, states, self._plan.getters[at])
+                states = self._picked_rows(fold, rows, sizes, states, self._plan.getters[at])
             columns.append(states)
         made = zip(*columns, strict=True) if columns else ([] for _ in found)
         return [{None: (n, list(own))} for (n, _), own in zip(found, made, strict=True)]
 
-    def _picked(
+    def _picked_rows(
         self,
         pick: PickFold,
         rows: Any,
@@ -140,12 +140,12 @@ def _numbered(call: FunctionCall, fold: Fold) -> FunctionCall:
     return replace(call, attribute=RowNumber(attribute))
 
 
-def _any_order(call: FunctionCall, fold: Fold) -> Fold:
+def _order_free(call: FunctionCall, fold: Fold) -> Fold:
     return PickFold(fold, isinstance(call.attribute, Several)) if fold.picks else fold
 
 
 def ordered_aggregate(operator: Any) -> OrderedAggregate | None:
-    """The same aggregation with parts that are merged in any order; None if there is none.
+    """An aggregation with partials that merge in any order; None if it has none.
 
     >>> from windowlib import Count, Tumbling
     >>> from windowlib.operators import agg

@@ -26,11 +26,11 @@ class AggregateBatch:
     def __init__(self, columns: dict[str, Any], counts: Any, passes: Any, failure: Any) -> None:
         self.columns, self.counts, self.passes = columns, counts, passes
         self.failure: tuple[int, Exception] | None = failure
-        """A row that has no value, and why; whatever is behind it does not count."""
+        """The first row that has no value, and the error; later rows are invalid."""
 
     @property
-    def plain(self) -> bool:
-        """Whether the columns are all there is to the rows."""
+    def columns_only(self) -> bool:
+        """Whether the columns are the rows: no condition or failure is left to check."""
         return self.passes is None and self.failure is None
 
     def head(self, firings: int) -> AggregateBatch:
@@ -100,9 +100,9 @@ class _BatchBuilder:
         outputs, entries = self.outputs, self.entries
         columns: dict[str, Any] = dict(zip(outputs.keys, entries.keys(), strict=True))
         for name, expression in outputs.expressions.items():
-            columns[name] = self._value(expression)
+            columns[name] = self._expression_values(expression)
         if isinstance(outputs.having, Expr):
-            return self._filtered(columns, self._value(outputs.having))
+            return self._filtered(columns, self._expression_values(outputs.having))
         return AggregateBatch(columns, entries.counts, outputs.having, self.failure)
 
     def _filtered(self, columns: dict[str, Any], condition: Any) -> AggregateBatch:
@@ -118,23 +118,23 @@ class _BatchBuilder:
         kept = {name: take_results(column, places) for name, column in columns.items()}
         return AggregateBatch(kept, self.entries.counted(keep), None, failure)
 
-    def _value(self, expression: Expr) -> Any:
+    def _expression_values(self, expression: Expr) -> Any:
         """An expression of aggregates for all rows, at once if that is exact."""
         from windowlib.columnar.firings import as_column
 
         if isinstance(expression, Agg):
-            return self._leaf(expression)
+            return self._aggregate_values(expression)
         try:
-            return expression.columnar(lambda leaf: as_column(self._leaf(leaf))).arrow()
+            return expression.columnar(lambda leaf: as_column(self._aggregate_values(leaf))).arrow()
         except Decline:
-            return self._one_by_one(expression)
+            return self._row_values(expression)
 
-    def _one_by_one(self, expression: Expr) -> list[Any]:
+    def _row_values(self, expression: Expr) -> list[Any]:
         """An expression of aggregates, row by row, up to the first that has no value."""
         from windowlib.columnar.firings import as_list
 
         leaves = list(dict.fromkeys(expression.leaves()))
-        lists = [as_list(self._leaf(each)) for each in leaves]
+        lists = [as_list(self._aggregate_values(each)) for each in leaves]
         found: list[Any] = [None] * len(self.entries)
         for i, row in enumerate(zip(*lists, strict=True)):
             values = dict(zip(leaves, row, strict=True))
@@ -146,7 +146,7 @@ class _BatchBuilder:
                 break
         return found
 
-    def _leaf(self, aggregate: Expr) -> Any:
+    def _aggregate_values(self, aggregate: Expr) -> Any:
         """The values of an aggregate for all rows."""
         entries, summaries = self.entries, len(self.outputs.calls)
         place = self.outputs.places[aggregate]

@@ -1,4 +1,4 @@
-"""From the outputs a user asked for to summaries, and from summaries to rows."""
+"""The output columns of an aggregation: the summaries they need, and the rows made of these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from windowlib.errors import ModelError, suggestion
 from windowlib.operators import agg
 from windowlib.operators.aggregate.groups import GroupValues
-from windowlib.operators.expressions import Col, Expr, RowExpr, plain, translated
+from windowlib.operators.expressions import Col, Expr, RowExpr, from_spark, is_inlinable
 from windowlib.operators.functions.call import Agg
 from windowlib.operators.functions.firing_facts import OF_EVENT_TIME
 from windowlib.spec.policies import Attribute
@@ -33,8 +33,8 @@ PARAMETERS = (
 class AggregateOutputs:
     """The columns of an aggregation: which summaries they need, and how rows are made of them.
 
-    `make` writes a row down: of a partition key, the size of the subwindow, the values of the
-    summaries and, where there are groups, the group and the sizes of all of them.
+    `make_row` builds a row from a partition key, the size of the subwindow, the values of the
+    summaries and, where there are groups, the group and the sizes of all groups.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class AggregateOutputs:
         if not outputs:
             msg = "Aggregate(...): no output. Name at least one, such as n=agg.count()."
             raise ModelError(msg)
-        outputs = {name: translated(value) for name, value in outputs.items()}
-        having = translated(having)
+        outputs = {name: from_spark(value) for name, value in outputs.items()}
+        having = from_spark(having)
         keys = [*_key_texts(by, "key"), *_key_texts(group_by, "group")]
         _check_keys(by, group_by)
         self.keys = [name for name, _ in keys]
@@ -70,22 +70,22 @@ class AggregateOutputs:
         self._facts = [f.alone if group_by is None else f.grouped for f in firings.values()]
         self.of_event_time = [each for each in firings.values() if each in OF_EVENT_TIME]
         """The facts among them that only windows of event time have."""
-        self._at: list[Any] = [None] * len(OF_EVENT_TIME)  # their values, for the window that fires
-        scope = {"at": self._at}
+        self._bounds: list[Any] = [None] * len(OF_EVENT_TIME)  # of the window that fires
+        scope = {"at": self._bounds}
         self._firing = eval(f"lambda n, sizes: [{', '.join(self._facts)}]", scope)
-        self.make = self._compiled(keys)
+        self.make_row = self._compile(keys)
 
     def reads(self) -> Iterator[tuple[Attribute, str]]:
         """The columns that the functions read, each with the function."""
         for each in self.aggregates.values():
             for column in each.columns:
-                yield from ((name, each.shown) for name in _names(column))
+                yield from ((name, each.shown) for name in _column_names(column))
 
-    def locate(self, window: Any, key: Any) -> None:
+    def bind_window(self, window: Any, key: Any) -> None:
         """Note which window of event time fires, for the columns that say so."""
-        self._at[:] = [*window.bounds(key), window.revision(key), window.retracts(key)]
+        self._bounds[:] = [*window.bounds(key), window.revision(key), window.retracts(key)]
 
-    def parts(self, expression: Expr) -> dict[Any, Agg]:
+    def aggregates_in(self, expression: Expr) -> dict[Any, Agg]:
         """The different aggregates in one of the expressions."""
         found = [leaf for leaf in expression.leaves() if isinstance(leaf, Agg)]
         return {leaf.identity: leaf for leaf in found}
@@ -94,46 +94,49 @@ class AggregateOutputs:
         """The rows of one firing: one for each group that the condition lets through."""
         sizes = [group.n for group in groups]
         for group in groups:
-            row = self.make(key, n, group.values, group.key, sizes)
-            if self._passes(row, n, group.values, sizes):
+            row = self.make_row(key, n, group.values, group.key, sizes)
+            if self._satisfies_having(row, n, group.values, sizes):
                 yield row
 
-    def _passes(self, row: dict[str, Any], n: int, values: list[Any], sizes: list[int]) -> bool:
+    def _satisfies_having(
+        self, row: dict[str, Any], n: int, values: list[Any], sizes: list[int]
+    ) -> bool:
         having = self.having
         if isinstance(having, Expr):
-            return bool(self._evaluated(having, n, values, sizes))
+            return bool(self._evaluate(having, n, values, sizes))
         return having is None or bool(having(row))
 
-    def _compiled(self, keys: list[tuple[str, str]]) -> Callable[..., dict[str, Any]]:
-        """A function that writes the row down; what a null stops is done the slow way."""
-        names: dict[str, Any] = {"slow": self._slow_row, "at": self._at}
+    def _compile(self, keys: list[tuple[str, str]]) -> Callable[..., dict[str, Any]]:
+        """A function that builds a row; where a null makes it fail, expression by expression."""
+        names: dict[str, Any] = {"slow": self._slow_row, "at": self._bounds}
         parts = list(keys)
         for i, (name, expression) in enumerate(self.expressions.items()):
-            names[f"slow{i}"] = partial(self._evaluated, expression)
-            inline = plain(expression)
-            text = expression.text(self._text) if inline else f"slow{i}(n, v, sizes)"
+            names[f"slow{i}"] = partial(self._evaluate, expression)
+            inline = is_inlinable(expression)
+            text = expression.text(self._leaf_text) if inline else f"slow{i}(n, v, sizes)"
             parts.append((name, text))
         lines = [
             "def make(key, n, v, group=None, sizes=None):",
-            f"    try: return {_dict(parts)}",
-            f"    except (TypeError, ArithmeticError): return slow({_dict(keys)}, n, v, sizes)",
+            f"    try: return {_dict_text(parts)}",
+            "    except (TypeError, ArithmeticError):",
+            f"        return slow({_dict_text(keys)}, n, v, sizes)",
         ]
         exec(compiled("\n".join(lines)), names)
         make: Callable[..., dict[str, Any]] = names["make"]
         return make
 
-    def _text(self, leaf: Expr) -> str:
+    def _leaf_text(self, leaf: Expr) -> str:
         place = self.places[leaf]
         first = len(self.calls)
         return f"v[{place}]" if place < first else self._facts[place - first]
 
-    def _evaluated(self, expression: Expr, n: int, values: list[Any], sizes: Any) -> Any:
+    def _evaluate(self, expression: Expr, n: int, values: list[Any], sizes: Any) -> Any:
         found = [*values, *self._firing(n, sizes)]
         return expression.evaluate(lambda leaf: found[self.places[leaf]])
 
     def _slow_row(self, row: dict[str, Any], n: int, values: Any, sizes: Any) -> dict[str, Any]:
         for name, expression in self.expressions.items():
-            row[name] = self._evaluated(expression, n, values, sizes)
+            row[name] = self._evaluate(expression, n, values, sizes)
         return row
 
 
@@ -145,11 +148,11 @@ def _key_texts(by: Any, variable: str) -> list[tuple[str, str]]:
     return [(name, f"{variable}[{i}]") for i, name in enumerate(names)]
 
 
-def _dict(parts: list[tuple[str, str]]) -> str:
+def _dict_text(parts: list[tuple[str, str]]) -> str:
     return f"{{{', '.join(f'{name!r}: {text}' for name, text in parts)}}}"
 
 
-def _names(column: Attribute) -> Iterator[str]:
+def _column_names(column: Attribute) -> Iterator[str]:
     """The column names in an attribute: itself, or those of an expression."""
     if isinstance(column, RowExpr):
         for leaf in column.expression.leaves():
@@ -159,7 +162,7 @@ def _names(column: Attribute) -> Iterator[str]:
         yield column
 
 
-def merged(outputs: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+def merge_outputs(outputs: Any, more: Mapping[str, Any]) -> dict[str, Any]:
     """The outputs of a dict and those of keywords together."""
     if outputs is None:
         return dict(more)

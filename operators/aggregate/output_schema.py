@@ -40,7 +40,7 @@ def output_schema(outputs: AggregateOutputs, spec: Spec, group_by: Any, schema: 
             fields.append((name, attribute_type(part, schema)))
     for name, each in outputs.expressions.items():
         bound = isinstance(each, Agg) and each.firing in BOUNDS
-        fields.append((name, bound_type(spec, schema) if bound else _of(each, schema)))
+        fields.append((name, bound_type(spec, schema) if bound else _output_type(each, schema)))
     unique = dict(fields)  # a column may be a key and a group
     return pa.schema([pa.field(name, kind or pa.null()) for name, kind in unique.items()])
 
@@ -76,28 +76,28 @@ def check_sums(outputs: AggregateOutputs, schema: Any) -> None:
             raise SchemaError(f"{call!r}: a column of {kind} does not add up. {fix}")
 
 
-def _of(expression: Expr, schema: Any) -> Any:
+def _output_type(expression: Expr, schema: Any) -> Any:
     """The type of an expression of aggregates, None if it is not known."""
     if isinstance(expression, Agg):
-        return _of_aggregate(expression, schema)
-    return _computed(expression, lambda leaf: _of(leaf, schema))
+        return _aggregate_type(expression, schema)
+    return _expression_type(expression, lambda leaf: _output_type(leaf, schema))
 
 
-def _computed(expression: Any, type_of: Callable[[Expr], Any]) -> Any:
+def _expression_type(expression: Any, type_of: Callable[[Expr], Any]) -> Any:
     """The type of arithmetic."""
     import pyarrow as pa
 
     if isinstance(expression, Cast):
         return expression.type
     if isinstance(expression, When):
-        return _computed(expression.operand, type_of)
+        return _expression_type(expression.operand, type_of)
     if isinstance(expression, Negative):
-        return _negative(_computed(expression.operand, type_of))
+        return _negated_type(_expression_type(expression.operand, type_of))
     if not isinstance(expression, Binary):
-        return type_of(expression) if isinstance(expression, Expr) else _of_constant(expression)
+        return type_of(expression) if isinstance(expression, Expr) else _constant_type(expression)
     if expression.sign in ("<", "<=", ">", ">=", "==", "!=", "&", "|"):
         return pa.bool_()
-    kinds = [_computed(each, type_of) for each in (expression.left, expression.right)]
+    kinds = [_expression_type(each, type_of) for each in (expression.left, expression.right)]
     if not all(kind is not None and is_number(kind) for kind in kinds):
         return None
     if any(map(pa.types.is_floating, kinds)):
@@ -110,7 +110,7 @@ def _computed(expression: Any, type_of: Callable[[Expr], Any]) -> Any:
     return pa.float64() if expression.sign == "/" else pa.int64()
 
 
-def _negative(kind: Any) -> Any:
+def _negated_type(kind: Any) -> Any:
     """The type of values with the other sign: -(-128) is no int8, and -True is -1."""
     import pyarrow as pa
 
@@ -121,13 +121,13 @@ def _negative(kind: Any) -> Any:
     return pa.int64() if is_number(kind) else None
 
 
-def _of_constant(value: Any) -> Any:
+def _constant_type(value: Any) -> Any:
     import pyarrow as pa
 
     return pa.scalar(value).type if isinstance(value, int | float) else None
 
 
-def _of_aggregate(aggregate: Agg, schema: Any) -> Any:
+def _aggregate_type(aggregate: Agg, schema: Any) -> Any:
     if aggregate.firing is not None:
         return aggregate.firing.output_type((), {})
     call = aggregate.call
@@ -137,7 +137,7 @@ def _of_aggregate(aggregate: Agg, schema: Any) -> Any:
 
 
 def _columns(attribute: Attribute | None) -> Sequence[Any]:
-    """What a function reads, column by column."""
+    """The columns that a function reads."""
     if attribute is None:
         return ()
     return attribute.attributes if isinstance(attribute, Several) else (attribute,)
@@ -149,20 +149,20 @@ def attribute_type(attribute: Attribute | None, schema: Any) -> Any:
 
     if isinstance(attribute, str):
         index = schema.get_field_index(attribute)
-        return None if index < 0 else _plain(schema.field(index).type)
+        return None if index < 0 else _decoded(schema.field(index).type)
     if attribute is ROW:
-        return pa.struct([pa.field(field.name, _plain(field.type)) for field in schema])
+        return pa.struct([pa.field(field.name, _decoded(field.type)) for field in schema])
     if isinstance(attribute, RowExpr):
-        return _computed(
+        return _expression_type(
             attribute.expression,
             lambda leaf: attribute_type(leaf.name, schema) if isinstance(leaf, Col) else None,
         )
     return None
 
 
-def _plain(kind: Any) -> Any:
+def _decoded(kind: Any) -> Any:
     """A type without its encoding."""
     import pyarrow as pa
 
     encoded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
-    return _plain(kind.value_type) if encoded else kind
+    return _decoded(kind.value_type) if encoded else kind

@@ -27,26 +27,26 @@ def partial_results(plan: Plan, windows: Sequence[Any], keys: Sequence[Any]) -> 
     """The partial results of slices: views of the same rows."""
 
     try:
-        return _at_once(plan, windows)
+        return _columnar_results(plan, windows)
     except Decline:
         pairs = zip(windows, keys, strict=True)
-        return [_one_by_one(plan, window[key]) for window, key in pairs]
+        return [_row_result(plan, window[key]) for window, key in pairs]
 
 
 def merged_results(plan: Plan, a: PartialResult, b: PartialResult) -> PartialResult:
     """Two partial results as one; groups come in the order of their first tuples."""
     found = dict(a)
     for group, saved in b.items():
-        found[group] = _merged(plan, found[group], saved) if group in found else saved
+        found[group] = _merge_states(plan, found[group], saved) if group in found else saved
     return found
 
 
 def group_values(plan: Plan, part: PartialResult) -> list[GroupValues]:
     """The values of a partial result that is the whole window."""
-    return [_values(plan, group, *saved) for group, saved in part.items()]
+    return [_final_values(plan, group, *saved) for group, saved in part.items()]
 
 
-def _at_once(plan: Plan, windows: Sequence[Any]) -> list[PartialResult]:
+def _columnar_results(plan: Plan, windows: Sequence[Any]) -> list[PartialResult]:
     """Whole columns, for all slices together."""
     import numpy as np
 
@@ -67,7 +67,7 @@ def _at_once(plan: Plan, windows: Sequence[Any]) -> list[PartialResult]:
     return [{None: (n, list(places))} for n, places in zip(sizes.tolist(), saved, strict=True)]
 
 
-def _one_by_one(plan: Plan, rows: Sequence[Any]) -> PartialResult:
+def _row_result(plan: Plan, rows: Sequence[Any]) -> PartialResult:
     if isinstance(plan, GroupedPlan):
         grouped = plan()
         for row in rows:
@@ -80,13 +80,13 @@ def _one_by_one(plan: Plan, rows: Sequence[Any]) -> PartialResult:
     return {None: (n, places)}
 
 
-def _merged(plan: Plan, a: Saved, b: Saved) -> Saved:
+def _merge_states(plan: Plan, a: Saved, b: Saved) -> Saved:
     folds = zip(plan.folds, a[1], b[1], strict=True)
     merged = [fold.save(fold.merge(fold.load(x), fold.load(y))) for fold, x, y in folds]
     return a[0] + b[0], merged
 
 
-def _values(plan: Plan, group: Any, n: int, places: list[Any]) -> GroupValues:
+def _final_values(plan: Plan, group: Any, n: int, places: list[Any]) -> GroupValues:
     folds = zip(plan.folds, places, strict=True)
     return GroupValues(group, n, [fold.value(n, fold.load(saved)) for fold, saved in folds])
 
@@ -95,10 +95,10 @@ def _values(plan: Plan, group: Any, n: int, places: list[Any]) -> GroupValues:
 
 
 class Preaggregated(NamedTuple):
-    """What to compute of rows that are in the same windows, and the operator that takes it.
+    """The functions of the first step, and the operator that combines their results.
 
-    A row then stands for many: a count is a sum of counts, a sum one of sums. A host with
-    functions of its own can take the first step, wherever the rows are.
+    The first step is over rows of the same windows, so that one row stands for many: a count
+    becomes a sum of counts. A host with functions of its own can take it where the rows are.
     """
 
     functions: dict[str, tuple[str, str | None]]
@@ -119,12 +119,12 @@ def preaggregated(operator: Aggregate) -> Preaggregated | None:
     functions, outputs = {}, {}
     for number, (name, leaf) in enumerate(operator.outputs.expressions.items()):
         column = f"_part{number}"
-        if (read := _read(leaf)) is None:
+        if (read := _combinable(leaf)) is None:
             return None
         function, attribute = read
         combined = getattr(agg, function.combined_by)
         functions[column], outputs[name] = (function.name, attribute), combined(column)
-    if not operator.plain or spec is None or spec.forget is not None:
+    if not operator.one_row_per_firing or spec is None or spec.forget is not None:
         return None
     again = type(operator)(
         replace(spec, order_by=None),
@@ -136,7 +136,7 @@ def preaggregated(operator: Aggregate) -> Preaggregated | None:
     return Preaggregated(functions, again)
 
 
-def _read(leaf: object) -> tuple[AggregateFunction, str | None] | None:
+def _combinable(leaf: object) -> tuple[AggregateFunction, str | None] | None:
     """The function of an output, and its column; None if it is no such function of a column."""
     call = leaf.call if isinstance(leaf, Agg) else None
     if not isinstance(leaf, Agg) or call is None or not call.function.combined_by:

@@ -1,21 +1,19 @@
-"""What the operators on disorder share: timestamps, one slack a key, late rows, idle streams."""
+"""The base of operators on disorder: timestamps, a slack for each key, late rows, idle streams."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from decimal import Decimal
 from functools import partial
-from typing import Any, Literal, NamedTuple, NoReturn, get_args
+from typing import Any, NamedTuple, NoReturn, get_args
 
 from windowlib.attributes import brief, key_getter, one_key
-from windowlib.durations import Amount, Duration, Number, amount_of
+from windowlib.durations import Amount, Duration, Number
 from windowlib.errors import DeltaOrderError, ModelError, PartitionError, PolicyError, suggestion
 from windowlib.event_time.axis import Axis
-from windowlib.event_time.slack import FixedSlack, Slack, SlackState
-from windowlib.operators.arguments import several
-from windowlib.operators.kinds import PassThrough, unchanged
+from windowlib.event_time.slack import Slack, SlackState
+from windowlib.operators.arguments import Late, as_tuple, slack_of
+from windowlib.operators.base import PassThrough, unchanged
 from windowlib.operators.store_windows import KeyWindow
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.splitting import names_in
@@ -24,22 +22,23 @@ from windowlib.spec.specification import KEY, By, Sliding
 from windowlib.window.container import Window
 from windowlib.window.failure import raise_first
 
-Late = Literal["drop", "port", "error"]
+Entry = tuple[Number, int, Any]
+"""A timestamp, the number of the arrival, and the row."""
 FEW = 32
 """Fewer rows than this are not worth an array."""
 
 
 class KeyBuffer:
-    """One key: what its slack knows, and the rows that wait."""
+    """One key: the state of its slack, and the rows that wait."""
 
     def __init__(self, key: Any, state: SlackState) -> None:
         self.key, self.state = key, state
 
 
 class BufferedRows(NamedTuple):
-    """The rows of one lane in a batch."""
+    """The rows of one buffer in a batch."""
 
-    lane: Any
+    buffer: Any
     at: Any
     """Their places in the batch."""
     ts: Any
@@ -66,7 +65,7 @@ class DisorderOperator(PassThrough):
         name: str | None,
     ) -> None:
         self._owner = f"{type(self).__name__}({ts!r})"
-        self.slack = self._slack_of(slack)
+        self.slack = slack_of(slack, f"{self._owner[:-1]}, slack={slack!r})")
         self.axis = Axis(ts, self._owner, [*self.slack.amounts, *amounts])
         if late not in get_args(Late):
             words = '"drop", "port" or "error"'
@@ -81,7 +80,7 @@ class DisorderOperator(PassThrough):
         self._key: Callable[[Any], Any] | None = None
         if columns is not None:
             self._key = key_getter(columns, f"by={by!r}")
-        self._lanes: dict[Any, Any] = {}
+        self._buffers: dict[Any, Any] = {}
         self.model = self._model()
         super().__init__(timer, name=name)
 
@@ -94,22 +93,8 @@ class DisorderOperator(PassThrough):
             punctuation_out=[generates, "free"] if port else generates,
         )
 
-    def _slack_of(self, slack: Any) -> Slack:
-        if isinstance(slack, Slack):
-            return slack
-        owner = f"{self._owner[:-1]}, slack={slack!r})"
-        if isinstance(slack, bool) or not isinstance(
-            slack, int | float | Decimal | timedelta | str
-        ):
-            msg = (
-                f'{owner}: not a slack. Use a duration, as "5s", a number, or a strategy, as '
-                f"QuantileSlack()."
-            )
-            raise ModelError(msg)
-        return FixedSlack(amount_of(slack, owner, "0"))
-
     def _timer(self, idle: Duration | None, by: Any) -> Sliding | None:
-        """The window that tells when nothing has come for long; it also checks the key."""
+        """The window whose evictions show that a key is idle; building it checks the key."""
         if by is KEY:
             msg = f'{self._owner[:-1]}, by=KEY): nothing passes the keys. Use by="symbol".'
             raise ModelError(msg)
@@ -123,19 +108,19 @@ class DisorderOperator(PassThrough):
 
     # -- what a subclass does ---------------------------------------------------------------------
 
-    def _lane(self, key: Any) -> KeyBuffer:
-        """A new lane."""
+    def _new_buffer(self, key: Any) -> KeyBuffer:
+        """A new buffer."""
         raise NotImplementedError
 
-    def _behind(self, lane: Any, ts: Number) -> bool:
+    def _is_late(self, buffer: Any, ts: Number) -> bool:
         """Whether a row with this timestamp comes too late."""
         raise NotImplementedError
 
-    def _observe_many(self, lane: Any, ts: Any) -> tuple[Any, Any]:
-        """Let a lane see an array of timestamps: how far it is complete, and which are late."""
+    def _observe_many(self, buffer: Any, ts: Any) -> tuple[Any, Any]:
+        """Let a buffer see an array of timestamps: how far it is complete, and which are late."""
         raise NotImplementedError
 
-    def _admit(self, lane: Any, ts: Number, row: Any) -> None:
+    def _admit(self, buffer: Any, ts: Number, row: Any) -> None:
         """Take a row that is not late, and send what may go after it."""
         raise NotImplementedError
 
@@ -145,8 +130,8 @@ class DisorderOperator(PassThrough):
         """Take the rows of a batch, and send what may go after each of them."""
         raise NotImplementedError
 
-    def _let_out(self, lane: Any, failures: list[Exception]) -> None:
-        """Send all that a lane holds."""
+    def _drain(self, buffer: Any, failures: list[Exception]) -> None:
+        """Send all that a buffer holds."""
         raise NotImplementedError
 
     # -- row by row -------------------------------------------------------------------------------
@@ -154,42 +139,42 @@ class DisorderOperator(PassThrough):
     def on_tuple(self, tuple_: Any, port: int) -> None:
         """Take a row, and send what may go."""
         ts = self.axis.number(tuple_)
-        lane = self._found(None if self._key is None else one_key(self._key(tuple_)))
-        late = self._behind(lane, ts)
+        buffer = self._buffer_of(None if self._key is None else one_key(self._key(tuple_)))
+        late = self._is_late(buffer, ts)
         if late and self.late == "error":
-            self._refuse(lane, tuple_)
+            self._refuse(buffer, tuple_)
         try:
             if late:
-                lane.state.observe(ts)
-                self._put_aside(tuple_)
+                buffer.state.observe(ts)
+                self._divert_late(tuple_)
             else:
-                self._admit(lane, ts, tuple_)
+                self._admit(buffer, ts, tuple_)
         finally:
             if self.containers[0] is not None:
                 self.containers[0].insert(tuple_)
 
-    def _found(self, key: Any) -> Any:
-        """The lane of a key."""
+    def _buffer_of(self, key: Any) -> Any:
+        """The buffer of a key."""
         try:
-            lane = self._lanes.get(key)
+            buffer = self._buffers.get(key)
         except TypeError as error:
             msg = (
                 f"by={self.by!r}: a {type(key).__name__} cannot be a key ({brief(key)}). Use a "
                 f"plain value or a tuple of them."
             )
             raise PartitionError(msg) from error
-        if lane is None:
-            lane = self._lanes[key] = self._lane(key)
-        return lane
+        if buffer is None:
+            buffer = self._buffers[key] = self._new_buffer(key)
+        return buffer
 
-    def _put_aside(self, row: Any) -> None:
+    def _divert_late(self, row: Any) -> None:
         self.late_rows += 1
         if self.late == "port":
             self._outputs[1](row)
 
-    def _refuse(self, lane: KeyBuffer, row: Any) -> NoReturn:
-        key = "" if self._key is None else f" for {self.by!r}={lane.key!r}"
-        shown: Any = lane.state.punctuation
+    def _refuse(self, buffer: KeyBuffer, row: Any) -> NoReturn:
+        key = "" if self._key is None else f" for {self.by!r}={buffer.key!r}"
+        shown: Any = buffer.state.punctuation
         if self.axis.timed:
             shown = self.axis.value(shown, row)
         msg = (
@@ -202,37 +187,37 @@ class DisorderOperator(PassThrough):
 
     def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
         """Take the rows of an Arrow batch as columns, if it can; the rows that are left."""
-        if batch.num_rows < FEW or not unchanged(self) or not self._pays(batch):
+        if batch.num_rows < FEW or not unchanged(self) or not self._worthwhile(batch):
             return batch
         ts = self.axis.array(batch)
         groups = None if ts is None else self._groups(batch)
         if groups is None:
             return batch
-        if not all(lane.state.fits(ts) for lane, _ in groups):
+        if not all(buffer.state.fits(ts) for buffer, _ in groups):
             return batch
-        taken = self._observed(ts, groups)
+        taken = self._observe_groups(ts, groups)
         if taken is None:  # one of them is an error; row by row tells which
             return batch
         failures: list[Exception] = []
         self._admit_many(batch, taken, failures)
-        self._renew(batch, taken)
+        self._renew_timers(batch, taken)
         raise_first(failures)
         return batch.slice(0, 0)
 
-    def _pays(self, batch: Any) -> bool:
-        """Whether the rows of a batch take less at once than one by one."""
+    def _worthwhile(self, batch: Any) -> bool:
+        """Whether a batch costs less as columns than row by row."""
         return True
 
     def _groups(self, batch: Any) -> list[tuple[Any, Any]] | None:
-        """The lanes of a batch, each with the places of its rows; None if a key is unusual."""
+        """The buffers of a batch, each with the places of its rows; None if a key is unusual."""
         import numpy as np
 
         if self.by is None:
-            return [(self._found(None), np.arange(batch.num_rows))]
+            return [(self._buffer_of(None), np.arange(batch.num_rows))]
         names = names_in(self.by)
         if names is None or not set(names) <= set(batch.schema.names):
             return None
-        columns = [batch.column(name).to_pylist() for name in several(self.by)]
+        columns = [batch.column(name).to_pylist() for name in as_tuple(self.by)]
         keys = columns[0] if not isinstance(self.by, tuple) else list(zip(*columns, strict=True))
         places: dict[Any, list[int]] = {}
         try:
@@ -240,26 +225,28 @@ class DisorderOperator(PassThrough):
                 places.setdefault(one_key(key), []).append(place)
         except TypeError:
             return None
-        return [(self._found(key), np.array(at)) for key, at in places.items()]
+        return [(self._buffer_of(key), np.array(at)) for key, at in places.items()]
 
-    def _observed(self, ts: Any, groups: Sequence[tuple[Any, Any]]) -> list[BufferedRows] | None:
-        """Let each lane see its timestamps; None, and nothing seen, if one is not allowed."""
+    def _observe_groups(
+        self, ts: Any, groups: Sequence[tuple[Any, Any]]
+    ) -> list[BufferedRows] | None:
+        """Let each buffer see its timestamps; None, and nothing seen, if one is not allowed."""
         import numpy as np
 
-        before = [lane.state.snapshot() for lane, _ in groups] if self.late == "error" else []
+        before = [buffer.state.snapshot() for buffer, _ in groups] if self.late == "error" else []
         found = []
-        for lane, at in groups:
+        for buffer, at in groups:
             own = ts if self.by is None else ts[at]
-            found.append(BufferedRows(lane, at, own, *self._observe_many(lane, own)))
+            found.append(BufferedRows(buffer, at, own, *self._observe_many(buffer, own)))
         if self.late == "error" and any(each.late.any() for each in found):
-            for (lane, _), state in zip(groups, before, strict=True):
-                lane.state.restore(state)
+            for (buffer, _), state in zip(groups, before, strict=True):
+                buffer.state.restore(state)
             return None
         self.late_rows += sum(int(np.count_nonzero(each.late)) for each in found)
         return found
 
-    def _renew(self, batch: Any, taken: Sequence[BufferedRows]) -> None:
-        """All keys of a batch have had a row now."""
+    def _renew_timers(self, batch: Any, taken: Sequence[BufferedRows]) -> None:
+        """Restart the idle time of all keys of a batch."""
         window = self.containers[0]
         if window is None:
             return
@@ -272,27 +259,27 @@ class DisorderOperator(PassThrough):
         """A memory of the last row of each key, which tells when it becomes too old."""
         return partial(
             KeyWindow,
-            key=_nothing,
+            key=_ignore,
             hold=True,
             renew=True,
-            first=self._idle,
-            repeated=_nothing,
+            emit=self._idle,
+            emit_duplicate=_ignore,
         )
 
     def _idle(self, row: Any) -> None:
-        """No row has come after this one for long: nothing it came with has to wait."""
-        lane = self._lanes[None if self._key is None else one_key(self._key(row))]
+        """A key has been idle since this row: send what it holds."""
+        buffer = self._buffers[None if self._key is None else one_key(self._key(row))]
         failures: list[Exception] = []
-        lane.state.release()
-        self._let_out(lane, failures)
+        buffer.state.release()
+        self._drain(buffer, failures)
         raise_first(failures)
 
     def on_finish(self) -> None:
-        """What is held comes out, key by key."""
+        """Send all held rows, key by key."""
         failures: list[Exception] = []
-        for lane in self._lanes.values():
-            lane.state.release()
-            self._let_out(lane, failures)
+        for buffer in self._buffers.values():
+            buffer.state.release()
+            self._drain(buffer, failures)
         raise_first(failures)
 
     def on_punctuation(self, port: int) -> None:
@@ -300,7 +287,7 @@ class DisorderOperator(PassThrough):
 
     def _send(self, row: Any, failures: list[Exception]) -> None:
         """Send a row; after a failure the others are still sent."""
-        try:  # not `with kept`, which takes longer than most of what there is to do
+        try:  # not `collect_failures`, which takes longer than most of the other work
             self._outputs[0](row)
         except Exception as error:
             failures.append(error)
@@ -310,7 +297,7 @@ class DisorderOperator(PassThrough):
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The timestamp and the key."""
         yield self.axis.attribute, self._owner
-        for part in () if self.by is None else several(self.by):
+        for part in () if self.by is None else as_tuple(self.by):
             yield part, f"by={self.by!r}"
 
     def splits_by(self, port: int) -> tuple[str, ...] | None:
@@ -328,28 +315,28 @@ class DisorderOperator(PassThrough):
         yield "late rows", fates[self.late]
 
     def snapshot(self) -> Any:
-        """The lanes, how many rows were late, and what kind of timestamps there are."""
-        lanes = [[k, lane.state.snapshot(), self._held(lane)] for k, lane in self._lanes.items()]
-        return {"lanes": lanes, "late": self.late_rows, "timed": self.axis.timed}
+        """The buffers, how many rows were late, and what kind of timestamps there are."""
+        buffers = [[k, b.state.snapshot(), self._dump_buffer(b)] for k, b in self._buffers.items()]
+        return {"lanes": buffers, "late": self.late_rows, "timed": self.axis.timed}
 
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
-        lanes: dict[Any, Any] = {}
+        buffers: dict[Any, Any] = {}
         for key, known, held in state["lanes"]:
-            lane = lanes[one_key(key)] = self._lane(one_key(key))
-            lane.state.restore(known)
-            self._take_back(lane, held)
-        self._lanes = lanes
+            buffer = buffers[one_key(key)] = self._new_buffer(one_key(key))
+            buffer.state.restore(known)
+            self._load_buffer(buffer, held)
+        self._buffers = buffers
         self.late_rows, self.axis.timed = state["late"], state["timed"]
 
-    def _held(self, lane: Any) -> Any:
-        """What a lane holds, as plain data."""
+    def _dump_buffer(self, buffer: Any) -> Any:
+        """The rows of a buffer, as plain data."""
         raise NotImplementedError
 
-    def _take_back(self, lane: Any, held: Any) -> None:
-        """Take back what `_held` gave."""
+    def _load_buffer(self, buffer: Any, held: Any) -> None:
+        """Take back what `_dump_buffer` gave."""
         raise NotImplementedError
 
 
-def _nothing(row: Any) -> None:
-    """Every row is the same, and is dropped."""
+def _ignore(row: Any) -> None:
+    """The same key for every row; as a reader, drops the row."""

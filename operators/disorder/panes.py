@@ -11,19 +11,19 @@ from windowlib.errors import ModelError
 from windowlib.event_time.axis import DAY, Grid
 from windowlib.event_time.slack import Slack, SlackState
 from windowlib.extensions import extension
-from windowlib.operators.arguments import as_dict
+from windowlib.operators.arguments import Late, as_dict
 from windowlib.operators.arrow_output import (
     decoded_type,
     pass_through_schema,
     schema_with,
 )
+from windowlib.operators.base import unchanged
 from windowlib.operators.disorder.disorder_operator import (
     BufferedRows,
     DisorderOperator,
+    Entry,
     KeyBuffer,
-    Late,
 )
-from windowlib.operators.kinds import unchanged
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.running import collect_failures
 from windowlib.runtime.splitting import names_in
@@ -41,9 +41,6 @@ MOST = 32
 FEW_HELD = 4
 """The same for rows that came one by one, and have to become columns first."""
 
-Entry = tuple[Number, int, Any]
-"""A timestamp, the number of the arrival, and the row."""
-
 
 class OpenPanes(KeyBuffer):
     """The windows of one key that are not closed."""
@@ -51,14 +48,14 @@ class OpenPanes(KeyBuffer):
     def __init__(self, key: Any, state: SlackState, number: int) -> None:
         super().__init__(key, state)
         self.number = number
-        """Of the lane, from 0 on."""
+        """Of the buffer, from 0 on."""
         self.slices: dict[int, list[Entry]] = {}
         """Rows by the last window that they belong to."""
         self.bound: int | None = None
         """The first window that is not closed; None before the first row."""
         self.begun = False
         """Whether a window has come out, so that empty ones behind it count."""
-        self.seen: Number | None = None
+        self.punctuation: Number | None = None
         """The punctuation up to which windows are closed."""
 
 
@@ -123,7 +120,7 @@ class Panes(DisorderOperator):
         step = size if every is None else every
         self.every = amount_of(step, f"{owner}every={step!r})", "more")
         self.offset = amount_of(offset, f"{owner}offset={offset!r})", "0")
-        _check(owner, start, empty)
+        _check_options(owner, start, empty)
         self.start, self.empty, self._number = start, empty, 0
         self._columns: Any = None  # has the rows of open windows while they come in batches
         amounts = [("size", self.size), ("every", self.every), ("offset", self.offset)]
@@ -143,51 +140,51 @@ class Panes(DisorderOperator):
 
     # -- windows by number ------------------------------------------------------------------------
 
-    def _last(self, ts: Any) -> Any:
+    def _last_window(self, ts: Any) -> Any:
         """The last window that a timestamp, or each of an array, belongs to."""
-        return _numbers(self._starts, ts)
+        return _grid_index(self._starts, ts)
 
-    def _first(self, ts: Any) -> Any:
-        """The first window that it belongs to; for P, the first that is open."""
-        return _numbers(self._ends, ts) + 1
+    def _first_window(self, ts: Any) -> Any:
+        """The first window that a timestamp belongs to; for P, the first that is open."""
+        return _grid_index(self._ends, ts) + 1
 
     # -- late or not ------------------------------------------------------------------------------
 
-    def _lane(self, key: Any) -> OpenPanes:
-        return OpenPanes(key, self.slack.start(), len(self._lanes))
+    def _new_buffer(self, key: Any) -> OpenPanes:
+        return OpenPanes(key, self.slack.start(), len(self._buffers))
 
-    def _behind(self, lane: OpenPanes, ts: Number) -> bool:
-        return lane.bound is not None and bool(self._last(ts) < lane.bound)
+    def _is_late(self, buffer: OpenPanes, ts: Number) -> bool:
+        return buffer.bound is not None and bool(self._last_window(ts) < buffer.bound)
 
-    def _observe_many(self, lane: OpenPanes, ts: Any) -> tuple[Any, Any]:
+    def _observe_many(self, buffer: OpenPanes, ts: Any) -> tuple[Any, Any]:
         """From which rows on another window is the first open one, and which; late rows."""
-        at, closed = lane.state.observe_points(ts, self._ends)
+        at, closed = buffer.state.observe_points(ts, self._ends)
         bounds = closed + 1
-        if lane.bound is not None and bounds[0] < lane.bound:  # windows have closed for no row
-            bounds = bounds.clip(lane.bound)
+        if buffer.bound is not None and bounds[0] < buffer.bound:  # windows have closed for no row
+            bounds = bounds.clip(buffer.bound)
         return (at, bounds), self._starts.behind(ts, at, bounds)
 
     # -- at work ----------------------------------------------------------------------------------
 
-    def _admit(self, lane: OpenPanes, ts: Number, row: Any) -> None:
-        reached = lane.state.observe(ts)
+    def _admit(self, buffer: OpenPanes, ts: Number, row: Any) -> None:
+        reached = buffer.state.observe(ts)
         failures: list[Exception] = []
-        self._put(lane, int(self._last(ts)), ts, row)
-        self._reached(lane, reached, failures)
+        self._add_row(buffer, int(self._last_window(ts)), ts, row)
+        self._advance(buffer, reached, failures)
         raise_first(failures)
 
-    def _put(self, lane: OpenPanes, window: int, ts: Number, row: Any) -> None:
+    def _add_row(self, buffer: OpenPanes, window: int, ts: Number, row: Any) -> None:
         self._number += 1
-        lane.slices.setdefault(window, []).append((ts, self._number, row))
+        buffer.slices.setdefault(window, []).append((ts, self._number, row))
 
-    def _reached(self, lane: OpenPanes, reached: Number, failures: list[Exception]) -> None:
-        if lane.seen is None or reached > lane.seen:
-            lane.seen = reached
-            self._close(lane, int(self._first(reached)), failures)
+    def _advance(self, buffer: OpenPanes, reached: Number, failures: list[Exception]) -> None:
+        if buffer.punctuation is None or reached > buffer.punctuation:
+            buffer.punctuation = reached
+            self._close(buffer, int(self._first_window(reached)), failures)
 
     # -- whole batches ----------------------------------------------------------------------------
 
-    def _pays(self, batch: Any) -> bool:
+    def _worthwhile(self, batch: Any) -> bool:
         """Whether the columns of open windows can take a batch."""
         columns = self._columns
         if columns is not None and columns.schema == batch.schema.remove_metadata():
@@ -221,21 +218,21 @@ class Panes(DisorderOperator):
         They are in the order of arrival.
         """
         found = [
-            (lane, max(int(self._first(ts)), lane.bound), last, ts, number, row)
-            for lane in self._lanes.values()
-            for last, entries in lane.slices.items()
+            (buffer, max(int(self._first_window(ts)), buffer.bound), last, ts, number, row)
+            for buffer in self._buffers.values()
+            for last, entries in buffer.slices.items()
             for ts, number, row in entries
         ]
         return sorted(found, key=itemgetter(4))
 
     def _settle(self) -> None:
-        """Give the rows of open windows to their lanes again."""
+        """Move the rows of open windows from columns back to their buffers."""
         columns, self._columns = self._columns, None
         if columns is None:
             return
-        lanes = {lane.number: lane for lane in self._lanes.values()}
-        for number, (lane, last, ts, row) in enumerate(columns.entries()):
-            lanes[lane].slices.setdefault(last, []).append((ts, number, row))
+        buffers = {buffer.number: buffer for buffer in self._buffers.values()}
+        for number, (buffer, last, ts, row) in enumerate(columns.entries()):
+            buffers[buffer].slices.setdefault(last, []).append((ts, number, row))
 
     def _admit_many(
         self, batch: Any, taken: Sequence[BufferedRows], failures: list[Exception]
@@ -261,20 +258,20 @@ class Panes(DisorderOperator):
         aside = rows_of(batch.take(late)) if late else []
         if released is None:
             for row in aside:
-                self._aside_one(row, failures)
+                self._send_late(row, failures)
             return
         rows = rows_of(self._with_starts(released))
         at = done = 0
         for mark, cause in zip(released.marks.tolist(), released.causes.tolist(), strict=True):
             while done < len(late) and late[done] < cause:
-                self._aside_one(aside[done], failures)
+                self._send_late(aside[done], failures)
                 done += 1
             for row in rows[at:mark]:
                 self._send(row, failures)
             at = mark
-            self._mark(failures)
+            self._send_punct(failures)
         for row in aside[done:]:
-            self._aside_one(row, failures)
+            self._send_late(row, failures)
 
     def _with_starts(self, released: Any) -> Any:
         """The rows that come out, with where their windows begin if a column says it."""
@@ -287,7 +284,7 @@ class Panes(DisorderOperator):
             return batch.append_column(self.start, starts)
         return batch.set_column(place, self.start, starts)
 
-    def _aside_one(self, row: Any, failures: list[Exception]) -> None:
+    def _send_late(self, row: Any, failures: list[Exception]) -> None:
         with collect_failures(failures):
             self._outputs[1](row)
 
@@ -305,51 +302,51 @@ class Panes(DisorderOperator):
             super().on_finish()
             return
         failures: list[Exception] = []
-        lanes = list(self._lanes.values())
-        for lane in lanes:
-            lane.state.release()
-        self._release(self._columns.let_out(lanes), None, [], failures)
+        buffers = list(self._buffers.values())
+        for buffer in buffers:
+            buffer.state.release()
+        self._release(self._columns.let_out(buffers), None, [], failures)
         raise_first(failures)
 
-    def _let_out(self, lane: OpenPanes, failures: list[Exception]) -> None:
+    def _drain(self, buffer: OpenPanes, failures: list[Exception]) -> None:
         if self._columns is not None:
-            self._release(self._columns.let_out([lane]), None, [], failures)
-        elif lane.slices:
-            self._close(lane, max(lane.slices) + 1, failures)
+            self._release(self._columns.let_out([buffer]), None, [], failures)
+        elif buffer.slices:
+            self._close(buffer, max(buffer.slices) + 1, failures)
 
-    def _close(self, lane: OpenPanes, bound: int, failures: list[Exception]) -> None:
+    def _close(self, buffer: OpenPanes, bound: int, failures: list[Exception]) -> None:
         """Send all windows before `bound` that have not been sent."""
         # The first row is in no window that ends before P, so there is nothing to send yet.
-        at = bound if lane.bound is None else lane.bound
+        at = bound if buffer.bound is None else buffer.bound
         while at < bound:
-            target = min(bound, max(at, self._nearest(lane))) if lane.slices else bound
-            for _ in range(min(target - at, self.empty) if lane.begun else 0):
-                self._mark(failures)
+            target = min(bound, max(at, self._earliest_window(buffer))) if buffer.slices else bound
+            for _ in range(min(target - at, self.empty) if buffer.begun else 0):
+                self._send_punct(failures)
             if target == bound:
                 break
-            for row in self._content(lane, target):
+            for row in self._window_rows(buffer, target):
                 self._send(row, failures)
-            self._mark(failures)
-            lane.slices.pop(target, None)
-            lane.begun, at = True, target + 1
-        lane.bound = max(bound, at)
+            self._send_punct(failures)
+            buffer.slices.pop(target, None)
+            buffer.begun, at = True, target + 1
+        buffer.bound = max(bound, at)
 
-    def _mark(self, failures: list[Exception]) -> None:
+    def _send_punct(self, failures: list[Exception]) -> None:
         with collect_failures(failures):
             self._puncts[0]()
 
-    def _nearest(self, lane: OpenPanes) -> int:
+    def _earliest_window(self, buffer: OpenPanes) -> int:
         """The first window of the earliest row."""
-        ts, _, _ = min(lane.slices[min(lane.slices)], key=ARRIVAL)
-        return int(self._first(ts))
+        ts, _, _ = min(buffer.slices[min(buffer.slices)], key=ARRIVAL)
+        return int(self._first_window(ts))
 
-    def _content(self, lane: OpenPanes, window: int) -> Iterator[Any]:
+    def _window_rows(self, buffer: OpenPanes, window: int) -> Iterator[Any]:
         """The rows of a window, in order."""
-        for last in sorted(lane.slices):
-            entries = lane.slices[last]
+        for last in sorted(buffer.slices):
+            entries = buffer.slices[last]
             entries.sort(key=ARRIVAL)  # nearly in order, if an earlier window had them
             for ts, _, row in entries:
-                if self._first(ts) > window:
+                if self._first_window(ts) > window:
                     return
                 yield row if self.start is None else self._with_start(row, window)
 
@@ -361,7 +358,7 @@ class Panes(DisorderOperator):
     # -- state ------------------------------------------------------------------------------------
 
     def snapshot(self) -> Any:
-        """The lanes with their rows, whichever form these have."""
+        """The buffers with their rows, whichever form these have."""
         columns = self._columns
         self._settle()
         state = super().snapshot()
@@ -373,13 +370,13 @@ class Panes(DisorderOperator):
         """Take back what `snapshot` gave."""
         super().restore(state)
         self._columns = None
-        for number, lane in enumerate(self._lanes.values()):
-            lane.number = number
+        for number, buffer in enumerate(self._buffers.values()):
+            buffer.number = number
 
     def _lead(self, columns: Any) -> None:
         """The rows of open windows are in columns from now on."""
-        for lane in self._lanes.values():
-            lane.slices = {}
+        for buffer in self._buffers.values():
+            buffer.slices = {}
         self._columns = columns
 
     # -- as the framework asks --------------------------------------------------------------------
@@ -416,26 +413,26 @@ class Panes(DisorderOperator):
         yield "panes", f"{amount_text(self.size)} of {self.axis.attribute!r}{overlap}"
         yield from super().notes()
 
-    def _held(self, lane: OpenPanes) -> Any:
+    def _dump_buffer(self, buffer: OpenPanes) -> Any:
         rows = [
             [last, [[ts, row] for ts, _, row in sorted(entries, key=ARRIVAL)]]
-            for last, entries in lane.slices.items()
+            for last, entries in buffer.slices.items()
         ]
-        return [rows, lane.bound, lane.begun, lane.seen]
+        return [rows, buffer.bound, buffer.begun, buffer.punctuation]
 
-    def _take_back(self, lane: OpenPanes, held: Any) -> None:
-        rows, lane.bound, lane.begun, lane.seen = held
+    def _load_buffer(self, buffer: OpenPanes, held: Any) -> None:
+        rows, buffer.bound, buffer.begun, buffer.punctuation = held
         for last, entries in rows:
             for ts, row in entries:
-                self._put(lane, last, ts, row)
+                self._add_row(buffer, last, ts, row)
 
 
-def _numbers(grid: Grid, ts: Any) -> Any:
+def _grid_index(grid: Grid, ts: Any) -> Any:
     """The last point of a grid that is not after a timestamp, or after each of an array."""
     return grid.indexes(ts) if hasattr(ts, "dtype") else grid.index(ts)
 
 
-def _check(owner: str, start: object, empty: object) -> None:
+def _check_options(owner: str, start: object, empty: object) -> None:
     if start is not None and (not isinstance(start, str) or not start):
         raise ModelError(f'{owner}start={start!r}): not a name. Name a column, as start="from".')
     if isinstance(empty, bool) or not isinstance(empty, int) or empty < 0:

@@ -10,20 +10,18 @@ from typing import Any
 
 from windowlib.durations import Amount, Duration, Number
 from windowlib.event_time.slack import Slack, SlackState
+from windowlib.operators.arguments import Late
 from windowlib.operators.disorder.disorder_operator import (
     BufferedRows,
     DisorderOperator,
+    Entry,
     KeyBuffer,
-    Late,
 )
 from windowlib.runtime.running import collect_failures
 from windowlib.spec.policies import Attribute
 from windowlib.spec.specification import By
 from windowlib.window.arrow import OutputColumns, exact_array, rows_of
 from windowlib.window.failure import raise_first
-
-Entry = tuple[Number, int, Any]
-"""A timestamp, the number of the arrival, and the row."""
 
 
 class ReorderBuffer(KeyBuffer):
@@ -74,38 +72,39 @@ class Reorder(DisorderOperator):
         self._number = 0
         super().__init__(ts, slack, (), late, idle, by, name)
 
-    def _lane(self, key: Any) -> ReorderBuffer:
+    def _new_buffer(self, key: Any) -> ReorderBuffer:
         return ReorderBuffer(key, self.slack.start())
 
-    def _behind(self, lane: ReorderBuffer, ts: Number) -> bool:
-        reached = lane.state.punctuation
+    def _is_late(self, buffer: ReorderBuffer, ts: Number) -> bool:
+        reached = buffer.state.punctuation
         return reached is not None and ts < reached
 
-    def _observe_many(self, lane: ReorderBuffer, ts: Any) -> tuple[Any, Any]:
-        reached = lane.state.observe_many(ts)  # the punctuation after each
+    def _observe_many(self, buffer: ReorderBuffer, ts: Any) -> tuple[Any, Any]:
+        reached = buffer.state.observe_many(ts)  # the punctuation after each
         return reached, ts < reached
 
-    def _admit(self, lane: ReorderBuffer, ts: Number, row: Any) -> None:
-        reached = lane.state.observe(ts)
+    def _admit(self, buffer: ReorderBuffer, ts: Number, row: Any) -> None:
+        reached = buffer.state.observe(ts)
         self._number += 1
-        heapq.heappush(lane.held, (ts, self._number, row))
-        if lane.held[0][0] <= reached:
+        heapq.heappush(buffer.held, (ts, self._number, row))
+        if buffer.held[0][0] <= reached:
             failures: list[Exception] = []
-            self._let_out(lane, failures)
+            self._drain(buffer, failures)
             raise_first(failures)
 
-    def _let_out(self, lane: ReorderBuffer, failures: list[Exception]) -> None:
-        held, pop, send = lane.held, heapq.heappop, self._send
-        reached: Any = lane.state.punctuation  # None only where nothing is held
+    def _drain(self, buffer: ReorderBuffer, failures: list[Exception]) -> None:
+        held, pop, send = buffer.held, heapq.heappop, self._send
+        reached: Any = buffer.state.punctuation  # None only where nothing is held
         while held and held[0][0] <= reached:
             send(pop(held)[2], failures)
 
     # -- whole batches ----------------------------------------------------------------------------
 
-    def _pays(self, batch: Any) -> bool:
-        # A batch looks at all that is held, a row only at a few of them. Measured: arrays win while
-        # no more is held than a batch has, and lose where it is eight times as much.
-        return bool(4 * batch.num_rows >= sum(len(lane.held) for lane in self._lanes.values()))
+    def _worthwhile(self, batch: Any) -> bool:
+        # A batch visits all held rows, a single row only a few. Measured: arrays win while no more
+        # rows are held than a batch has, and lose where there are eight times as many.
+        held = sum(len(buffer.held) for buffer in self._buffers.values())
+        return bool(4 * batch.num_rows >= held)
 
     def _admit_many(
         self, batch: Any, taken: Sequence[BufferedRows], failures: list[Exception]
@@ -113,7 +112,7 @@ class Reorder(DisorderOperator):
         out, base = ReleasedRows(batch), self._number + 1
         self._number += batch.num_rows
         for each in taken:
-            self._passed(each, out, base)
+            self._release_rows(each, out, base)
             if self.late == "port":
                 late = each.at[each.late]
                 out.add(late, late, each.ts[each.late], base, late=True)
@@ -121,7 +120,7 @@ class Reorder(DisorderOperator):
             if columns[1]:
                 with collect_failures(failures):
                     self._many(OutputColumns(*columns))
-            send = out.aside()
+            send = out.late_rows()
         else:
             send = out.rows()
         for row, late in send:
@@ -130,14 +129,14 @@ class Reorder(DisorderOperator):
             except Exception as error:
                 failures.append(error)
 
-    def _passed(self, taken: BufferedRows, out: ReleasedRows, base: int) -> None:
-        """Find the rows of a lane that P has reached, held ones and new ones, and hold the rest."""
+    def _release_rows(self, taken: BufferedRows, out: ReleasedRows, base: int) -> None:
+        """Add the held and new rows that P has reached to `out`, and hold the others."""
         import numpy as np
 
-        lane, at, ts, reached, late = taken
-        lane.held.sort()  # still a heap
-        old = bisect_right(lane.held, reached[-1].item(), key=itemgetter(0))
-        leaving, lane.held = lane.held[:old], lane.held[old:]
+        buffer, at, ts, reached, late = taken
+        buffer.held.sort()  # still a heap
+        old = bisect_right(buffer.held, reached[-1].item(), key=itemgetter(0))
+        leaving, buffer.held = buffer.held[:old], buffer.held[old:]
         if leaving:
             stamps = np.array([entry[0] for entry in leaving], ts.dtype)
             cause = at[np.searchsorted(reached, stamps, side="left")]
@@ -150,16 +149,16 @@ class Reorder(DisorderOperator):
             places = at[staying]
             rows = rows_of(batch_rows(out.batch, places))
             entries = zip(ts[staying].tolist(), (base + places).tolist(), rows, strict=True)
-            lane.held.extend(entries)
-            lane.held.sort()
+            buffer.held.extend(entries)
+            buffer.held.sort()
 
     # -- state ------------------------------------------------------------------------------------
 
-    def _held(self, lane: ReorderBuffer) -> Any:
-        return [[ts, row] for ts, _, row in sorted(lane.held, key=itemgetter(0, 1))]
+    def _dump_buffer(self, buffer: ReorderBuffer) -> Any:
+        return [[ts, row] for ts, _, row in sorted(buffer.held, key=itemgetter(0, 1))]
 
-    def _take_back(self, lane: ReorderBuffer, held: Any) -> None:
-        lane.held = [(ts, number, row) for number, (ts, row) in enumerate(held)]
+    def _load_buffer(self, buffer: ReorderBuffer, held: Any) -> None:
+        buffer.held = [(ts, number, row) for number, (ts, row) in enumerate(held)]
         self._number = max(self._number, len(held))
 
 
@@ -207,18 +206,18 @@ class ReleasedRows:
         return place[order], late[order]
 
     def rows(self) -> Sequence[tuple[Any, bool]]:
-        """All of them, with whether they are late."""
+        """All rows, each with whether it is late."""
         places, late = self._order()
         every = [*rows_of(self.batch), *self._held]
         return [(every[p], bool(f)) for p, f in zip(places.tolist(), late.tolist(), strict=True)]
 
-    def aside(self) -> Sequence[tuple[Any, bool]]:
-        """The late ones alone."""
+    def late_rows(self) -> Sequence[tuple[Any, bool]]:
+        """The late rows."""
         places, late = self._order()
         return [(row, True) for row in rows_of(batch_rows(self.batch, places[late]))]
 
     def columns(self) -> tuple[dict[str, Any], int] | None:
-        """Those that are not late, as Arrow arrays by name; None if held rows do not fit."""
+        """The rows that are not late, as Arrow arrays by name; None if held rows do not fit."""
         import pyarrow as pa
 
         places, late = self._order()

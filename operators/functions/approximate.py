@@ -39,7 +39,7 @@ class SketchFold(Fold):
         self.make = make
 
     def ready(self, sketch: Any, kind: Any, x: Any) -> Any:
-        """The sketch, after a look at whether it takes `x`: nothing has changed if not."""
+        """The sketch, if it takes `x`; raises before anything changes."""
         sketch = self.make() if sketch is None else sketch
         if x is not None and not (type(x) is kind and kind in PLAIN):
             sketch.copy().add(x)
@@ -62,7 +62,7 @@ class SketchFold(Fold):
         return sketch, self.put(sketch, state[1], x)
 
     def value(self, n: int, state: State) -> Any:
-        """What the sketch says."""
+        """The answer of the sketch."""
         return self.result(self.make() if state[0] is None else state[0])
 
     def result(self, sketch: Any) -> Any:
@@ -80,7 +80,7 @@ class SketchFold(Fold):
         return [None if state[0] is None else state[0].snapshot()]  # the type is only a hint
 
     def load(self, saved: list[Any]) -> State:
-        """What `save` got."""
+        """The state that `save` wrote."""
         return None if saved[0] is None else self.kind.restore(saved[0]), None
 
 

@@ -13,9 +13,9 @@ from windowlib.operators.expressions import (
     Expr,
     RowExpr,
     When,
+    from_spark,
     quoted,
     row_attribute,
-    translated,
 )
 from windowlib.spec.policies import Attribute, attribute_text, is_attribute
 from windowlib.summaries.aggregate_function import AggregateFunction
@@ -72,11 +72,11 @@ class Agg(Expr):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """The same for aggregates that compute the same; two lambdas look alike and are not."""
+        """A value that is equal for equal aggregates; two lambdas with equal texts differ."""
         return (self.shown, *map(id, self.callables))
 
     def where(self, condition: Expr | SparkColumn) -> Agg:
-        """The same function of only those rows for which a condition is true.
+        """This function over the rows for which a condition is true.
 
         >>> from windowlib import Count, Tumbling, replay
         >>> from windowlib.operators import Aggregate, agg, col
@@ -104,7 +104,7 @@ def _filtered(aggregate: Agg, condition: Any) -> Agg:
     """An aggregate of the rows for which a condition is true."""
     from windowlib.operators.functions.statistics import COUNT_VALUES
 
-    condition = translated(condition)
+    condition = from_spark(condition)
     text = f"{aggregate.shown}.where({condition!r})"
     if not isinstance(condition, Expr):
         fix = 'Write one of columns, as col("side") == "buy"'
@@ -124,7 +124,7 @@ def _filtered(aggregate: Agg, condition: Any) -> Agg:
 
 
 def _wrapped(attribute: Attribute, condition: Expr, owner: str) -> Iterator[Attribute]:
-    """What a function reads, each with nulls where the condition is not true."""
+    """The attributes of a function, each with nulls where the condition is not true."""
     parts = attribute.attributes if isinstance(attribute, Several) else (attribute,)
     if ROW in parts and len(parts) == 1:
         fix = 'Name a column, as agg.collect("x"), or filter the rows before'
@@ -168,7 +168,7 @@ def aggregate(
         text: the call as source text, if its arguments come in another order.
         options: what makes the fold.
     """
-    columns = {name: translated(column) for name, column in columns.items()}
+    columns = {name: from_spark(column) for name, column in columns.items()}
     text = text or f"agg.{function.name}({_arguments(columns, options, hidden)})"
     attributes = [_attribute(column, text) for column in columns.values()]
     one = attributes[0] if len(attributes) == 1 else Several(attributes, text)

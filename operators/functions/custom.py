@@ -56,7 +56,7 @@ class Custom(Fold):
         return [] if state[0] is NOTHING else [copy.deepcopy(state[0])]
 
     def load(self, saved: list[Any]) -> State:
-        """What `save` got."""
+        """The state that `save` wrote."""
         return (copy.deepcopy(saved[0]),) if saved else self.empty
 
     def sliding(self) -> Fifo | None:

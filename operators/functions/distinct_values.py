@@ -34,7 +34,7 @@ class DistinctFold(Fold):
     store = "{0} = _0; F.put(_0, x)"
 
     def ready(self, counts: Counts | None, x: Any) -> Counts:
-        """The counts, after a look at whether `x` can be counted: nothing has changed if not."""
+        """The counts, if `x` can be counted; raises before anything changes."""
         hashable(self.name, x)
         return {} if counts is None else counts
 
@@ -55,7 +55,7 @@ class DistinctFold(Fold):
         return (counts,)
 
     def value(self, n: int, state: State) -> Any:
-        """What the function makes of the counts."""
+        """The result of the function for the counts."""
         return self.result(state[0] or {})
 
     def result(self, counts: Counts) -> Any:
@@ -67,7 +67,7 @@ class DistinctFold(Fold):
         return [None if state[0] is None else list(state[0].items())]
 
     def load(self, saved: list[Any]) -> State:
-        """What `save` got."""
+        """The state that `save` wrote."""
         return (None if saved[0] is None else {one_nan(x): n for x, n in saved[0]},)
 
     def sliding(self) -> Fifo:
@@ -119,7 +119,7 @@ class CountDistinct(DistinctFold):
     name = "count_distinct"
 
     def result(self, counts: Counts) -> int:
-        """Their number."""
+        """The number of distinct values."""
         return len(counts)
 
 
@@ -152,7 +152,7 @@ class Mode(DistinctFold):
     commutative = False
 
     def result(self, counts: Counts) -> Any:
-        """That value, or None."""
+        """The most frequent value, or None."""
         return max(counts, key=counts.__getitem__, default=None)
 
 

@@ -37,7 +37,7 @@ class Elementwise(Fold):
         self.merged = (*fold.merged, "None") if fold.merged else ()
 
     def called(self, name: str) -> Self:
-        """The same by another name, inside, too."""
+        """This fold, and the one inside, by another name."""
         self.fold.called(name)
         return super().called(name)
 
@@ -89,7 +89,7 @@ class Elementwise(Fold):
         return [None, [count, [self.fold.save(each) for each in states]]]
 
     def load(self, saved: list[Any]) -> State:
-        """What `save` got."""
+        """The state that `save` wrote."""
         plain, elements = saved
         if elements is None:
             return (*self.fold.load(plain), None)

@@ -17,7 +17,7 @@ from windowlib.operators.functions.call import (
 )
 from windowlib.operators.functions.elementwise import elementwise
 from windowlib.operators.functions.output_types import column_type, count_type, list_type
-from windowlib.operators.functions.value_order import NOTHING, above
+from windowlib.operators.functions.value_order import NOTHING, greater
 from windowlib.summaries.aggregate_function import AggregateFunction
 from windowlib.summaries.folds import Fifo, Fold, MaxFold, MinFold, State
 
@@ -46,7 +46,7 @@ class ExtremeFold(Fold):
 
     def better(self, a: Any, b: Any) -> bool:
         """Whether `a` beats `b`."""
-        return above(self.name, a, b) if self.largest else above(self.name, b, a)
+        return greater(self.name, a, b) if self.largest else greater(self.name, b, a)
 
     def merge(self, a: State, b: State) -> State:
         """The better one's, of two states that start with the best value; both, if it is equal."""
@@ -164,7 +164,7 @@ class Monotone(Fifo):
             self.queue.popleft()
 
     def value(self) -> Any:
-        """What the function makes of the queue."""
+        """The result of the function for the queue."""
         return self.result(self.queue)
 
 

@@ -1,4 +1,4 @@
-"""What is known of a firing itself: how many tuples and groups, and its place in event time."""
+"""Facts of a firing itself: the numbers of its tuples and groups, and its place in event time."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _flag_type(kinds: Any, options: Any) -> Any:
     return pa.bool_()
 
 
-# Their texts read what `AggregateOutputs.locate` has noted of the window that fires.
+# Their texts read what `AggregateOutputs.bind_window` has noted of the window that fires.
 WINDOW_START = FiringFunction("window_start", _bound_type, "at[0]", "at[0]", "window_starts")
 WINDOW_END = FiringFunction("window_end", _bound_type, "at[1]", "at[1]", "window_ends")
 REVISION = FiringFunction("revision", count_type, "at[2]", "at[2]", "revisions")
@@ -84,12 +84,12 @@ OF_EVENT_TIME = (*BOUNDS, REVISION, RETRACTS)
 
 
 def window_start() -> Agg:
-    """Where the window of event time starts, in the form of its timestamps."""
+    """The start of the window of event time, in the form of its timestamps."""
     return WINDOW_START.aggregate()
 
 
 def window_end() -> Agg:
-    """Where the window of event time ends, in the form of its timestamps."""
+    """The end of the window of event time, in the form of its timestamps."""
     return WINDOW_END.aggregate()
 
 

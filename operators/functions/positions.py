@@ -44,7 +44,7 @@ class ValueQueue(Fifo):
                 self.values.popleft()
 
     def value(self) -> Any:
-        """What the function makes of the values."""
+        """The result of the function for the values."""
         return self.result(self.values)
 
 
@@ -119,7 +119,7 @@ class ValuesFold(Fold):
         return (values,)
 
     def value(self, n: int, state: State) -> Any:
-        """What the function makes of the values."""
+        """The result of the function for the values."""
         return self.result(state[0] or [])
 
     def result(self, values: Any) -> Any:

@@ -34,7 +34,7 @@ class QuantileFold(ValuesFold):
         self._last: tuple[int, int, Fraction] | None = None  # a size, and what `place` says of it
 
     def ready(self, values: list[Any] | None, x: Any) -> list[Any]:
-        """The values, after a look at whether `x` can be sorted in: nothing has changed if not."""
+        """The values, if `x` can be sorted in; raises before anything changes."""
         if values and x is not None:
             self.order(x, values[0])
         return [] if values is None else values
@@ -77,7 +77,7 @@ class QuantileFold(ValuesFold):
         return self.between(below, above, part)
 
     def place(self, size: int) -> tuple[int, Fraction]:
-        """The place that it looks at among so many, and the part of the way to the next."""
+        """The index of the quantile among `size` values, and the fraction towards the next."""
         place = self.share * (size - 1)
         low = math.ceil(place) if self.method == "higher" else math.floor(place)
         low = round(place) if self.method == "nearest" else low

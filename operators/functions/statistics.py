@@ -148,10 +148,10 @@ class Covariance(Fold):
             return state
         one, other = map(exact_number, x)
         if one is None or other is None:
-            return (*_moved(state[:6], *self._floats(x)), *state[6:])
+            return (*_welford(state[:6], *self._floats(x)), *state[6:])
         (a, a_digits), (b, b_digits) = one, other
         pair = (1, a, b, a * b, a * a, b * b, a_digits or 0, b_digits or 0)
-        return (*state[:6], *_added(state[6:], pair))
+        return (*state[:6], *_add_exact(state[6:], pair))
 
     def _floats(self, x: Any) -> tuple[float, float]:
         try:
@@ -172,14 +172,14 @@ class Covariance(Fold):
 
     def merge(self, a: State, b: State) -> State:
         """The exact sums of both; of floats the products, plus those of the means' distances."""
-        return (*_chan(a[:6], b[:6]), *_added(a[6:], b[6:]))
+        return (*_chan(a[:6], b[:6]), *_add_exact(a[6:], b[6:]))
 
     def load(self, saved: list[Any]) -> State:
-        """What `save` got; earlier releases had the places of floats alone."""
+        """The state that `save` wrote; earlier releases had the places of floats alone."""
         return super().load([*saved, *[None] * (len(self.empty) - len(saved))])
 
 
-def _moved(state: State, a: float, b: float) -> State:
+def _welford(state: State, a: float, b: float) -> State:
     """Means, products and squares with one more pair."""
     n, mean_a, mean_b, together, squares_a, squares_b = state
     n += 1
@@ -207,7 +207,7 @@ def _chan(a: State, b: State) -> State:
     )
 
 
-def _added(a: State, b: State) -> State:
+def _add_exact(a: State, b: State) -> State:
     """Two runs of exact pairs together."""
     digits = max(a[6], b[6]), max(a[7], b[7])
     one, other = _in_units(a, *digits), _in_units(b, *digits)

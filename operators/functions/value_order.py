@@ -17,7 +17,7 @@ NOTHING: Final = _Nothing()
 """Stands for a value that has not come yet, where None could be mistaken for a null."""
 
 
-def above(name: str, a: Any, b: Any) -> bool:
+def greater(name: str, a: Any, b: Any) -> bool:
     """Whether `a` is greater than `b`."""
     if b != b:
         return False

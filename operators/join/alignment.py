@@ -1,4 +1,4 @@
-"""Which rows of the right input a left row goes with, by time: for a row, and for whole columns.
+"""Alignments: the right rows that match a left row by time, for single rows and whole columns.
 
 The right rows of a key are sorted by timestamp, at equal ones by arrival. An alignment says where
 in that order the matches of a timestamp are, up to where the right input must be complete before
@@ -44,37 +44,37 @@ class Alignment:
         return True
 
     def due(self, ts: Number) -> Due:
-        """What the right watermark must have reached before the matches are looked for."""
+        """The right watermark from which on the matches may be final."""
         raise NotImplementedError
 
     def final(self, ts: Number, entries: Sequence[Entry]) -> Due:
-        """When they are final, given the right rows so far; for alignments that are not fixed."""
+        """When the matches are final, given the right rows so far; `due` if that is fixed."""
         return self.due(ts)
 
     def hopeless(self, ts: Number) -> Due:
-        """When it is certain that a row has no match whose key no right row can have."""
+        """When a row with a null key, which matches nothing, is released."""
         return self.due(ts)
 
-    def found(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Where the matches are: `[lo, hi)`."""
+    def match_range(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
+        """The extent `[lo, hi)` of the matches in the entries."""
         raise NotImplementedError
 
-    def needed(self, ts: Number, entries: Sequence[Entry]) -> int:
+    def first_needed(self, ts: Number, entries: Sequence[Entry]) -> int:
         """The first entry that this timestamp, or a later one, may still need."""
         raise NotImplementedError
 
     # -- the same for arrays ----------------------------------------------------------------------
 
-    def found_many(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
-        """`found` for each timestamp and key."""
+    def match_ranges(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
+        """`match_range` for each timestamp and key."""
         raise NotImplementedError
 
     def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
         """With which row of the batch the matches of each timestamp become final."""
         raise NotImplementedError
 
-    def needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
-        """`needed` for each timestamp and key."""
+    def first_needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
+        """`first_needed` for each timestamp and key."""
         raise NotImplementedError
 
     def describe(self) -> str:
@@ -90,24 +90,24 @@ class Backward(Alignment):
     tolerance: Number | None
 
     def due(self, ts: Number) -> Due:
-        """The first time to look."""
+        """The right watermark from which on the matches may be final."""
         return ts, int(not self.strict)
 
-    def found(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Where its matches are."""
+    def match_range(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
+        """The extent of the matches."""
         at = upto(entries, ts, equal=not self.strict)
         there = at > 0 and (self.tolerance is None or entries[at - 1][0] >= ts - self.tolerance)
         return (at - 1, at) if there else (at, at)
 
-    def needed(self, ts: Number, entries: Sequence[Entry]) -> int:
-        """The first that may be needed."""
+    def first_needed(self, ts: Number, entries: Sequence[Entry]) -> int:
+        """The first entry that may be needed."""
         last = max(upto(entries, ts, equal=not self.strict) - 1, 0)
         if self.tolerance is None:
             return last
         return max(last, upto(entries, ts - self.tolerance, equal=False))
 
-    def found_many(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
-        """Where the matches of each are."""
+    def match_ranges(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
+        """The extents of the matches."""
         at = index.upto(keys, ts, equal=not self.strict)
         there = at > index.starts(keys)
         if self.tolerance is not None:
@@ -115,11 +115,11 @@ class Backward(Alignment):
         return at - there, at
 
     def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
-        """When the matches of each are final."""
+        """The rows of the batch with which the matches become final."""
         return arrivals.when(ts, over=not self.strict)
 
-    def needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
-        """The first that may be needed."""
+    def first_needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
+        """The first entry that may be needed."""
         import numpy as np
 
         last = np.maximum(index.upto(keys, ts, equal=not self.strict) - 1, index.starts(keys))
@@ -134,18 +134,18 @@ class Backward(Alignment):
 
 @dataclass(frozen=True, slots=True)
 class LookingAhead(Alignment):
-    """Base of those whose match may come after the timestamp: they wait for what comes."""
+    """Base of alignments whose match may be later than the timestamp."""
 
     strict: bool
     tolerance: Number | None
 
     @property
     def fixed(self) -> bool:
-        """It waits for what comes."""
+        """No: it depends on the right rows."""
         return False
 
     def hopeless(self, ts: Number) -> Due:
-        """When nothing can match any more."""
+        """When nothing within the tolerance can come any more."""
         return ts + (self.tolerance or 0), 1
 
     def _limited(self, known: Due, ts: Number) -> Due:
@@ -165,7 +165,7 @@ class Forward(LookingAhead):
     """The first row at or after a timestamp; `strict`: after it."""
 
     def due(self, ts: Number) -> Due:
-        """The first time to look."""
+        """The right watermark from which on the matches may be final."""
         return ts, 0
 
     def final(self, ts: Number, entries: Sequence[Entry]) -> Due:
@@ -174,20 +174,20 @@ class Forward(LookingAhead):
         known = (entries[at][0], 0) if at < len(entries) else NEVER
         return self._limited(known, ts)
 
-    def found(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Where its matches are."""
+    def match_range(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
+        """The extent of the matches."""
         at = upto(entries, ts, equal=self.strict)
         there = at < len(entries) and (
             self.tolerance is None or entries[at][0] <= ts + self.tolerance
         )
         return at, at + there
 
-    def needed(self, ts: Number, entries: Sequence[Entry]) -> int:
-        """The first that may be needed."""
+    def first_needed(self, ts: Number, entries: Sequence[Entry]) -> int:
+        """The first entry that may be needed."""
         return upto(entries, ts, equal=self.strict)
 
-    def found_many(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
-        """Where the matches of each are."""
+    def match_ranges(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
+        """The extents of the matches."""
         at = index.upto(keys, ts, equal=self.strict)
         there = at < index.ends(keys)
         if self.tolerance is not None:
@@ -195,15 +195,15 @@ class Forward(LookingAhead):
         return at, at + there
 
     def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
-        """When the matches of each are final."""
+        """The rows of the batch with which the matches become final."""
         import numpy as np
 
         at = index.upto(keys, ts, equal=self.strict)
         known = np.where(at < index.ends(keys), arrivals.of(at, index), arrivals.never)
         return self._limited_many(known, ts, keys, arrivals)
 
-    def needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
-        """The first that may be needed."""
+    def first_needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
+        """The first entry that may be needed."""
         return index.upto(keys, ts, equal=self.strict)
 
     def describe(self) -> str:
@@ -216,7 +216,7 @@ class Nearest(LookingAhead):
     """The nearest row; of two that are equally near, the one before; `strict`: none at it."""
 
     def due(self, ts: Number) -> Due:
-        """The first time to look."""
+        """The right watermark from which on the matches may be final."""
         return ts, 1
 
     def _sides(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
@@ -232,8 +232,8 @@ class Nearest(LookingAhead):
             known = min(known, (ts + (ts - entries[before][0]), 1))
         return self._limited(known, ts)
 
-    def found(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Where its matches are."""
+    def match_range(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
+        """The extent of the matches."""
         before, after = self._sides(ts, entries)
         near = self.tolerance
         low = before >= 0 and (near is None or entries[before][0] >= ts - near)
@@ -243,12 +243,12 @@ class Nearest(LookingAhead):
         at = after if high else before + (not low)
         return at, at + (low or high)
 
-    def needed(self, ts: Number, entries: Sequence[Entry]) -> int:
-        """The first that may be needed."""
-        return Backward(self.strict, self.tolerance).needed(ts, entries)
+    def first_needed(self, ts: Number, entries: Sequence[Entry]) -> int:
+        """The first entry that may be needed."""
+        return Backward(self.strict, self.tolerance).first_needed(ts, entries)
 
-    def found_many(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
-        """Where the matches of each are."""
+    def match_ranges(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
+        """The extents of the matches."""
         import numpy as np
 
         before = index.upto(keys, ts, equal=not self.strict) - 1
@@ -263,7 +263,7 @@ class Nearest(LookingAhead):
         return at, at + (low | high)
 
     def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
-        """When the matches of each are final."""
+        """The rows of the batch with which the matches become final."""
         import numpy as np
 
         before = index.upto(keys, ts, equal=not self.strict) - 1
@@ -275,9 +275,9 @@ class Nearest(LookingAhead):
         known = self._limited_many(known, ts, keys, arrivals)
         return np.maximum(known, arrivals.when(ts, over=True))
 
-    def needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
-        """The first that may be needed."""
-        return Backward(self.strict, self.tolerance).needed_many(ts, keys, index)
+    def first_needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
+        """The first entry that may be needed."""
+        return Backward(self.strict, self.tolerance).first_needed_many(ts, keys, index)
 
     def describe(self) -> str:
         """The rule in words, for `explain`."""
@@ -292,31 +292,31 @@ class Interval(Alignment):
     after: Number
 
     def due(self, ts: Number) -> Due:
-        """The first time to look."""
+        """The right watermark from which on the matches may be final."""
         return ts + self.after, 1
 
-    def found(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
-        """Where its matches are."""
+    def match_range(self, ts: Number, entries: Sequence[Entry]) -> tuple[int, int]:
+        """The extent of the matches."""
         lo = upto(entries, ts - self.before, equal=False)
         return lo, max(lo, upto(entries, ts + self.after, equal=True))
 
-    def needed(self, ts: Number, entries: Sequence[Entry]) -> int:
-        """The first that may be needed."""
+    def first_needed(self, ts: Number, entries: Sequence[Entry]) -> int:
+        """The first entry that may be needed."""
         return upto(entries, ts - self.before, equal=False)
 
-    def found_many(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
-        """Where the matches of each are."""
+    def match_ranges(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
+        """The extents of the matches."""
         import numpy as np
 
         lo = index.upto(keys, ts - self.before, equal=False)
         return lo, np.maximum(lo, index.upto(keys, ts + self.after, equal=True))
 
     def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
-        """When the matches of each are final."""
+        """The rows of the batch with which the matches become final."""
         return arrivals.when(ts + self.after, over=True)
 
-    def needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
-        """The first that may be needed."""
+    def first_needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
+        """The first entry that may be needed."""
         return index.upto(keys, ts - self.before, equal=False)
 
     def describe(self) -> str:

@@ -7,15 +7,15 @@ from typing import Literal
 
 from windowlib.durations import Amount, amount_of, length
 from windowlib.errors import ModelError
+from windowlib.operators.arguments import Columns, Late
 from windowlib.operators.join.alignment import Alignment, Backward, Forward, Nearest
 from windowlib.operators.join.join_operator import (
     SUFFIXES,
-    Columns,
     PairFunction,
     Unmatched,
     check_choice,
 )
-from windowlib.operators.join.time_join import Late, Slacks, TimeHow, TimeJoin
+from windowlib.operators.join.time_join import Slacks, TimeHow, TimeJoin
 from windowlib.spec.policies import Attribute
 
 Direction = Literal["backward", "forward", "nearest"]

@@ -1,4 +1,4 @@
-"""Whole Arrow batches into a join: as columns where that gives what row by row would give.
+"""The hand-over of Arrow batches to a join: as columns, where the rows are the same.
 
 The state of a join is in its windows and indexes, or in the arrays of
 `windowlib.columnar.engines.equi_join`. It moves to the arrays with a batch that they can do, and
@@ -20,7 +20,6 @@ from windowlib.columnar.arrays import kept_rows
 from windowlib.columnar.engines import row_engine
 from windowlib.columnar.engines.equi_join import JoinEngine, JoinKeys, JoinOutcome
 from windowlib.columnar.handover import ColumnarHandover, parts_of
-from windowlib.errors import SchemaError
 from windowlib.runtime.running import nowhere
 from windowlib.window.arrow import OutputColumns, dict_rows
 from windowlib.window.consumer import Decline
@@ -60,7 +59,7 @@ class JoinHandover(ColumnarHandover):
         return self.engine is not None
 
     def engine_of(self, window: Window[Any, Any]) -> Engine | None:
-        """What has the state of a window, if that is in arrays."""
+        """The engine that has the state of a window, if that is in arrays."""
         if self.engine is None:
             return None
         return self.engine.sides[self.windows.index(window)]
@@ -130,7 +129,7 @@ class JoinHandover(ColumnarHandover):
         if not len(outcome):
             return
         made = JoinRows(join, engine, outcome, port)
-        apart = join._sides[port].output if join._apart and join._outer[port] else 0
+        apart = join._sides[port].output if join._diverts_unmatched and join._outer[port] else 0
         others = (join._puncts[0], join._outputs[apart] if apart else nowhere)
         if join._many is None or any(each is not nowhere for each in others):
             self._send_rows(made, outcome, apart)
@@ -145,7 +144,7 @@ class JoinHandover(ColumnarHandover):
         """Matches, then rows that leave, then a punctuation, for each row of the batch."""
         outputs, punct = self._join._outputs, self._join._puncts[0]
         causes, leaves = outcome.causes.tolist(), outcome.leaves.tolist()
-        rows = made.apart() if apart else made.dicts()
+        rows = made.dicts_with_unmatched() if apart else made.dicts()
         for cause, pairs in groupby(zip(causes, leaves, rows, strict=True), key=itemgetter(0)):
             sent, marked = 0, False
             try:
@@ -176,7 +175,7 @@ class JoinHandover(ColumnarHandover):
         (row,) = batch.slice(stopped.row, 1).to_pylist()
         calls, failure = count(), stopped.error
 
-        def again(send: Callable[..., None]) -> Callable[..., None]:
+        def replayed(send: Callable[..., None]) -> Callable[..., None]:
             def call(*row: Any) -> None:
                 number = next(calls)
                 if number == stopped.sent:
@@ -186,7 +185,7 @@ class JoinHandover(ColumnarHandover):
 
             return call
 
-        join._outputs, join._puncts = tuple(map(again, outputs)), tuple(map(again, puncts))
+        join._outputs, join._puncts = tuple(map(replayed, outputs)), tuple(map(replayed, puncts))
         try:
             insert(row, port)
         finally:
@@ -199,17 +198,13 @@ class JoinHandover(ColumnarHandover):
         join, schema = self._join, self._schemas[port]
         if self.engine is not None and self.engine.schemas[port] not in (None, schema):
             self.hand_back()
-        if join._pairs is not None:
-            try:
-                join._pairs.note(dict.fromkeys(schema.names), port)
-            except SchemaError as error:  # which the first row gives as well
-                raise Decline("columns that cannot be put together") from error
+        join._note_columns(schema.names, port)
         engine = self.engine or self._loaded(rows)
         if engine.schemas[port] is None:
             window: Any = self.windows[port]
             engine.open(port, window, schema)
         if not engine.indexed(1 - port):
-            lean = self._lean[1 - port] + 1 if _long(engine.held(1 - port), rows) else 0
+            lean = self._lean[1 - port] + 1 if _is_long(engine.held(1 - port), rows) else 0
             self._lean[1 - port] = lean
             if lean > LEAN:
                 raise Decline("windows that are long against the batches are better kept by rows")
@@ -222,10 +217,10 @@ class JoinHandover(ColumnarHandover):
             raise Decline("rows have not been put out")
         keys: Any = join._keys.columns
         stores = [side.stores for side in join._sides]
-        engine = JoinEngine(JoinKeys(keys), stores, join._outer, join._once, join._number)
+        engine = JoinEngine(JoinKeys(keys), stores, join._outer, join._left_rows_only, join._number)
         for port, (side, schema) in enumerate(zip(join._sides, self._schemas, strict=True)):
             window: Any = side.window
-            if _long(len(window), rows):
+            if _is_long(len(window), rows):
                 raise Decline("windows that are long against the batch are better kept row by row")
             if schema is not None:
                 engine.open(port, window, schema, (parts_of(window), side.numbers()))
@@ -249,16 +244,16 @@ class JoinHandover(ColumnarHandover):
                 continue
             ids, parts, numbers = arrays.handed_over()
             self._refill(side.window, arrays, parts, ids)
-            side.readmit(numbers, hide=join._once and port == 0)
+            side.restore_residents(numbers, hide=join._left_rows_only and port == 0)
 
 
-def _long(held: int, rows: int) -> bool:
-    """Whether so many rows are better left where they are, for a batch of so many."""
+def _is_long(held: int, rows: int) -> bool:
+    """Whether there are too many held rows to move them for a batch of so many rows."""
     return held > row_engine.MAX_KEPT_PER_NEW * rows + kept_rows.ROOM
 
 
 class ReaderStopped(Exception):  # noqa: N818 - a message, not an error
-    """What reads the output raised: at which row, and after how many calls for it."""
+    """A reader of the output raised: at which row, and after how many calls for it."""
 
     def __init__(self, row: int, sent: int, error: Exception) -> None:
         super().__init__(row, sent, error)
@@ -269,7 +264,7 @@ class JoinRows:
     """The output rows of a batch, as columns or one by one."""
 
     def __init__(self, join: Join, engine: JoinEngine, outcome: JoinOutcome, port: int) -> None:
-        self._pairs, self._shared = join._pairs, join._keys.shared
+        self._joined_rows, self._shared = join._joined_rows, join._keys.shared
         self._outcome, self._port, self._schemas = outcome, port, engine.schemas
         self._left_names = [] if engine.schemas[0] is None else engine.schemas[0].names
         mine = PickedRows(outcome.rows, outcome.mine)
@@ -278,11 +273,11 @@ class JoinRows:
 
     def _sources(self) -> Iterator[tuple[str, PickedRows, str]]:
         """The columns of the output, and where each comes from."""
-        if self._pairs is None:  # left rows as they are
+        if self._joined_rows is None:  # left rows as they are
             for name in self._left_names:
                 yield name, self._sides[0], name
             return
-        for side, plan in enumerate(self._pairs.plans):
+        for side, plan in enumerate(self._joined_rows.plans):
             for column, name in plan:
                 shared = column in self._shared  # equal on both sides, or one of them is not there
                 yield name, self._sides[self._port if shared else side], column
@@ -303,13 +298,13 @@ class JoinRows:
 
     def _orders(self, names: list[str]) -> tuple[list[str], list[str]]:
         """The order of columns with a left row, and that of rows that leave."""
-        if self._pairs is None:
+        if self._joined_rows is None:
             return names, names
-        left = self._pairs.order(self._left_names)
-        return left, self._pairs.order(()) if self._port else left
+        left = self._joined_rows.order(self._left_names)
+        return left, self._joined_rows.order(()) if self._port else left
 
-    def apart(self) -> Iterator[dict[str, Any]]:
-        """The same, but rows that leave as they are."""
+    def dicts_with_unmatched(self) -> Iterator[dict[str, Any]]:
+        """The rows one by one, with unmatched rows as they came in."""
         mine, schema = self._sides[self._port], self._schemas[self._port]
         assert schema is not None
         plain = dict_rows({name: mine.values(name) for name in schema.names})

@@ -46,18 +46,18 @@ class ResidentIndex:
         try:
             first = self.firsts.get(probe.key)
         except TypeError:
-            raise SchemaError(unusable(self._owner, probe.key)) from None
+            raise SchemaError(unhashable_key(self._owner, probe.key)) from None
         return () if first is None else _chain(first)
 
     def add(self, resident: Resident) -> None:
-        """It is the newest of its key."""
+        """Append a resident, the newest of its key."""
         first = self.firsts.setdefault(resident.key, resident)
         if first is not resident:
             last = first.prev or first
             last.next, resident.prev, first.prev = resident, last, resident
 
     def remove(self, resident: Resident) -> None:
-        """It is not there any more."""
+        """Remove a resident."""
         key, older, newer = resident.key, resident.prev, resident.next
         first = self.firsts[key]
         if first is resident:
@@ -97,7 +97,7 @@ class BandIndex(ResidentIndex):
         try:
             near = self._sorted.get(probe.key)
         except TypeError:
-            raise SchemaError(unusable(self._owner, probe.key)) from None
+            raise SchemaError(unhashable_key(self._owner, probe.key)) from None
         if near is None:
             return ()
         value, limit, at = probe.value, self._limit, (probe.value,)
@@ -110,7 +110,7 @@ class BandIndex(ResidentIndex):
         return found
 
     def add(self, resident: Resident) -> None:
-        """It is there from now on."""
+        """Insert a resident by its value."""
         from sortedcontainers import SortedList
 
         near = self._sorted.get(resident.key)
@@ -119,7 +119,7 @@ class BandIndex(ResidentIndex):
         near.add((resident.value, resident.number, resident))
 
     def remove(self, resident: Resident) -> None:
-        """It is not there any more."""
+        """Remove a resident."""
         near = self._sorted[resident.key]
         near.remove((resident.value, resident.number, resident))
         if not near:
@@ -139,8 +139,8 @@ def _chain(resident: Resident | None) -> Iterator[Resident]:
         resident = resident.next
 
 
-def unusable(owner: str, key: Any) -> str:
-    """The message for a key that cannot be looked up."""
+def unhashable_key(owner: str, key: Any) -> str:
+    """The message for a key that has no hash."""
     parts = key if isinstance(key, tuple) else (key,)
     part = next((part for part in parts if type(part).__hash__ is None), key)
     return (

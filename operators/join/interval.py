@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windowlib.durations import Amount, amount_of, length
+from windowlib.operators.arguments import Columns, Late
 from windowlib.operators.join.alignment import Interval
-from windowlib.operators.join.join_operator import SUFFIXES, Columns, PairFunction, Unmatched
-from windowlib.operators.join.time_join import Late, Slacks, TimeHow, TimeJoin
+from windowlib.operators.join.join_operator import SUFFIXES, PairFunction, Unmatched
+from windowlib.operators.join.time_join import Slacks, TimeHow, TimeJoin
 from windowlib.spec.policies import Attribute
 
 

@@ -10,7 +10,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import StateVersionError
+from windowlib.operators.arguments import Columns
 from windowlib.operators.arrow_output import pass_through_schema
+from windowlib.operators.base import read_names, unchanged
 from windowlib.operators.join.index import (
     BandIndex,
     Measure,
@@ -21,7 +23,6 @@ from windowlib.operators.join.index import (
 )
 from windowlib.operators.join.join_operator import (
     SUFFIXES,
-    Columns,
     How,
     JoinOperator,
     PairFunction,
@@ -29,11 +30,10 @@ from windowlib.operators.join.join_operator import (
     check_choice,
     check_sides,
     check_within,
-    leaves_alone,
-    side_of,
+    evicts_independently,
+    side_window,
     stores,
 )
-from windowlib.operators.kinds import read_names, unchanged
 from windowlib.runtime.model import OperatorModel, OutputMode
 from windowlib.runtime.running import collect_failures
 from windowlib.spec.pattern import Pattern
@@ -45,7 +45,7 @@ from windowlib.window.failure import raise_first
 if TYPE_CHECKING:
     from windowlib.operators.join.batches import JoinHandover
 
-NOBODY: list[Any] = []
+NO_RESIDENTS: list[Any] = []
 HANDLERS = ("after_insert", "after_evict", "on_partitions_evicted")
 
 
@@ -149,7 +149,7 @@ class Join(JoinOperator):
         if aside := self._unmatched_outputs():
             self.model = matching_model(self.ports, aside)
         specs = [
-            side_of(kind, port, window, partition_by)
+            side_window(kind, port, window, partition_by)
             for port, window in zip(("left", "right"), (left, right), strict=True)
         ]
         check_sides(kind, *specs)
@@ -158,7 +158,7 @@ class Join(JoinOperator):
     def _unmatched_outputs(self) -> list[str]:
         """The outputs of rows without a match, if they have any."""
         sides = zip(self.ports, self._outer, strict=True)
-        return [f"unmatched_{port}" for port, outer in sides if outer and self._apart]
+        return [f"unmatched_{port}" for port, outer in sides if outer and self._diverts_unmatched]
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The columns of the window, of the key, and of the band."""
@@ -170,7 +170,7 @@ class Join(JoinOperator):
 
     def needs(self, port: int) -> tuple[str, ...] | None:
         """Whole rows, except where only the key of the right ones is asked for."""
-        asked = self._once and port == 1 and self._where is None
+        asked = self._left_rows_only and port == 1 and self._where is None
         if not asked or not unchanged(self):
             return None
         return read_names(attribute for attribute, _ in self.reads(port))
@@ -183,18 +183,16 @@ class Join(JoinOperator):
         """
         if not unchanged(self):
             return super().splits_by(port)
-        if self._named_by_others():
+        if self._names_depend_on_other_side():
             return ()
         pairs = dict.fromkeys(zip(*self._keys.columns, strict=True))
         return tuple(
-            str(pair[port])
-            for pair in pairs
-            if all(leaves_alone(spec, c) for spec, c in zip(self.windows, pair, strict=True))
+            str(pair[port]) for pair in pairs if all(map(evicts_independently, self.windows, pair))
         )
 
-    def _named_by_others(self) -> bool:
+    def _names_depend_on_other_side(self) -> bool:
         """Whether a column of a row without a match is called as rows of the other side say."""
-        if self._once or self._apart or self._select is not None:
+        if self._left_rows_only or self._diverts_unmatched or self._select is not None:
             return False
         sides = zip(self._outer, self._suffixes, strict=True)
         return any(outer and suffix for outer, suffix in sides)
@@ -210,18 +208,18 @@ class Join(JoinOperator):
         self._measure = None if self._within is None else Measure(self._within)
         self._sides = (self._side(0), self._side(1))
         self._hand_over: JoinHandover | None = None  # made by the first batch
-        if (quick := self._quick()) is not None:
-            self.on_tuple = quick  # type: ignore[method-assign,assignment]
+        if (fast_path := self._fast_path()) is not None:
+            self.on_tuple = fast_path  # type: ignore[method-assign,assignment]
 
     def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
         """Take the rows of an Arrow batch as columns, if it can."""
         if self._hand_over is None:
             from windowlib.operators.join.batches import JoinHandover
 
-            self._hand_over = JoinHandover(self, self._by_rows())
+            self._hand_over = JoinHandover(self, self._rows_reason())
         return self._hand_over.take(batch, port, insert)
 
-    def _by_rows(self) -> str:
+    def _rows_reason(self) -> str:
         """Why batches are always taken row by row; empty if they need not be."""
         kind, windows = type(self), [side.window for side in self._sides]
         ours = [getattr(kind, name) is getattr(Join, name) for name in (*HANDLERS, "on_tuple")]
@@ -250,7 +248,7 @@ class Join(JoinOperator):
         owner = self._keys.owners[port]
         key = key_reader(self._keys.columns[port], owner)
         index = ResidentIndex(owner) if self._within is None else BandIndex(owner, self._within)
-        output = 1 + sum(self._outer[:port]) if self._apart else 0
+        output = 1 + sum(self._outer[:port]) if self._diverts_unmatched else 0
         kind = QueueSide if QueueSide.fits(self, window) else Side
         return kind(window, key, self._measure, index, output if self._outer[port] else None)
 
@@ -259,32 +257,32 @@ class Join(JoinOperator):
         if self._hand_over is not None and self._hand_over.in_arrays:
             self._hand_over.hand_back()
         mine, other = self._sides[port], self._sides[1 - port]
-        pairs = self._pairs
+        pairs = self._joined_rows
         if pairs is not None and (type(tuple_) is not dict or tuple_.keys() != pairs.names[port]):
             pairs.note(tuple_, port)
-        resident = mine.arriving(tuple_)
+        resident = mine.resident_of(tuple_)
         candidates = other.index.candidates(resident)
-        found = self._matching(tuple_, port, candidates) if candidates else []
+        found = self._matches(tuple_, port, candidates) if candidates else []
         rows = self._rows(tuple_, port, found) if found else []
         if found:
             resident.matched = True
-            if self._once and port == 0:
+            if self._left_rows_only and port == 0:
                 resident.key = None  # no later row looks for it
         self._arriving = resident
         try:
             if isinstance(mine, QueueSide):
-                self._queued(mine, resident, port)
+                self._enqueue(mine, resident, port)
             elif mine.stores:
                 mine.window.insert(tuple_)
             else:
-                self._probed(mine, resident, port)
+                self._probe(mine, resident, port)
         finally:
             if found and resident.number:  # otherwise it was refused, and has matched nothing
-                self._settle(rows, found, port)
+                self._send_results(rows, found, port)
             elif self._leaving:
-                self._settle([])
+                self._send_results([])
 
-    def _matching(self, tuple_: Any, port: int, candidates: Iterable[Resident]) -> list[Resident]:
+    def _matches(self, tuple_: Any, port: int, candidates: Iterable[Resident]) -> list[Resident]:
         where = self._where
         found = iter(candidates)
         if where is not None and port == 0:
@@ -292,25 +290,26 @@ class Join(JoinOperator):
         elif where is not None:
             found = (r for r in candidates if where(r.row, tuple_))
         # Whether a left row has a match, one match is enough to know.
-        return list(islice(found, 1) if self._once and port == 0 else found)
+        return list(islice(found, 1) if self._left_rows_only and port == 0 else found)
 
     def _rows(self, tuple_: Any, port: int, found: list[Resident]) -> list[Any]:
         if self.how == "anti":
             return []
         if self.how == "semi":
             return [tuple_] if port == 0 else [r.row for r in found]
-        make = self._make
+        make = self._combine
         assert make is not None
         if port == 0:
             return [make(tuple_, r.row) for r in found]
         return [make(r.row, tuple_) for r in found]
 
-    def _quick(self) -> Callable[[Any, int], None] | None:
-        """`on_tuple` for dicts that two queues join by one column; others go the general way.
+    def _fast_path(self) -> Callable[[Any, int], None] | None:
+        """`on_tuple` for dicts, where two queues are joined by one column; None for other joins.
 
-        The same steps, written out: no call for what every row does.
+        It takes the same steps as the general `on_tuple`, but without calls in between. Rows of
+        other forms go to the general one.
         """
-        pairs, keys = self._pairs, self._keys.columns
+        pairs, keys = self._joined_rows, self._keys.columns
         left, right = self._sides
         named = len(keys[0]) == 1 and isinstance(keys[0][0], str) and isinstance(keys[1][0], str)
         if not named or pairs is None or self._where is not None or self._within is not None:
@@ -341,7 +340,7 @@ class Join(JoinOperator):
                 general(t, port)
                 return
             resident = Resident(t, key)
-            found, rows = NOBODY, NOBODY
+            found, rows = NO_RESIDENTS, NO_RESIDENTS
             if match is not None:
                 found, rows, merged = [], [], pairs.merged
                 while match is not None:
@@ -351,7 +350,7 @@ class Join(JoinOperator):
                 resident.matched = True
             side.window.insert(t)
             queue = side.queue
-            if len(queue) == side.most:
+            if len(queue) == side.capacity:
                 old = queue.popleft()
                 newer = old.next
                 if old.key is None:
@@ -370,7 +369,7 @@ class Join(JoinOperator):
                 last.next, resident.prev, first.prev = resident, last, resident
             self._number = resident.number = self._number + 1
             if self._leaving:
-                self._settle(rows, found, port)
+                self._send_results(rows, found, port)
             elif found:
                 for other in found:
                     other.matched = True
@@ -381,14 +380,14 @@ class Join(JoinOperator):
 
         return on_tuple
 
-    def _queued(self, mine: QueueSide, resident: Resident, port: int) -> None:
+    def _enqueue(self, mine: QueueSide, resident: Resident, port: int) -> None:
         """A row enters a queue, and the oldest one leaves it for that."""
         leaving = mine.take(resident, self._number + 1)
         self._number = resident.number
         if leaving is not None and mine.outer and not leaving.matched:
             self._leaving.append((port, leaving.row))
 
-    def _probed(self, mine: Side, resident: Resident, port: int) -> None:
+    def _probe(self, mine: Side, resident: Resident, port: int) -> None:
         self._number = resident.number = self._number + 1
         if mine.outer and not resident.matched:
             self._leaving.append((port, resident.row))
@@ -417,7 +416,7 @@ class Join(JoinOperator):
     def on_advance(self) -> None:
         """Put out what time has evicted at this instant, from both windows."""
         if self._leaving:
-            self._settle([])
+            self._send_results([])
 
     def on_finish(self) -> None:
         """Put out the residents that have not matched: left, then right."""
@@ -427,13 +426,13 @@ class Join(JoinOperator):
                 if not resident.matched:
                     resident.matched = True  # it is put out once, should time still evict it
                     self._leaving.append((port, resident.row))
-        self._settle([])
+        self._send_results([])
 
-    def _settle(self, rows: list[Any], found: Sequence[Resident] = (), port: int = 0) -> None:
+    def _send_results(self, rows: list[Any], found: Sequence[Resident] = (), port: int = 0) -> None:
         """Put out matches, then rows that left unmatched, then a punctuation."""
         for resident in found:
             resident.matched = True
-            if self._once and port == 1:
+            if self._left_rows_only and port == 1:
                 self._sides[0].hide(resident)
         emit = self._outputs[0]
         for row in rows:
@@ -451,9 +450,9 @@ class Join(JoinOperator):
         raise_first(failures)
 
     def _unmatched(self, row: Any, port: int) -> Any:
-        if self._apart or self._make is None:
+        if self._diverts_unmatched or self._combine is None:
             return row
-        return self._make(None, row) if port else self._make(row, None)
+        return self._combine(None, row) if port else self._combine(row, None)
 
     def _aside(self, port: int, columns: Sequence[Any]) -> Any:
         sides = [side for side, outer in zip(columns, self._outer, strict=True) if outer]
@@ -462,13 +461,13 @@ class Join(JoinOperator):
     # -- state ------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """What the windows do not know: arrival order over all partitions, and past matches."""
+        """The state besides the windows: arrival order over all partitions, and past matches."""
         self._settle_arrays()
         return {
             "number": self._number,
             "residents": [side.numbers() for side in self._sides],
             "leaving": list(self._leaving),
-            "columns": None if self._pairs is None else self._pairs.columns,
+            "columns": None if self._joined_rows is None else self._joined_rows.columns,
             "samples": None if self._measure is None else self._measure.samples,
         }
 
@@ -476,13 +475,13 @@ class Join(JoinOperator):
         """Build the indexes anew, from the windows and what `snapshot` gave."""
         self._settle_arrays()
         self._number, self._leaving = state["number"], deque(state["leaving"])
-        if self._pairs is not None:
-            self._pairs.columns = state["columns"]
-            self._pairs.expect(self._expected)
+        if self._joined_rows is not None:
+            self._joined_rows.columns = state["columns"]
+            self._joined_rows.expect(self._expected)
         if self._measure is not None:
             self._measure.samples = state["samples"]
         for side, numbers in zip(self._sides, state["residents"], strict=True):
-            side.readmit(numbers, hide=self._once and side is self._sides[0])
+            side.restore_residents(numbers, hide=self._left_rows_only and side is self._sides[0])
 
     def regroup(
         self, states: Sequence[Mapping[str, Any]], mine: Callable[[int, Any], bool]
@@ -509,7 +508,7 @@ class Join(JoinOperator):
     def notes(self) -> Iterator[tuple[str, str]]:
         """How matches are found, what each side keeps, and when unmatched rows come out."""
         yield "index", self._index_text()
-        never = self._by_rows()
+        never = self._rows_reason()
         way = f"row by row: {never}" if never else "columns, matched by one look-up"
         yield "batches", way
         if self._where is not None:
@@ -531,12 +530,12 @@ class Join(JoinOperator):
 
     def _unmatched_text(self, port: str, side: Side) -> str:
         when = "when they leave their window, or at the end" if side.stores else "at once"
-        where = f"on unmatched_{port}" if self._apart else "with nulls"
-        return f"{port} rows come out {when}" + ("" if self._once else f", {where}")
+        where = f"on unmatched_{port}" if self._diverts_unmatched else "with nulls"
+        return f"{port} rows come out {when}" + ("" if self._left_rows_only else f", {where}")
 
 
 class Side:
-    """The window keeps the rows; a side knows the resident of each, by the row's identity."""
+    """One input of a join: its window, and the resident of each row, by the row's identity."""
 
     def __init__(
         self,
@@ -552,13 +551,13 @@ class Side:
         self.outer = output is not None
         self.output = output or 0  # where its unmatched rows go
         self._key, self._measure = key, measure
-        self._held: dict[int, Resident] = {}
+        self._residents: dict[int, Resident] = {}
         self._twins: dict[int, deque[Resident]] = {}  # of objects that were inserted again
 
     def __len__(self) -> int:
-        return len(self._held) + sum(map(len, self._twins.values()))
+        return len(self._residents) + sum(map(len, self._twins.values()))
 
-    def arriving(self, row: Any) -> Resident:
+    def resident_of(self, row: Any) -> Resident:
         """A row that may become a resident."""
         resident = Resident(row, self._key(row))
         if self._measure is not None:
@@ -568,19 +567,19 @@ class Side:
         return resident
 
     def enter(self, resident: Resident) -> None:
-        """Its row is in the window."""
+        """Add a resident whose row has entered the window."""
         place = id(resident.row)
-        if self._held.setdefault(place, resident) is not resident:
+        if self._residents.setdefault(place, resident) is not resident:
             self._twins.setdefault(place, deque()).append(resident)
         if resident.key is not None:
             self.index.add(resident)
 
     def leave(self, row: Any) -> Resident:
-        """A row has left the window; of an object that is there twice, the older."""
+        """Remove the resident of a row that has left; the older, if an object is there twice."""
         place = id(row)
-        resident = self._held.pop(place)
+        resident = self._residents.pop(place)
         if place in self._twins:
-            self._held[place] = self._twins[place].popleft()
+            self._residents[place] = self._twins[place].popleft()
             if not self._twins[place]:
                 del self._twins[place]
         if resident.key is not None:
@@ -588,7 +587,7 @@ class Side:
         return resident
 
     def _clear(self) -> None:
-        for held in (self._held, self._twins, self.index):
+        for held in (self._residents, self._twins, self.index):
             held.clear()
 
     def hide(self, resident: Resident) -> None:
@@ -607,17 +606,17 @@ class Side:
         for row in self.rows():
             place = id(row)
             if place not in self._twins:
-                yield self._held[place]
+                yield self._residents[place]
                 continue
             if place not in met:
-                met[place] = iter((self._held[place], *self._twins[place]))
+                met[place] = iter((self._residents[place], *self._twins[place]))
             yield next(met[place])
 
     def numbers(self) -> list[tuple[int, bool]]:
-        """What a snapshot keeps of each resident: its number, and whether it has matched."""
+        """The saved state of each resident: its number, and whether it has matched."""
         return [(resident.number, resident.matched) for resident in self.residents()]
 
-    def readmit(self, numbers: Sequence[tuple[int, bool]], *, hide: bool) -> None:
+    def restore_residents(self, numbers: Sequence[tuple[int, bool]], *, hide: bool) -> None:
         """Make residents of the rows of a restored window; `hide` those that have matched."""
         rows = list(self.rows())
         if len(rows) != len(numbers):
@@ -626,7 +625,7 @@ class Side:
                 f"residents). Take it from snapshot() whole."
             )
             raise StateVersionError(msg)
-        back = [self.arriving(row) for row in rows]
+        back = [self.resident_of(row) for row in rows]
         for resident, (number, matched) in zip(back, numbers, strict=True):
             resident.number, resident.matched = number, matched
             if matched and hide:
@@ -642,7 +641,7 @@ class QueueSide(Side):
     def __init__(self, window: Window[Any, Any], *args: Any) -> None:
         super().__init__(window, *args)
         window.state.handlers = {}
-        self.most = window.spec.evict.tuples
+        self.capacity = window.spec.evict.tuples
         self.queue: deque[Resident] = deque()
 
     @staticmethod
@@ -662,7 +661,7 @@ class QueueSide(Side):
         self.window.insert(resident.row)
         resident.number = number
         leaving = None
-        if len(self.queue) == self.most:
+        if len(self.queue) == self.capacity:
             leaving = self.queue.popleft()
             if leaving.key is not None:
                 self.index.remove(leaving)
@@ -670,7 +669,7 @@ class QueueSide(Side):
         return leaving
 
     def enter(self, resident: Resident) -> None:
-        """Its row is in the window."""
+        """Add a resident whose row has entered the window."""
         self.queue.append(resident)
         if resident.key is not None:
             self.index.add(resident)

@@ -1,4 +1,4 @@
-"""What all joins have in common: two inputs, keys, rows put together, and what they refuse."""
+"""The base of all joins: two inputs, keys, joined rows, and the checks of arguments."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from windowlib.errors import ModelError, suggestion
-from windowlib.operators.arguments import several, window_of
+from windowlib.errors import ModelError, SchemaError, suggestion
+from windowlib.operators.arguments import Columns, as_tuple, window_of
 from windowlib.operators.arrow_output import pass_through_schema
+from windowlib.operators.base import unchanged
 from windowlib.operators.join.joined_rows import JoinedRows, pair_schema
-from windowlib.operators.kinds import unchanged
 from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Attribute, Count, Delta, is_attribute
 from windowlib.spec.specification import Sliding, Spec, Tumbling
+from windowlib.window.consumer import Decline
 
 How = Literal["inner", "left", "right", "outer", "semi", "anti"]
 Unmatched = Literal["row", "port"]
-Columns = Attribute | Sequence[Attribute]
 PairFunction = Callable[[Any, Any], Any]
 """A function of a left and a right row: `where` and `select`."""
 SUFFIXES = ("", "_right")
@@ -41,7 +41,7 @@ class JoinOperator(Operator):
     """The base of joins: which columns must be equal, and how two rows become one."""
 
     ports: ClassVar[tuple[str, str]] = ("left", "right")
-    _pairs: JoinedRows | None
+    _joined_rows: JoinedRows | None
 
     def _set_join(
         self,
@@ -59,47 +59,55 @@ class JoinOperator(Operator):
         check_suffixes(kind, suffixes, how, select)
         self.how, self._keys, self._select = how, equality(kind, *keys), select
         self._suffixes = (suffixes[0], suffixes[1])
-        self._once = how in ("semi", "anti")  # left rows, once each, as they are
-        self._apart = unmatched == "port"
-        self._asked: tuple[Any, ...] = ()
-        self._answer: Any = None
+        self._left_rows_only = how in ("semi", "anti")  # left rows, once each, as they are
+        self._diverts_unmatched = unmatched == "port"
+        self._known_input: tuple[Any, ...] = ()
+        self._known_schema: Any = None
 
     def passes(self, column: str, port: int) -> bool:
         """The columns of `on` that have one name; rows that are not put together, as they are."""
         if not unchanged(self) or (port == 0 and self._select is not None):
             return False
-        return port > 0 or self._once or column in self._keys.shared
+        return port > 0 or self._left_rows_only or column in self._keys.shared
 
     def on_open(self) -> None:
         """Get ready to put rows together."""
         self._expected: Sequence[Sequence[str]] = ((), ())
-        self._pairs = None
-        self._make = self._select
-        if self._select is None and not self._once:
-            self._make = self._pairs = self._joined_rows()
+        self._joined_rows = None
+        self._combine = self._select
+        if self._select is None and not self._left_rows_only:
+            self._combine = self._joined_rows = self._new_joined_rows()
 
-    def _joined_rows(self) -> JoinedRows:
+    def _new_joined_rows(self) -> JoinedRows:
         return JoinedRows(type(self).__name__, self._keys.shared, self._suffixes)
+
+    def _note_columns(self, names: Sequence[str], port: int) -> None:
+        """Take note of the columns of a batch; decline it if rows cannot be put together."""
+        if self._joined_rows is not None:
+            try:
+                self._joined_rows.note(dict.fromkeys(names), port)
+            except SchemaError as error:  # which the first row raises as well
+                raise Decline("columns that cannot be put together") from error
 
     def expect_columns(self, columns: Sequence[Sequence[str]]) -> None:
         """Names of output columns do not depend on which side comes first."""
         self._expected = columns
-        if self._pairs is not None:
-            self._pairs.expect(columns)
+        if self._joined_rows is not None:
+            self._joined_rows.expect(columns)
 
     def schema(self, *columns: Any) -> Any:
         """The schema in `output`; else the columns of both sides, or of the left side."""
         declared = super().schema(*columns)
         if declared is not None or self._select is not None:
             return declared
-        if self._once:
+        if self._left_rows_only:
             return pass_through_schema(columns[0])
         # Rows of a running join may have had more columns.
-        pairs = getattr(self, "_pairs", None) or self._joined_rows()
+        pairs = getattr(self, "_joined_rows", None) or self._new_joined_rows()
         asked = (*columns, pairs.columns)
-        if asked != self._asked:  # which is the same for every batch
-            self._asked, self._answer = asked, pair_schema(pairs, columns)
-        return self._answer
+        if asked != self._known_input:  # which is the same for every batch
+            self._known_input, self._known_schema = asked, pair_schema(pairs, columns)
+        return self._known_schema
 
 
 # -- keys -----------------------------------------------------------------------------------------
@@ -139,7 +147,7 @@ def equality(
 
 
 def _columns(kind: str, name: str, columns: Any) -> tuple[Attribute, ...]:
-    parts = several(columns)
+    parts = as_tuple(columns)
     if not parts or not all(map(is_attribute, parts)):
         msg = (
             f"{kind}({name}={columns!r}): name the columns that must be equal, such as "
@@ -152,7 +160,7 @@ def _columns(kind: str, name: str, columns: Any) -> tuple[Attribute, ...]:
 # -- windows --------------------------------------------------------------------------------------
 
 
-def side_of(kind: str, port: str, window: Spec | str, partition_by: Any) -> Sliding:
+def side_window(kind: str, port: str, window: Spec | str, partition_by: Any) -> Sliding:
     """The window of one side, partitioned as asked."""
     spec = window_of(kind, port, window, partition_by, "partition_by")
     if isinstance(spec, Tumbling):
@@ -170,8 +178,8 @@ def side_of(kind: str, port: str, window: Spec | str, partition_by: Any) -> Slid
     return spec
 
 
-def leaves_alone(spec: Any, column: Any) -> bool:
-    """Whether rows that differ in a column leave a side of a join for reasons of their own."""
+def evicts_independently(spec: Any, column: Any) -> bool:
+    """Whether rows with one value of a column do not evict rows with another."""
     assert isinstance(spec, Sliding)
     if not isinstance(column, str):
         return False

@@ -50,7 +50,7 @@ class JoinedRows:
         """Makes the output row: as calling it does, without that call."""
         self._shared = dict.fromkeys(shared)
         self._suffixes = suffixes
-        self._fixed: tuple[set[type], set[type]] = (set(), set())
+        self._fixed_types: tuple[set[type], set[type]] = (set(), set())
         self._known: tuple[dict[str, None], dict[str, None]] = ({}, {})
         self.names = (self._known[0].keys(), self._known[1].keys())
         """The columns known of each side, as views that grow with them."""
@@ -68,7 +68,7 @@ class JoinedRows:
         self._refuse_clash([name for plan in plans for _, name in plan])
         self._left, self._right = plans
         self._as_is = all(column == name for column, name in self._left)
-        self.merged = self._merging(len(known[0])) if self._as_is else self._general
+        self.merged = self._compile_merge(len(known[0])) if self._as_is else self._general
         for mine, names in zip(self._known, known, strict=True):
             mine.clear()
             mine.update(names)
@@ -92,21 +92,21 @@ class JoinedRows:
     def note(self, row: Any, side: int) -> None:
         """Take note of a row's columns as it arrives; refuse it if it cannot be put out."""
         kind = type(row)
-        if kind in self._fixed[side]:
+        if kind in self._fixed_types[side]:
             return
-        names = self._names(row)
+        names = self._row_columns(row)
         if not names.keys() <= self.names[side]:
             columns: list[Iterable[str]] = [*self._known]
             columns[side] = self._known[side] | names
             self.columns = columns
         if is_dataclass(row) or hasattr(kind, "_fields"):
-            self._fixed[side].add(kind)  # all its rows have the same columns
+            self._fixed_types[side].add(kind)  # all its rows have the same columns
 
     def __call__(self, left: Any, right: Any) -> dict[str, Any]:
         """The output row."""
         return self.merged(left, right)
 
-    def _merging(self, columns: int) -> Merge:
+    def _compile_merge(self, columns: int) -> Merge:
         """`merged` for dicts, where the left one has all its columns, under their own names."""
         added = "".join(f", {name!r}: right[{column!r}]" for column, name in self._right)
         names: dict[str, Any] = {"general": self._general}
@@ -127,7 +127,7 @@ class JoinedRows:
                 made[column] = theirs.get(column)
         return made
 
-    def _names(self, row: Any) -> dict[str, None]:
+    def _row_columns(self, row: Any) -> dict[str, None]:
         names = dict.fromkeys(row if isinstance(row, Mapping) else column_names(row))
         if not names and not isinstance(row, Mapping):
             msg = (

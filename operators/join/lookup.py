@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from windowlib.errors import ModelError
+from windowlib.operators.arguments import Columns
 from windowlib.operators.join.join import Join, matching_model
 from windowlib.operators.join.join_operator import (
     SUFFIXES,
-    Columns,
     PairFunction,
     Unmatched,
     check_choice,

@@ -10,27 +10,26 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from decimal import Decimal
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from windowlib.attributes import brief
-from windowlib.durations import Amount, Number, amount_of
+from windowlib.durations import Amount, Number
 from windowlib.errors import DeltaOrderError, ModelError, SchemaError
 from windowlib.event_time.axis import Axis
-from windowlib.event_time.slack import FixedSlack, Slack
+from windowlib.event_time.slack import Slack
+from windowlib.operators.arguments import Columns, Late, slack_of
 from windowlib.operators.arrow_output import pass_through_schema
+from windowlib.operators.base import unchanged
 from windowlib.operators.join.alignment import Alignment, Due, Entry, upto
-from windowlib.operators.join.index import key_reader, unusable
+from windowlib.operators.join.index import key_reader, unhashable_key
 from windowlib.operators.join.join_operator import (
-    Columns,
     JoinOperator,
     PairFunction,
     Unmatched,
     check_choice,
 )
-from windowlib.operators.kinds import unchanged
 from windowlib.runtime.model import OperatorModel
 from windowlib.spec.policies import Attribute, is_attribute
 from windowlib.window.arrow import OutputColumns, dict_rows
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from windowlib.columnar.engines.time_join import JoinedPairs, TimeJoinEngine
 
 TimeHow = Literal["left", "inner", "semi", "anti"]
-Late = Literal["drop", "port", "error"]
 Slacks = Slack | Amount | str | Sequence[Any]
 FEW = 256
 """Fewer rows than this are not worth moving the state to arrays."""
@@ -49,7 +47,7 @@ SPARE = 64
 
 
 class PendingRow:
-    """A left row until its matches are final."""
+    """A left row whose matches are not final yet."""
 
     __slots__ = ("due", "key", "number", "row", "ts")
 
@@ -99,7 +97,7 @@ class TimeJoin(JoinOperator):
         super().__init__(name=name)
 
     def _model(self) -> OperatorModel:
-        aside = ["unmatched_left"] if self._apart else []
+        aside = ["unmatched_left"] if self._diverts_unmatched else []
         aside += ["late_left", "late_right"] if self.late == "port" else []
         return OperatorModel(ports_in=self.ports, ports_out=["matches", *aside])
 
@@ -116,7 +114,7 @@ class TimeJoin(JoinOperator):
         """
         if not unchanged(self):
             return super().splits_by(port)
-        plain = self._once or self._apart or self._select is not None
+        plain = self._left_rows_only or self._diverts_unmatched or self._select is not None
         if self.how == "left" and self._suffixes[0] and not plain:
             return ()
         pairs = dict.fromkeys(zip(*self._keys.columns, strict=True))
@@ -131,32 +129,32 @@ class TimeJoin(JoinOperator):
     # -- running ----------------------------------------------------------------------------------
 
     def on_open(self) -> None:
-        """Nothing has come."""
+        """Start without rows."""
         super().on_open()
         self._states = [slack.start() for slack in self.slacks]
-        self._over = [False, False]
+        self._ended = [False, False]
         self._numbers = [0, 0]
         self._read = [key_reader(*each) for each in zip(*self._keys, strict=True)]
         self._heap: list[tuple[Number, int, PendingRow]] = []  # until their due time
-        self._open: dict[Any, list[tuple[Number, int, PendingRow]]] = {}  # for right rows
+        self._waiting: dict[Any, list[tuple[Number, int, PendingRow]]] = {}  # for right rows
         self._dues: list[tuple[Due, Number, int, PendingRow]] = []  # when those are final
-        self._shelves: dict[Any, list[Entry]] = {}  # right rows by key
-        self._shelved = self._needed = 0  # how many, and how many the last clean-up left
+        self._right_rows: dict[Any, list[Entry]] = {}  # right rows by key
+        self._right_count = self._needed_count = 0  # how many, and how many the last clean-up left
         self._engine: TimeJoinEngine | None = None
         self._schemas: list[Any] = [None, None]  # of the last batch of each side
-        self._why_rows = self._never_columns()
+        self._row_by_row = self._rows_reason()
 
     def watermark(self, port: int) -> Number | None:
         """Up to where an input is complete; None before its first row."""
-        return math.inf if self._over[port] else self._states[port].punctuation
+        return math.inf if self._ended[port] else self._states[port].punctuation
 
     def on_tuple(self, tuple_: Any, port: int) -> None:
         """Take a row, and send the left rows whose matches are final."""
         self._settle()
-        if self._pairs is not None:
-            names = self._pairs.names[port]
+        if self._joined_rows is not None:
+            names = self._joined_rows.names[port]
             if type(tuple_) is not dict or tuple_.keys() != names:
-                self._pairs.note(tuple_, port)
+                self._joined_rows.note(tuple_, port)
         ts, key = self._stamp(tuple_, port), self._key(tuple_, port)
         if ts is None:  # it has no place in time, and so no match
             if port == 0:
@@ -167,7 +165,7 @@ class TimeJoin(JoinOperator):
             if self.late == "error":
                 self._refuse(tuple_, port)
             self._states[port].observe(ts)
-            self._put_aside(tuple_, port)
+            self._divert_late(tuple_, port)
             return
         self._states[port].observe(ts)
         self._numbers[port] += 1
@@ -175,7 +173,7 @@ class TimeJoin(JoinOperator):
         if port == 0:
             heapq.heappush(self._heap, (ts, number, PendingRow(ts, number, key, tuple_)))
         elif key is not None:
-            self._shelve(key, (ts, number, tuple_))
+            self._add_right(key, (ts, number, tuple_))
         self._release()
 
     def _stamp(self, row: Any, port: int) -> Number | None:
@@ -194,16 +192,16 @@ class TimeJoin(JoinOperator):
         try:
             hash(key)
         except TypeError:
-            raise SchemaError(unusable(self._keys.owners[port], key)) from None
+            raise SchemaError(unhashable_key(self._keys.owners[port], key)) from None
         return key
 
-    def _put_aside(self, row: Any, port: int) -> None:
+    def _divert_late(self, row: Any, port: int) -> None:
         self.late_rows += 1
         if self.late == "port":
             self._outputs[self._late_output(port)](row)
 
     def _late_output(self, port: int) -> int:
-        return 1 + self._apart + port
+        return 1 + self._diverts_unmatched + port
 
     def _refuse(self, row: Any, port: int) -> NoReturn:
         axis = self.axes[port]
@@ -215,8 +213,8 @@ class TimeJoin(JoinOperator):
         raise DeltaOrderError(msg)
 
     def on_input_end(self, port: int) -> None:
-        """Nothing more is waited for at this input."""
-        self._over[port] = True
+        """End an input: its watermark is at the end of time."""
+        self._ended[port] = True
         if self._engine is not None:
             marks = self.watermark(0), self.watermark(1)
             self._send_released(self._engine.finish(marks))
@@ -251,44 +249,44 @@ class TimeJoin(JoinOperator):
     def _final(self, row: PendingRow) -> Due:
         if row.key is None:
             return self.alignment.hopeless(row.ts)
-        return self.alignment.final(row.ts, self._shelves.get(row.key, ()))
+        return self.alignment.final(row.ts, self._right_rows.get(row.key, ()))
 
     def _matches(self, row: PendingRow) -> list[Any]:
-        entries = () if row.key is None else self._shelves.get(row.key, ())
+        entries = () if row.key is None else self._right_rows.get(row.key, ())
         if not entries:
             return []
-        lo, hi = self.alignment.found(row.ts, entries)
+        lo, hi = self.alignment.match_range(row.ts, entries)
         return [entry[2] for entry in entries[lo:hi]]
 
     def _wait(self, row: PendingRow) -> None:
         """Wait for right rows of its key."""
         row.due = self._final(row)
         heapq.heappush(self._dues, (row.due, row.ts, row.number, row))
-        self._open.setdefault(row.key, []).append((row.ts, row.number, row))
+        self._waiting.setdefault(row.key, []).append((row.ts, row.number, row))
 
     def _leave(self, row: PendingRow) -> None:
         """End the wait of a row; rows of one key leave in order."""
-        waiting = self._open[row.key]
+        waiting = self._waiting[row.key]
         del waiting[upto(waiting, row.ts, equal=False)]
         if not waiting:
-            del self._open[row.key]
+            del self._waiting[row.key]
 
     # -- right rows -------------------------------------------------------------------------------
 
-    def _shelve(self, key: Any, entry: Entry) -> None:
-        shelf = self._shelves.setdefault(key, [])
-        at = upto(shelf, entry[0], equal=True)
-        shelf.insert(at, entry)
-        self._shelved += 1
-        waiting = self._open.get(key)
+    def _add_right(self, key: Any, entry: Entry) -> None:
+        entries = self._right_rows.setdefault(key, [])
+        at = upto(entries, entry[0], equal=True)
+        entries.insert(at, entry)
+        self._right_count += 1
+        waiting = self._waiting.get(key)
         if waiting is not None:  # for those behind the entry before, this is the first
-            after = upto(waiting, shelf[at - 1][0], equal=False) if at else 0
+            after = upto(waiting, entries[at - 1][0], equal=False) if at else 0
             for _, _, row in waiting[after:]:
-                due = self.alignment.final(row.ts, shelf)
+                due = self.alignment.final(row.ts, entries)
                 if row.due is not None and due < row.due:
                     row.due = due
                     heapq.heappush(self._dues, (due, row.ts, row.number, row))
-        if self._shelved > 2 * self._needed + SPARE:
+        if self._right_count > 2 * self._needed_count + SPARE:
             self._forget()
 
     def _forget(self) -> None:
@@ -296,13 +294,13 @@ class TimeJoin(JoinOperator):
         left = self.watermark(0)
         if left is not None:
             floor = min(left, self._heap[0][0]) if self._heap else left
-            for key, shelf in list(self._shelves.items()):
-                waiting = self._open.get(key)
+            for key, entries in list(self._right_rows.items()):
+                waiting = self._waiting.get(key)
                 first = min(floor, waiting[0][0]) if waiting else floor
-                del shelf[: self.alignment.needed(first, shelf)]
-                if not shelf:
-                    del self._shelves[key]
-        self._shelved = self._needed = sum(map(len, self._shelves.values()))
+                del entries[: self.alignment.first_needed(first, entries)]
+                if not entries:
+                    del self._right_rows[key]
+        self._right_count = self._needed_count = sum(map(len, self._right_rows.values()))
 
     # -- output -----------------------------------------------------------------------------------
 
@@ -310,30 +308,30 @@ class TimeJoin(JoinOperator):
         """Send left rows with their matches; after a failure the others are still sent."""
         failures: list[Exception] = []
         for left, matches in rows:
-            for output, row in self._made(left, matches, failures):
+            for output, row in self._output_rows(left, matches, failures):
                 try:
                     self._outputs[output](row)
                 except Exception as error:
                     failures.append(error)
         raise_first(failures)
 
-    def _made(
+    def _output_rows(
         self, left: Any, matches: Sequence[Any], failures: list[Exception]
     ) -> Iterator[tuple[int, Any]]:
         """The rows that a left row gives, and where they go."""
-        if self._once:
+        if self._left_rows_only:
             if (self.how == "semi") == bool(matches):
                 yield 0, left
             return
         if not matches and self.how == "inner":
             return
-        if not matches and self._apart:
+        if not matches and self._diverts_unmatched:
             yield 1, left
             return
-        assert self._make is not None
+        assert self._combine is not None
         for right in matches or (None,):
             try:
-                row = self._make(left, right)
+                row = self._combine(left, right)
             except Exception as error:  # of select=
                 failures.append(error)
                 continue
@@ -345,7 +343,7 @@ class TimeJoin(JoinOperator):
 
     # -- whole batches ----------------------------------------------------------------------------
 
-    def _never_columns(self) -> str:
+    def _rows_reason(self) -> str:
         """Why columns are never taken; empty if they may be."""
         if not unchanged(self):
             return f"{type(self).__name__} is a subclass with work of its own"
@@ -360,9 +358,9 @@ class TimeJoin(JoinOperator):
     def _take(self, batch: Any, port: int, insert: Callable[..., None]) -> Any:
         """Take the rows of an Arrow batch as columns, if it can; the rows that are left."""
 
-        held = len(self._heap) + len(self._dues) + self._shelved
+        held = len(self._heap) + len(self._dues) + self._right_count
         pays = self._engine is not None or 4 * batch.num_rows >= held
-        if self._why_rows or batch.num_rows < FEW or not pays:
+        if self._row_by_row or batch.num_rows < FEW or not pays:
             return batch
         try:
             self._take_columns(batch, port)
@@ -401,11 +399,7 @@ class TimeJoin(JoinOperator):
         from windowlib.columnar.engines.time_join import TimeJoinEngine
 
         schema = self._schemas[port]
-        if self._pairs is not None:
-            try:
-                self._pairs.note(dict.fromkeys(schema.names), port)
-            except SchemaError as error:  # which the first row gives as well
-                raise Decline("columns that cannot be put together") from error
+        self._note_columns(schema.names, port)
         engine = self._engine
         if engine is None:
             keys: Any = self._keys.columns
@@ -424,11 +418,11 @@ class TimeJoin(JoinOperator):
 
         there = released.right >= 0
         late = np.flatnonzero(coming.late) if coming is not None and self.late == "port" else ()
-        if self._once:
+        if self._left_rows_only:
             released = released.filter((there == (self.how == "semi")) & released.firsts())
         elif self.how == "inner":
             released = released.filter(there)
-        aside = self._apart and not there.all()
+        aside = self._diverts_unmatched and not there.all()
         if self._many is not None and not aside and not len(late):
             if len(released):
                 self._many(OutputColumns(self._columns(released), len(released)))
@@ -439,19 +433,19 @@ class TimeJoin(JoinOperator):
         """The output rows as Arrow arrays by name."""
         left, right = released.left_rows(), released.right_rows()
         known = list(left.schema.names)
-        if self._pairs is None:
+        if self._joined_rows is None:
             return dict(zip(known, left.columns, strict=True))
         found = {}
-        for rows, plan in zip((left, right), self._pairs.plans, strict=True):
+        for rows, plan in zip((left, right), self._joined_rows.plans, strict=True):
             names = () if rows is None else rows.schema.names
             for column, name in plan:
                 there = column in names
-                found[name] = rows.column(column) if there else _nothing(len(released))
-        return {name: found[name] for name in self._pairs.order(known)}
+                found[name] = rows.column(column) if there else _null_column(len(released))
+        return {name: found[name] for name in self._joined_rows.order(known)}
 
     def _send_rows(self, released: JoinedPairs, coming: Any, late: Any) -> None:
         """Send row by row, with the rows of other outputs in their places."""
-        outputs = list(self._sent(released)) if len(released) else []
+        outputs = list(self._output_items(released)) if len(released) else []
         if len(late):
             place = self._late_output(coming.port)
             rows = coming.rows.take(late).to_pylist()
@@ -465,11 +459,11 @@ class TimeJoin(JoinOperator):
                 failures.append(error)
         raise_first(failures)
 
-    def _sent(self, released: JoinedPairs) -> Iterator[tuple[int, int, Any]]:
+    def _output_items(self, released: JoinedPairs) -> Iterator[tuple[int, int, Any]]:
         """The rows of a batch: the cause of each, the output, and the row."""
         causes = released.causes.tolist()
         rows = dict_rows({name: a.to_pylist() for name, a in self._columns(released).items()})
-        if not self._apart:
+        if not self._diverts_unmatched:
             yield from ((cause, 0, row) for cause, row in zip(causes, rows, strict=True))
             return
         plain, there = released.left_rows().to_pylist(), (released.right >= 0).tolist()
@@ -490,24 +484,24 @@ class TimeJoin(JoinOperator):
         if self._engine is not None:
             return self._engine.entries(port)
         if port == 1:
-            found = [entry for shelf in self._shelves.values() for entry in shelf]
+            found = [entry for entries in self._right_rows.values() for entry in entries]
         else:
             waiting = [row for *_, row in self._heap]
-            waiting += [row for rows in self._open.values() for *_, row in rows]
+            waiting += [row for rows in self._waiting.values() for *_, row in rows]
             found = [(row.ts, row.number, row.row) for row in waiting]
         return sorted(found, key=itemgetter(1))
 
     def _clear(self) -> None:
-        for held in (self._heap, self._open, self._dues, self._shelves):
+        for held in (self._heap, self._waiting, self._dues, self._right_rows):
             held.clear()
-        self._shelved = self._needed = 0
+        self._right_count = self._needed_count = 0
 
     def _fill(self, left: Sequence[Entry], right: Sequence[Entry]) -> None:
         """Take rows of both sides, as if they had just come and moved nothing."""
         self._clear()
         for entry in sorted(right, key=itemgetter(0, 1)):
-            self._shelves.setdefault(self._key(entry[2], 1), []).append(tuple(entry))
-        self._shelved = self._needed = len(right)
+            self._right_rows.setdefault(self._key(entry[2], 1), []).append(tuple(entry))
+        self._right_count = self._needed_count = len(right)
         for ts, number, row in left:
             self._heap.append((ts, number, PendingRow(ts, number, self._key(row, 0), row)))
         heapq.heapify(self._heap)
@@ -520,14 +514,14 @@ class TimeJoin(JoinOperator):
             self._wait(heapq.heappop(self._heap)[2])
 
     def snapshot(self) -> Any:
-        """What waits on both sides, the watermarks, and what kind of timestamps there are."""
+        """The waiting rows of both sides, the watermarks, and the form of the timestamps."""
         return {
             "states": [state.snapshot() for state in self._states],
-            "over": list(self._over),
+            "over": list(self._ended),
             "numbers": list(self._numbers),
             "held": [[list(entry) for entry in self._entries(port)] for port in (0, 1)],
             "late": self.late_rows,
-            "columns": None if self._pairs is None else self._pairs.columns,
+            "columns": None if self._joined_rows is None else self._joined_rows.columns,
             "axes": [[axis.timed, FORMS.index(axis.form)] for axis in self.axes],
         }
 
@@ -536,13 +530,13 @@ class TimeJoin(JoinOperator):
         self._engine = None
         for mine, known in zip(self._states, state["states"], strict=True):
             mine.restore(known)
-        self._over, self._numbers = list(state["over"]), list(state["numbers"])
+        self._ended, self._numbers = list(state["over"]), list(state["numbers"])
         self.late_rows = state["late"]
         for axis, (timed, form) in zip(self.axes, state["axes"], strict=True):
             axis.timed, axis.form = timed, FORMS[form]
-        if self._pairs is not None:
-            self._pairs.columns = state["columns"]
-            self._pairs.expect(self._expected)
+        if self._joined_rows is not None:
+            self._joined_rows.columns = state["columns"]
+            self._joined_rows.expect(self._expected)
         self._fill(*state["held"])
 
     # -- in words ---------------------------------------------------------------------------------
@@ -550,7 +544,8 @@ class TimeJoin(JoinOperator):
     def notes(self) -> Iterator[tuple[str, str]]:
         """The match, the slack, and what happens to late rows."""
         yield "match", self.alignment.describe()
-        yield "batches", f"row by row: {self._why_rows}" if self._why_rows else "columns, searched"
+        never = self._row_by_row
+        yield "batches", f"row by row: {never}" if never else "columns, searched"
         for port, slack in zip(self.ports, self.slacks, strict=True):
             yield f"{port} slack", slack.describe()
         fates = {"drop": "dropped, and counted", "port": "to late_left and late_right"}
@@ -595,24 +590,11 @@ def _slacks(kind: str, slack: Any) -> tuple[Slack, Slack]:
             f"two: slack=(left, right)."
         )
         raise ModelError(msg)
-    left, right = (_slack(f"{kind}(slack={slack!r})", each) for each in pair)
+    left, right = (slack_of(each, f"{kind}(slack={slack!r})") for each in pair)
     return left, right
 
 
-def _slack(owner: str, slack: Any) -> Slack:
-    if isinstance(slack, Slack):
-        return slack
-    known = isinstance(slack, int | float | Decimal | timedelta | str)
-    if isinstance(slack, bool) or not known:
-        msg = (
-            f'{owner}: not a slack. Use a duration, as "5s", a number, or a strategy, as '
-            f"QuantileSlack()."
-        )
-        raise ModelError(msg)
-    return FixedSlack(amount_of(slack, owner, "0"))
-
-
-def _nothing(size: int) -> Any:
+def _null_column(size: int) -> Any:
     import pyarrow as pa
 
     return pa.nulls(size)

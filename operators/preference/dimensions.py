@@ -1,4 +1,4 @@
-"""The dimensions of a preference: what is read of a row, and which way is better."""
+"""The dimensions of a preference: the attribute of a row, and which direction is better."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Dimension:
         return [self.get(row) for row in rows]
 
     def place(self, value: Any) -> tuple[int, Any]:
-        """Something that compares as the value does: the smaller, the better."""
+        """A key that compares as the value does: the smaller, the better."""
         if value is None or value != value:
             return MISSING
         return 0, descending(value) if self.key.descending else value
@@ -64,7 +64,7 @@ class Dimension:
         """Finite floats that compare as the values of some rows do among each other."""
         import numpy as np
 
-        if exact(values):
+        if are_exact(values):
             found = np.array(values, np.float64)
             if np.isfinite(found).all():
                 return -found if self.key.descending else found
@@ -103,7 +103,7 @@ class Dimension:
         return SchemaError(msg)
 
     def missing(self, value: Any, row: Any) -> SchemaError:
-        """What to raise for NaN or null."""
+        """The error for NaN or null."""
         name = attribute_text(self.key.attribute)
         msg = (
             f"{self.owner}: {name!r} is {value!r} in the row {brief(row)}, which is neither better "
@@ -111,17 +111,17 @@ class Dimension:
         )
         return SchemaError(msg)
 
-    def of_column(self, column: Column, out: Any) -> tuple[bool, bool]:
+    def column_coordinates(self, column: Column, out: Any) -> tuple[bool, bool]:
         """As `coordinates`, for the values of an Arrow column; may decline.
 
         Returns what a `PointCloud` says of all dimensions: whether it is complete, and absolute.
         """
         import numpy as np
 
-        if usual(column):
+        if is_exact_column(column):
             np.multiply(column.data, -1.0 if self.key.descending else 1.0, out=out)
             return True, True
-        there = present(column)
+        there = valid_mask(column)
         out[:] = len(out)
         if there.any():
             ranks = np.unique(column.order_keys()[there], return_inverse=True)[1]
@@ -133,19 +133,19 @@ class Dimension:
         import pyarrow as pa
 
         plain = pa.types.is_float64(column.type) or pa.types.is_int64(column.type)
-        if plain and len(column) and usual(column):
+        if plain and len(column) and is_exact_column(column):
             return column.data[0].item()
-        there = present(column)
+        there = valid_mask(column)
         if not there.any():
             return UNSET
         place = int(there.argmax())
         return column.slice(place, place + 1).arrow().to_pylist()[0]
 
 
-def exact(values: Sequence[Any]) -> bool:
+def are_exact(values: Sequence[Any]) -> bool:
     """Whether values are numbers that floats hold exactly.
 
-    >>> exact([1, 2.5]), exact([2**60]), exact(["a"]), exact([None])
+    >>> are_exact([1, 2.5]), are_exact([2**60]), are_exact(["a"]), are_exact([None])
     (True, False, False, False)
     """
     kinds = set(map(type, values))
@@ -158,7 +158,7 @@ def exact(values: Sequence[Any]) -> bool:
     return all(type(value) is float or -EXACT <= value <= EXACT for value in values)
 
 
-def usual(column: Column) -> bool:
+def is_exact_column(column: Column) -> bool:
     """Whether a column has numbers alone, finite ones that floats hold exactly."""
     import numpy as np
 
@@ -170,8 +170,8 @@ def usual(column: Column) -> bool:
     return bool(low >= -EXACT and high <= EXACT)
 
 
-def present(column: Column) -> Any:
-    """Where a column has values that are neither null nor NaN."""
+def valid_mask(column: Column) -> Any:
+    """A mask of the values of a column that are neither null nor NaN."""
     import numpy as np
 
     there = np.ones(len(column), bool) if column.valid is None else column.valid
@@ -238,7 +238,7 @@ class Dimensions:
         columns = self._columns(rows)
         points = np.empty((len(columns), len(columns[0])))
         said = [
-            dimension.of_column(column, out)
+            dimension.column_coordinates(column, out)
             for dimension, column, out in zip(self.all, columns, points, strict=True)
         ]
         return PointCloud(
@@ -262,7 +262,7 @@ class Dimensions:
 
         firsts = []
         for dimension, column in zip(self.all, self._columns(batch), strict=True):
-            if self.nan == "error" and not usual(column) and not present(column).all():
+            if self.nan == "error" and not is_exact_column(column) and not valid_mask(column).all():
                 raise Decline(f"NaN or null in {attribute_text(dimension.key.attribute)}")
             first = dimension.first(column)
             if first is UNSET:
@@ -298,6 +298,6 @@ def check_added(owner: str, added: Mapping[str, str], columns: Iterable[str]) ->
             raise SchemaError(msg)
 
 
-def names_of(row: Any) -> Iterable[str]:
+def columns_in(row: Any) -> Iterable[str]:
     """The names of the columns of a row."""
     return row if isinstance(row, Mapping) else column_names(row)

@@ -1,4 +1,4 @@
-"""What the operators of this package have in common: the best rows of every firing."""
+"""The base of preference operators, which send the best rows of every firing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from windowlib.errors import ModelError
 from windowlib.operators.arguments import as_dict, window_of
 from windowlib.operators.arrow_output import send_firings
+from windowlib.operators.base import Partitioned, PassThrough, each_partition, unchanged
 from windowlib.operators.functions.call import Column
-from windowlib.operators.kinds import Partitioned, PassThrough, each_partition, unchanged
-from windowlib.operators.preference.dimensions import Dimensions, Nan, check_added, names_of
+from windowlib.operators.preference.dimensions import Dimensions, Nan, check_added, columns_in
 from windowlib.operators.preference.preference_partials import (
     Partial,
     Partials,
-    one_behind_the_other,
+    renumbered,
 )
 from windowlib.operators.preference.preference_rules import PreferenceRule, answers
 from windowlib.operators.sort.ordering import SortKey, first_known
@@ -41,10 +41,6 @@ class ComparisonOperator(Partitioned, PassThrough):
     _added: Mapping[str, str] = {}  # columns that rows get, by the parameters that name them
     _numbers = True  # whether these are whole numbers; else they are texts
 
-    @classmethod
-    def _kind(cls) -> str:
-        return cls.__name__
-
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The dimensions, besides what the window reads."""
         yield from super().reads(port)
@@ -58,21 +54,21 @@ class ComparisonOperator(Partitioned, PassThrough):
         found = super().schema(*columns)
         if found is None or not self._added:
             return found
-        check_added(self._kind(), self._added, found.names)
+        check_added(type(self).__name__, self._added, found.names)
         kind = pa.int64() if self._numbers else pa.string()
         for name in self._added.values():
             found = found.append(pa.field(name, kind))
         return found
 
     def passes(self, column: str, port: int) -> bool:
-        """Whatever was there before."""
+        """All columns but those that are added."""
         return column not in self._added.values() and super().passes(column, port)
 
     def _check(self, row: Any) -> None:
         """Refuse a row that does not compare with the others, or has a column that is added."""
         self.dimensions.check(row)
         if self._added:
-            check_added(self._kind(), self._added, names_of(row))
+            check_added(type(self).__name__, self._added, columns_in(row))
 
     def snapshot(self) -> Any:
         """The values that tell which others compare with them."""
@@ -108,7 +104,7 @@ class Preference(ComparisonOperator):
         nan: Nan = "error",
         name: str | None = None,
     ) -> None:
-        kind = self._kind()
+        kind = type(self).__name__
         spec = window_of(kind, "window", window, by)
         self.dimensions = Dimensions(kind, dimensions, nan)
         self.partial = partial or getattr(spec, "partial", None) or "skip"
@@ -117,7 +113,7 @@ class Preference(ComparisonOperator):
         check_window(kind, spec)
         check_options(kind, spec, partial, flush_at_end)
         if isinstance(spec, Sliding):
-            self.__dict__["on_trigger"] = self._triggered
+            self.__dict__["on_trigger"] = self._on_trigger
             if spec.evict.delta is not None and self.partial == "skip":
                 # A delta window knows that it is full in time for its trigger only if asked.
                 self.__dict__["on_initial_full"] = lambda window, key: None
@@ -126,9 +122,9 @@ class Preference(ComparisonOperator):
 
     @property
     def partials(self) -> Partials:
-        """Its work on parts of a window: of each part, merged, and the rows in the end."""
-        keys = Dimensions(self._kind(), self.dimensions.keys, self.dimensions.nan)
-        return Partials(self._kind(), keys, self._rule, self._added)
+        """Partial results of parts of a window: made, merged, and turned into rows."""
+        keys = Dimensions(type(self).__name__, self.dimensions.keys, self.dimensions.nan)
+        return Partials(type(self).__name__, keys, self._rule, self._added)
 
     def beyond_window(self) -> str:
         """Nothing, unless partitions are evicted: before_insert only refuses rows."""
@@ -138,7 +134,7 @@ class Preference(ComparisonOperator):
         return "" if spec is None or spec.forget is None else "which partitions are evicted"
 
     def part_of(self, window: Any, key: Any) -> Partial:
-        """What matters of a part of a window, for farms."""
+        """The partial result of a part of a window, for farms."""
         return self.partials.of(window.arrow(key))
 
     def merge_parts(self, a: Partial, b: Partial) -> Partial:
@@ -147,7 +143,7 @@ class Preference(ComparisonOperator):
 
     def merge_all_parts(self, parts: Sequence[Partial]) -> Partial:
         """All parts together, each with rows that came behind those of the one before."""
-        return self.partials.merge(*one_behind_the_other(parts))
+        return self.partials.merge(*renumbered(parts))
 
     def save_part(self, part: Partial) -> Any:
         """The part as plain data."""
@@ -166,7 +162,7 @@ class Preference(ComparisonOperator):
         send_firings(self, columns, np.array([rows.num_rows]), np.zeros(1, np.intp))
 
     def notes(self) -> Iterable[tuple[str, str]]:
-        """What is best, and how it is found."""
+        """The preferred values, and the algorithm."""
         yield "best", str(self.dimensions)
         yield "method", "each firing sorted by the sum of coordinates, then in blocks"
         if self._rule.factored:
@@ -175,18 +171,18 @@ class Preference(ComparisonOperator):
     # -- whole batches ----------------------------------------------------------------------------
 
     def consumer(self, port: int) -> Consumer:
-        """Whole batches are looked at as columns; a subclass may have handlers of its own."""
+        """Whole batches are processed as columns, unless a subclass has handlers of its own."""
         emits = self.partial == "emit"
         if not unchanged(self):
             return Consumer(partial=emits)
-        return Consumer(self._fired, partial=emits, guard=self._guard)
+        return Consumer(self._on_firings, partial=emits, guard=self._guard)
 
     def _guard(self, batch: Any) -> None:
         if set(self._added.values()) & set(batch.schema.names):
             raise Decline("a column that is to be added is there")
         self.dimensions.guard(batch)
 
-    def _fired(self, firings: Firings) -> None:
+    def _on_firings(self, firings: Firings) -> None:
         """Send the best rows of all firings of a batch."""
         import numpy as np
         import pyarrow as pa
@@ -226,7 +222,7 @@ class Preference(ComparisonOperator):
         """A punctuation without rows."""
         self._puncts[0]()
 
-    def _triggered(self, window: Window[Any, Any], key: Any) -> None:
+    def _on_trigger(self, window: Window[Any, Any], key: Any) -> None:
         """A sliding window is due: as an aggregate does, it waits until it has been full."""
         emits = self.partial == "emit" or window.spec.full_from_start
         if not emits and not window.full(key):
@@ -248,10 +244,10 @@ class Preference(ComparisonOperator):
         lists = zip(*(values.tolist() for values in more), strict=True)
         for each, values in zip(chosen, lists, strict=True):
             added = dict(zip(self._added.values(), values, strict=True))
-            row(as_dict(each, self._kind()) | added)
+            row(as_dict(each, type(self).__name__) | added)
 
     def on_finish(self) -> None:
-        """What a tumbling window holds comes out if that was asked for."""
+        """Send what a tumbling window holds, with `flush_at_end`."""
         super().on_finish()  # closes a window that waits for a punctuation
         (window,) = self.containers
         if self.flush_at_end and window is not None:

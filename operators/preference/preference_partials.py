@@ -1,7 +1,7 @@
-"""Results of parts of a window, and how they make up that of the whole.
+"""Partial results: the rows of a part of a window that can be in the answer of the whole.
 
-The parts may be cut anyhow: into stretches of time, or with every other row in another part. What
-a part leaves out can be in no answer, and changes none.
+A window may be divided in any way: by time, or row by row in turn. The rows that a partial leaves
+out can be in no answer, and change none.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from windowlib.columnar.kernels.skyline import Places, Points
 
 SPARE = 4
-"""Rows that are not put together yet hold up to so many times as many as there are."""
+"""Rows that are not concatenated yet hold up to so many times as many as there are."""
 
 
 class _Rows:
-    """Rows at some places of batches; put together when they are asked for."""
+    """Rows at some places of batches, concatenated when they are read."""
 
     __slots__ = ("batches", "places")
 
@@ -41,7 +41,7 @@ class _Rows:
         return self.batches[0]
 
     @classmethod
-    def together(cls, parts: Sequence[_Rows], lengths: Sequence[int], chosen: Places) -> _Rows:
+    def concatenated(cls, parts: Sequence[_Rows], lengths: Sequence[int], chosen: Places) -> _Rows:
         """Rows of several partials, by their places in the concatenation."""
         import numpy as np
 
@@ -60,10 +60,10 @@ class _Rows:
 
 
 class Partial:
-    """What matters of a part of a window; it can be pickled, and sent elsewhere.
+    """The rows of a part of a window that can be in the answer; it can be pickled.
 
-    Most of the rows that come out of a merge only go into the next one, so rows are put together
-    when they are asked for.
+    Most of the rows that come out of a merge only go into the next one, so rows are concatenated
+    when they are read.
     """
 
     __slots__ = ("_rows", "arrivals", "factors", "points")
@@ -100,7 +100,7 @@ class Partial:
     __hash__ = None  # type: ignore[assignment]
 
     def _content(self) -> tuple[Any, ...]:
-        """What there is to say of the rows."""
+        """What equality compares besides the rows."""
         return self.arrivals.tolist(), None if self.factors is None else self.factors.tolist()
 
     def saved(self) -> tuple[Any, Any, Any]:
@@ -111,12 +111,12 @@ class Partial:
         return Partial, self.saved()
 
     def shifted(self, first: int) -> Partial:
-        """The same with arrival numbers increased by `first`."""
+        """A copy with arrival numbers increased by `first`."""
         return Partial(self._rows, self.arrivals + first, self.factors, self.points)
 
 
-def one_behind_the_other(parts: Iterable[Partial]) -> Iterator[Partial]:
-    """Parts with arrival numbers behind those of the parts before."""
+def renumbered(parts: Iterable[Partial]) -> Iterator[Partial]:
+    """Parts whose arrival numbers follow those of the part before."""
     first = 0
     for part in parts:
         yield part.shifted(first)
@@ -166,7 +166,7 @@ class Partials:
         return dump_state(part.saved())
 
     def load(self, data: bytes) -> Partial:
-        """What `dump` got."""
+        """The partial result that `dump` wrote."""
         return Partial(*load_state(data))
 
     def _arrivals(self, first: Any, rows: int) -> Any:
@@ -196,14 +196,14 @@ class Partials:
         if (numbers[1:] < numbers[:-1]).any():
             order = np.argsort(numbers, kind="stable")
             numbers, part, points = numbers[order], part[order], points.take(order, axis=1)
-        places = self._rule.merged(points, part)
+        places = self._rule.merged_survivors(points, part)
         points = points.take(places, axis=1)
         chosen = places if order is None else order[places]
         factors = None
         if self._rule.factored:
             known = np.concatenate([each.factors for each in parts])[chosen]
-            factors = self._rule.raised(points, part[places], known)
-        rows = _Rows.together([each._rows for each in parts], lengths, chosen)
+            factors = self._rule.merged_factors(points, part[places], known)
+        rows = _Rows.concatenated([each._rows for each in parts], lengths, chosen)
         return Partial(rows, numbers[places], factors, points if absolute else None)
 
     def _points(self, parts: Sequence[Partial]) -> tuple[Points, bool]:
@@ -227,7 +227,7 @@ class Partials:
 
         if not self._rule.factored:
             return partial.rows
-        places, more = self._rule.chosen(partial.factors, len(self._dimensions))
+        places, more = self._rule.select(partial.factors, len(self._dimensions))
         found = partial.rows.take(pa.array(places))
         for name, values in zip(self._added.values(), more, strict=True):
             found = found.append_column(name, pa.array(values))

@@ -1,4 +1,4 @@
-"""What is best: which points of a part may be in the answer, and which of these are."""
+"""Preference rules: the points of a part that may be in the answer, and those that are."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PreferenceRule:
 
         return skyline(points)
 
-    def merged(self, points: Points, part: Parts) -> Places:
+    def merged_survivors(self, points: Points, part: Parts) -> Places:
         """The survivors of the survivors of several parts; `part` tells these apart."""
         from windowlib.columnar.kernels.skyline import skyline
 
@@ -44,7 +44,7 @@ class PreferenceRule:
         if not self.factored:
             return PreferredPlaces(places)
         found = self.factors(points.take(places, axis=1))
-        chosen, more = self.chosen(found, len(points))
+        chosen, more = self.select(found, len(points))
         return PreferredPlaces(places[chosen], more)
 
     def factors(self, points: Points) -> Factors:
@@ -53,7 +53,7 @@ class PreferenceRule:
 
         return factors(points)
 
-    def raised(self, points: Points, part: Parts, known: Factors) -> Factors:
+    def merged_factors(self, points: Points, part: Parts, known: Factors) -> Factors:
         """The factors of survivors of several parts, given those within each part."""
         import numpy as np
 
@@ -66,8 +66,8 @@ class PreferenceRule:
             found[own] = np.maximum(found[own], others)
         return found
 
-    def chosen(self, factors: Factors, dimensions: int) -> PreferredPlaces:
-        """Which survivors are in the answer, given the factors of all of them."""
+    def select(self, factors: Factors, dimensions: int) -> PreferredPlaces:
+        """The survivors in the answer, given the factors of all of them."""
         raise NotImplementedError
 
 
@@ -79,8 +79,8 @@ class DominantRule(PreferenceRule):
     def __init__(self, k: int) -> None:
         self.k = k
 
-    def chosen(self, factors: Factors, dimensions: int) -> PreferredPlaces:
-        """Those with a factor less than k."""
+    def select(self, factors: Factors, dimensions: int) -> PreferredPlaces:
+        """The survivors with a factor less than k."""
         return PreferredPlaces((factors < self.k).nonzero()[0])
 
 
@@ -92,8 +92,8 @@ class DeltaRule(PreferenceRule):
     def __init__(self, delta: int, exact: bool) -> None:
         self.delta, self.exact = delta, exact
 
-    def chosen(self, factors: Factors, dimensions: int) -> PreferredPlaces:
-        """Those with the smallest factors, of equal ones the earlier; with factor and k."""
+    def select(self, factors: Factors, dimensions: int) -> PreferredPlaces:
+        """The survivors with the smallest factors, of equal ones the earlier; with factor and k."""
         import numpy as np
 
         found = np.arange(len(factors))
@@ -117,7 +117,7 @@ class SmallestRule(PreferenceRule):
 
         return smallest(points[0], self.k)
 
-    def merged(self, points: Points, part: Parts) -> Places:
+    def merged_survivors(self, points: Points, part: Parts) -> Places:
         """The k smallest of all parts."""
         return self.survivors(points)
 
@@ -153,10 +153,10 @@ class _Slices:
 
     def __init__(self, rule: PreferenceRule, points: Points, edges: Any) -> None:
         self._rule, self._points = rule, points
-        self._edges = self._apart(edges.tolist())
+        self._edges = self._spaced(edges.tolist())
         self._known: dict[int, Places] = {}
 
-    def _apart(self, edges: list[int]) -> list[int]:
+    def _spaced(self, edges: list[int]) -> list[int]:
         """The edges without those that would make a slice too short."""
         kept = edges[:1]
         for edge in edges:

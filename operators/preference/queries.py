@@ -96,7 +96,7 @@ class KDominantSkyline(Preference):
             nan=nan,
             name=name,
         )
-        check_number(self._kind(), "k", k, len(dimensions))
+        check_number(type(self).__name__, "k", k, len(dimensions))
         self._rule = DominantRule(k)
 
 
@@ -152,8 +152,8 @@ class TopDelta(Preference):
             nan=nan,
             name=name,
         )
-        check_number(self._kind(), "delta", delta)
-        check_names(self._kind(), {"factor": factor, "k": k})
+        check_number(type(self).__name__, "delta", delta)
+        check_names(type(self).__name__, {"factor": factor, "k": k})
         self._added = {"factor": factor, "k": k}
         if not isinstance(exact, bool):
             raise ModelError(f"TopDelta(exact={exact!r}): say True or False.")
@@ -207,10 +207,10 @@ class TopK(Preference):
             nan=nan,
             name=name,
         )
-        check_number(self._kind(), "k", k)
+        check_number(type(self).__name__, "k", k)
         self._rule = SmallestRule(k)
 
     def notes(self) -> Iterable[tuple[str, str]]:
-        """What is best, and how it is found."""
+        """The preferred values, and the algorithm."""
         yield "best", str(self.dimensions)
         yield "method", "the k best of each firing by a partial sort"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from windowlib.attributes import one_key
 from windowlib.errors import ModelError
 from windowlib.operators.arguments import as_dict, window_of
-from windowlib.operators.kinds import each_partition, unchanged
-from windowlib.operators.preference.dimensions import Dimensions, Nan, exact
+from windowlib.operators.base import each_partition, unchanged
+from windowlib.operators.preference.dimensions import Dimensions, Nan, are_exact
 from windowlib.operators.preference.preference import (
     ComparisonOperator,
     Dimension,
@@ -104,7 +104,7 @@ class SkylineUpdates(ComparisonOperator):
         self._partitions.clear()
 
     def notes(self) -> Iterable[tuple[str, str]]:
-        """What is best, and how changes are found."""
+        """The preferred values, and the algorithm."""
         yield "best", str(self.dimensions)
         yield "method", "rows without a later one that dominates them, and how many dominate each"
 
@@ -125,7 +125,7 @@ class SkylineUpdates(ComparisonOperator):
         """A row leaves; if its time is over, no other comes in that would tell of it."""
         self._current(window, key).remove(tuple_)
         if window.spec.full_from_start:
-            self._tell(key)
+            self._send_changes(key)
 
     def before_insert(self, window: Window[Any, Any], tuple_: Any, key: Any) -> None:
         """A row comes in, unless it does not compare; what had to leave for it is gone then."""
@@ -133,13 +133,13 @@ class SkylineUpdates(ComparisonOperator):
         try:
             self._check(tuple_)
         except Exception:
-            self._tell(key)
+            self._send_changes(key)
             raise
         current.insert(tuple_)
 
     def after_insert(self, window: Window[Any, Any], tuple_: Any, key: Any) -> None:
         """A row has come in."""
-        self._tell(key, always=True)
+        self._send_changes(key, always=True)
 
     def on_partitions_evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
         """All rows of a partition leave."""
@@ -148,18 +148,18 @@ class SkylineUpdates(ComparisonOperator):
     def _forget(self, window: Window[Any, Any], key: Any) -> None:
         current = self._current(window, key)
         current.clear()
-        self._tell(key)
+        self._send_changes(key)
 
-    def _tell(self, key: Any, always: bool = False) -> None:
+    def _send_changes(self, key: Any, always: bool = False) -> None:
         """Send what has changed since the last time."""
         current = self._partitions[one_key(key)]
         if not current:
             del self._partitions[one_key(key)]
-        gone, come = current.changes()
-        for sign, rows in (("-", gone), ("+", come)):
+        left, entered = current.changes()
+        for sign, rows in (("-", left), ("+", entered)):
             for row in rows:
                 self._outputs[0](as_dict(row, "SkylineUpdates") | {self.change: sign})
-        if always or gone or come:
+        if always or left or entered:
             self._puncts[0]()
 
 
@@ -187,10 +187,10 @@ class CurrentSkyline:
         self._dimensions, self._fifo = dimensions, fifo
         self._rows: deque[tuple[int, Any]] = deque()  # all that the window holds, numbered
         self._next = 0
-        self._kept: list[int] = []  # numbers, ascending, of the columns of the arrays
-        self._held: dict[int, Any] = {}  # the kept rows
+        self._candidates: list[int] = []  # numbers, ascending, of the columns of the arrays
+        self._candidate_rows: dict[int, Any] = {}  # the kept rows
         self._points: Any = np.empty((len(dimensions), ROOM))
-        self._above: Any = np.empty(ROOM, np.int64)
+        self._dominators: Any = np.empty(ROOM, np.int64)
         self._entered: dict[int, Any] = {}
         self._left: dict[int, Any] = {}
 
@@ -199,21 +199,21 @@ class CurrentSkyline:
 
     def changes(self) -> tuple[list[Any], list[Any]]:
         """The rows that have left the skyline and that have entered it since the last call."""
-        gone = [self._left[number] for number in sorted(self._left)]
-        come = [self._entered[number] for number in sorted(self._entered)]
+        left = [self._left[number] for number in sorted(self._left)]
+        entered = [self._entered[number] for number in sorted(self._entered)]
         self._left, self._entered = {}, {}
-        return gone, come
+        return left, entered
 
-    def _on(self, number: int) -> None:
+    def _enter(self, number: int) -> None:
         """A row is on the skyline now."""
-        self._entered[number] = self._held[number]
+        self._entered[number] = self._candidate_rows[number]
 
-    def _off(self, number: int) -> None:
+    def _leave(self, number: int) -> None:
         """A row is no longer on the skyline; if it got there in this very step, it never was."""
         if number in self._entered:
             del self._entered[number]
         else:
-            self._left[number] = self._held[number]
+            self._left[number] = self._candidate_rows[number]
 
     # -- changes of the window --------------------------------------------------------------------
 
@@ -224,45 +224,45 @@ class CurrentSkyline:
         number, self._next = self._next, self._next + 1
         self._rows.append((number, row))
         point = self._point(row)
-        better, worse = self._compared(point)
-        size = len(self._kept)
+        better, worse = self._dominance(point)
+        size = len(self._candidates)
         above = int(np.count_nonzero(better))
-        for place in np.flatnonzero(worse & (self._above[:size] == 0)).tolist():
-            self._off(self._kept[place])
+        for place in np.flatnonzero(worse & (self._dominators[:size] == 0)).tolist():
+            self._leave(self._candidates[place])
         if not self._fifo:
-            self._above[:size] += worse
+            self._dominators[:size] += worse
         elif worse.any():
             self._keep(~worse)
         self._append(number, row, point, above)
         if not above:
-            self._on(number)
+            self._enter(number)
 
     def remove(self, row: Any) -> None:
         """A row leaves: this very object, and the first if it came in several times."""
         place = next(i for i, (_, held) in enumerate(self._rows) if held is row)
         number, _ = self._rows[place]
         del self._rows[place]
-        if number not in self._held:
+        if number not in self._candidate_rows:
             return
-        place = self._kept.index(number)
-        _, worse = self._compared(self._points[:, place].copy())
-        if not self._above[place]:
-            self._off(number)
-        above = self._above[: len(self._kept)]
+        place = self._candidates.index(number)
+        _, worse = self._dominance(self._points[:, place].copy())
+        if not self._dominators[place]:
+            self._leave(number)
+        above = self._dominators[: len(self._candidates)]
         above -= worse
         for free in (worse & (above == 0)).nonzero()[0].tolist():
-            self._on(self._kept[free])
+            self._enter(self._candidates[free])
         others = worse | True
         others[place] = False
         self._keep(others)
 
     def clear(self) -> None:
         """All rows leave."""
-        for number, above in zip(self._kept, self._above.tolist(), strict=False):
+        for number, above in zip(self._candidates, self._dominators.tolist(), strict=False):
             if not above:
-                self._off(number)
+                self._leave(number)
         self._rows.clear()
-        self._keep(self._above[: len(self._kept)] < 0)
+        self._keep(self._dominators[: len(self._candidates)] < 0)
 
     # -- arrays -----------------------------------------------------------------------------------
 
@@ -289,7 +289,7 @@ class CurrentSkyline:
 
         missing = [value is None or value != value for value in values]
         there = [value for value, none in zip(values, missing, strict=True) if not none]
-        if not exact(there) or not np.isfinite(np.array(there, np.float64)).all():
+        if not are_exact(there) or not np.isfinite(np.array(there, np.float64)).all():
             return None
         signs = [-1.0 if each.key.descending else 1.0 for each in self._dimensions.all]
         triples = zip(values, missing, signs, strict=True)
@@ -301,15 +301,15 @@ class CurrentSkyline:
 
         found = np.empty(self._points.shape, object)
         for i, each in enumerate(self._dimensions.all):
-            for place, number in enumerate(self._kept):
-                found[i, place] = each.place(each.get(self._held[number]))
+            for place, number in enumerate(self._candidates):
+                found[i, place] = each.place(each.get(self._candidate_rows[number]))
         return found
 
-    def _compared(self, point: Any) -> tuple[Mask, Mask]:
-        """Which kept rows dominate a point, and which it dominates."""
+    def _dominance(self, point: Any) -> tuple[Mask, Mask]:
+        """Masks of the kept rows that dominate a point, and of those it dominates."""
         import numpy as np
 
-        size = len(self._kept)
+        size = len(self._candidates)
         less, greater = np.zeros(size, bool), np.zeros(size, bool)
         for row, value in zip(self._points[:, :size], point, strict=True):
             if self._points.dtype == np.float64:
@@ -322,23 +322,23 @@ class CurrentSkyline:
 
     def _keep(self, mask: Mask) -> None:
         """Drop the other rows."""
-        size = len(self._kept)
+        size = len(self._candidates)
         for place in (~mask).nonzero()[0].tolist():
-            del self._held[self._kept[place]]
+            del self._candidate_rows[self._candidates[place]]
         places = mask.nonzero()[0]
-        self._kept = [self._kept[place] for place in places.tolist()]
+        self._candidates = [self._candidates[place] for place in places.tolist()]
         self._points[:, : len(places)] = self._points[:, :size][:, mask]
-        self._above[: len(places)] = self._above[:size][mask]
+        self._dominators[: len(places)] = self._dominators[:size][mask]
 
     def _append(self, number: int, row: Any, point: Any, above: int) -> None:
         import numpy as np
 
-        size = len(self._kept)
-        if size == len(self._above):
+        size = len(self._candidates)
+        if size == len(self._dominators):
             points = np.empty((len(self._points), 2 * size), self._points.dtype)
             points[:, :size] = self._points
             self._points = points
-            self._above = np.append(self._above, np.zeros(size, np.int64))
-        self._points[:, size], self._above[size] = point, above
-        self._kept.append(number)
-        self._held[number] = row
+            self._dominators = np.append(self._dominators, np.zeros(size, np.int64))
+        self._points[:, size], self._dominators[size] = point, above
+        self._candidates.append(number)
+        self._candidate_rows[number] = row

@@ -1,4 +1,4 @@
-"""The same 64 bits for equal values, in every process.
+"""A 64-bit hash that is the same for equal values in every process.
 
 The builtin `hash` differs between processes for strings and takes numbers for the same that are
 2 ** 61 − 1 apart, so values are written as bytes, equal ones alike, and the bytes hashed.

@@ -1,4 +1,4 @@
-"""What the sketches share: their parameters, when two fit together, and state as plain data."""
+"""The base of sketches: parameters, the check before a merge, and state as plain data."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ def sort_keys(
     """
     if not keys:
         raise ModelError(f'{owner}(): nothing to sort by. Name at least one key, as {owner}("ts").')
-    up = _one_a_key(owner, "ascending", ascending, len(keys))
-    where = _one_a_key(owner, "nulls", nulls, len(keys))
+    up = _per_key(owner, "ascending", ascending, len(keys))
+    where = _per_key(owner, "nulls", nulls, len(keys))
     for each in up:
         if not isinstance(each, bool | None):
             msg = f"{owner}(ascending={ascending!r}): say True or False, or one of them per key."
@@ -106,7 +106,7 @@ def sort_keys(
     return found
 
 
-def _one_a_key(owner: str, argument: str, given: Any, keys: int) -> list[Any]:
+def _per_key(owner: str, argument: str, given: Any, keys: int) -> list[Any]:
     """One value per key: as given, or the same for all."""
     if not isinstance(given, list | tuple):
         return [given] * keys
@@ -129,38 +129,38 @@ class Descending:
         self.value = value
 
     def __lt__(self, other: Any) -> bool:
-        return bool(_rising(other) < self.value)
+        return bool(_original(other) < self.value)
 
     def __gt__(self, other: Any) -> bool:
-        return bool(self.value < _rising(other))
+        return bool(self.value < _original(other))
 
     def __eq__(self, other: object) -> bool:
-        return bool(_rising(other) == self.value)
+        return bool(_original(other) == self.value)
 
     __hash__ = None  # type: ignore[assignment]
 
 
 def descending(value: Any) -> Any:
-    """Something that compares the other way round: the negative number, where that is exact."""
+    """A key that compares in reverse: the negative number, where that is exact."""
     return -value if type(value) in (int, float) else Descending(value)
 
 
-def _rising(other: Any) -> Any:
+def _original(other: Any) -> Any:
     return other.value if type(other) is Descending else -other
 
 
 NUMBERS: frozenset[type] = frozenset((int, float, bool))
-ALIKE: dict[type, frozenset[type]] = {
+SAFE_TYPES: dict[type, frozenset[type]] = {
     kind: frozenset((kind,)) for kind in (str, bytes, date, timedelta, Decimal)
 }
-ALIKE |= dict.fromkeys(NUMBERS, NUMBERS)
+SAFE_TYPES |= dict.fromkeys(NUMBERS, NUMBERS)
 """Types whose values compare with all values of these types, whatever they are."""
 
 
 class SortColumn:
     """Reads one key of a tuple as a rank and a value."""
 
-    __slots__ = ("_name", "_nan", "_null", "alike", "get", "key", "known", "mixed", "owner")
+    __slots__ = ("_name", "_nan", "_null", "get", "key", "known", "mixed", "owner", "safe_types")
 
     def __init__(self, key: SortKey, owner: str) -> None:
         self.key = key
@@ -175,7 +175,7 @@ class SortColumn:
         """Start afresh: the next value, or this one, says what others have to compare with."""
         self.known = known
         self.mixed = False  # whether two values may turn out not to compare
-        self.alike: frozenset[type] = frozenset()  # types that need no look at `known`
+        self.safe_types: frozenset[type] = frozenset()  # types that need no look at `known`
         if known is not UNSET:
             self._begin(known)
 
@@ -187,14 +187,14 @@ class SortColumn:
             return self._null
         if value != value:
             return self._nan
-        if type(value) not in self.alike:
+        if type(value) not in self.safe_types:
             self._compare(value)
         return VALUE, descending(value) if self.key.descending else value
 
     def _begin(self, value: Any) -> None:
         self.known = value
-        self.alike = ALIKE.get(type(value), self.alike)
-        self.mixed = not self.alike and type(value) is not datetime
+        self.safe_types = SAFE_TYPES.get(type(value), self.safe_types)
+        self.mixed = not self.safe_types and type(value) is not datetime
 
     def _compare(self, value: Any) -> None:
         """Refuse a value that does not compare with the first one."""
@@ -207,7 +207,7 @@ class SortColumn:
         except TypeError as error:
             raise self.clash(value, known) from error
         if type(value) is not datetime or type(known) is not datetime:
-            self.mixed, self.alike = True, frozenset()
+            self.mixed, self.safe_types = True, frozenset()
 
     def clash(self, value: Any, other: Any) -> SchemaError:
         """The error for two values that do not compare."""
@@ -236,7 +236,7 @@ class Order:
 
     def __init__(self, keys: Sequence[SortKey], owner: str) -> None:
         self.columns = [SortColumn(key, owner) for key in keys]
-        self.place: Callable[[Any], Place] = self._several
+        self.place: Callable[[Any], Place] = self._composite_place
         if len(self.columns) == 1:
             self.place = self.columns[0]
 
@@ -245,7 +245,7 @@ class Order:
         """Whether places may turn out not to compare, though each compares with the first."""
         return any(column.mixed for column in self.columns)
 
-    def _several(self, row: Any) -> Place:
+    def _composite_place(self, row: Any) -> Place:
         place: Place = ()
         for column in self.columns:
             place += column(row)
@@ -261,10 +261,12 @@ class Order:
             else:
                 found = nsmallest(limit, numbers, key=places.__getitem__)
         except TypeError as error:
-            raise self._culprit(rows, places, error) from error
+            raise self._comparison_error(rows, places, error) from error
         return [rows[i] for i in found]
 
-    def _culprit(self, rows: Sequence[Any], places: list[Place], error: Exception) -> Exception:
+    def _comparison_error(
+        self, rows: Sequence[Any], places: list[Place], error: Exception
+    ) -> Exception:
         """The first tuple that does not compare with those before it."""
         placed: list[Place] = []
         for number, place in enumerate(places):

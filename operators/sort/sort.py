@@ -1,4 +1,4 @@
-"""Sort: tuples in order, batch by batch, or one by one as good as a sliding window allows."""
+"""Sort: tuples in order, batch by batch, or one by one within a sliding window."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from windowlib.durations import duration_text
 from windowlib.errors import ModelError
 from windowlib.operators.arguments import window_of
 from windowlib.operators.arrow_output import send_firings
+from windowlib.operators.base import Partitioned, PassThrough, each_partition
 from windowlib.operators.functions.call import Column
-from windowlib.operators.kinds import Partitioned, PassThrough, each_partition
 from windowlib.operators.sort.ordering import (
     VALUE,
     Nulls,
@@ -164,14 +164,14 @@ class Sort(Partitioned, PassThrough):
         """Whole batches are sorted as columns; a subclass may have handlers that want tuples."""
         if type(self) is not Sort or isinstance(self.windows[port], Sliding):
             return None
-        return Consumer(self._fired, engine=self._engine)
+        return Consumer(self._on_firings, engine=self._engine)
 
     def _engine(self, window: TumblingWindow[Any, Any], schema: Any) -> Any:
         from windowlib.columnar.engines.ordered import OrderedEngine
 
         return OrderedEngine(window, schema, self.order.columns, self.limit)
 
-    def _fired(self, firings: Firings) -> None:
+    def _on_firings(self, firings: Firings) -> None:
         """Send what all flushes of a batch give, each with its punctuation."""
         content = firings.content
         send_firings(self, content.columns(), content.lengths, firings.rows)
@@ -195,9 +195,9 @@ class Sort(Partitioned, PassThrough):
 
     def on_partitions_evicted(self, window: Window[Any, Any], keys: Sequence[Any]) -> None:
         """The rows of partitions are sent before the partitions are evicted."""
-        each_partition(window, keys, lambda key: self._let_out(window, key))
+        each_partition(window, keys, lambda key: self._send_partition(window, key))
 
-    def _let_out(self, window: Window[Any, Any], key: Any) -> None:
+    def _send_partition(self, window: Window[Any, Any], key: Any) -> None:
         if isinstance(window, TumblingWindow):
             self.before_flush(window, key)
         else:
@@ -219,7 +219,7 @@ class Sort(Partitioned, PassThrough):
 
 
 def _check_window(spec: Spec) -> None:
-    """Refuse windows that sort nothing; with other words than the model, which knows no reason."""
+    """Refuse windows that sort nothing, with the reason, which the model does not know."""
     if spec.keeps_nothing:
         kind = type(spec).__name__
         msg = (
@@ -234,15 +234,15 @@ def _check_window(spec: Spec) -> None:
         )
         raise ModelError(msg)
     if isinstance(spec, Sliding) and spec.every != Count(1):
+        every = _policy_text(spec.every)
         msg = (
-            f"Sort does not support Sliding(..., every={_shown(spec.every)}); progressive sort "
-            f"fires on every tuple. Supported: any Tumbling window, or Sliding(...) without "
-            f"`every=`."
+            f"Sort does not support Sliding(..., every={every}); progressive sort fires on every "
+            f"tuple. Supported: any Tumbling window, or Sliding(...) without `every=`."
         )
         raise ModelError(msg)
 
 
-def _shown(policy: Policy) -> str:
+def _policy_text(policy: Policy) -> str:
     if policy.delta is not None:
         return policy.delta.shown
     shown = [f'Time("{duration_text(time.period)}")' for time in policy.times]
@@ -353,12 +353,12 @@ class OrderedWindow(StoreWindow):
         named = isinstance(column.key.attribute, str) and (by is None or isinstance(by, str))
         if self._indexed or others or not named:
             return general
-        return self._of_count(general["insert"], column)
+        return self._count_inserts(general["insert"], column)
 
-    def _of_count(
+    def _count_inserts(
         self, general: Callable[..., None], column: SortColumn
     ) -> dict[str, Callable[..., None]]:
-        """Inserts of a count window with one key; what is not plain takes the general."""
+        """Fast inserts of a count window with one key; unusual rows go to the general insert."""
         emit, subs, most, numbers = self._emit, self._subs, self._most, self._numbers
         name, falls, by = column.key.attribute, column.key.descending, self.spec.by
 
@@ -368,7 +368,7 @@ class OrderedWindow(StoreWindow):
                 try:
                     value = t[name]
                     # Of a type that compares with all the others, and not NaN.
-                    if type(value) in column.alike and value == value:
+                    if type(value) in column.safe_types and value == value:
                         s = subs[None if by is None else t[by]]
                         heap = s.data.heap
                 except (KeyError, TypeError):
@@ -403,11 +403,11 @@ class OrderedWindow(StoreWindow):
         place = self._order.place(row)
         return (*place, next(self._numbers), mark, row), self._order.mixed
 
-    def _hold(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
+    def _store(self, s: Subwindow, what: Any, mark: Any, tuple_: Any) -> None:
         held = s.data
         if self._delta is not None:
-            while (part := self._too_far(s, mark)) is not None:
-                self._expired(s, part)
+            while (part := self._next_expired(s, mark)) is not None:
+                self._expire_part(s, part)
         entry = (*what, next(self._numbers), mark, tuple_)
         leaving, mixed = None, self._order.mixed
         try:
@@ -418,19 +418,19 @@ class OrderedWindow(StoreWindow):
         except TypeError as error:
             raise self._order.clash(tuple_, held.rows(), error) from error
         if self._indexed:
-            self._note_in(s, part_of(entry))
+            self._index_part(s, part_of(entry))
         if leaving is not None:
-            self._let_go(s, leaving)
+            self._send_entry(s, leaving)
 
-    def _expired(self, s: Subwindow, part: Part) -> None:
+    def _expire_part(self, s: Subwindow, part: Part) -> None:
         held = s.data
         while held.entries and not part[2] < held.entries[0]:
-            self._let_go(s, held.pop())
+            self._send_entry(s, held.pop())
 
-    def _let_go(self, s: Subwindow, entry: Entry) -> None:
+    def _send_entry(self, s: Subwindow, entry: Entry) -> None:
         """Send what has left a partition."""
         if self._indexed:
-            self._note_out(s, entry[-3])
+            self._unindex_part(s, entry[-3])
         self._emit(entry[-1])
 
     def drain(self) -> None:
@@ -438,7 +438,7 @@ class OrderedWindow(StoreWindow):
         with self.locked():
             for s in list(self._subs.values()):
                 while len(s.data):
-                    self._let_go(s, s.data.pop())
+                    self._send_entry(s, s.data.pop())
                 self._drop(s)
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ class ArrivalDispatch(Dispatch):
         first = min((lo for lo, _ in runs), default=None)
         then = self.run.receiver([number for _, number in held])
         rows = self.run.chunk_ranges(runs)
-        self.run.put(Task("windows", (rows, windows), first=first, then=then, windows=len(held)))
+        self.run.submit(Task("windows", (rows, windows), first=first, then=then, windows=len(held)))
 
 
 class ArrivalFarm(Farm):

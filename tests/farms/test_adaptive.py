@@ -56,22 +56,28 @@ class Moving(AdaptiveFarm):
         for row in rows:
             self.insert(row, port)
 
-    def _settle(self) -> None:
+    def _skip_timing(self) -> None:
         pass
 
-    def _took(self, rows: int, seconds: float, *, waited: bool = False) -> None:
+    def _record_time(self, rows: int, seconds: float, *, waited: bool = False) -> None:
         self.rows += rows
-        if self._fixed is None and self.rows and self.rows // self.every > len(self.decisions):
+        if (
+            self._alone_reason is None
+            and self.rows
+            and self.rows // self.every > len(self.decisions)
+        ):
             self._move()
 
     def _move(self) -> None:
         if self.place == "caller":
-            self._fixed = self._move_to_farm()
-            self._decide("trial" if self._fixed is None else "caller", "as the test wants it")
+            self._alone_reason = self._move_to_farm()
+            self._decide(
+                "trial" if self._alone_reason is None else "caller", "as the test wants it"
+            )
         elif self.place == "trial":
             pool = VirtualPool(self.workers, self.current.setup, cost=lambda *_: random.random())
             pool.waited = 0.0  # type: ignore[attr-defined]
-            self.current.use(pool, self.workers)
+            self.current.switch_pool(pool, self.workers)
             self._decide("workers", "as the test wants it")
         else:
             self._move_to_operator("as the test wants it")
@@ -162,14 +168,14 @@ def test_a_state_is_for_every_place():
 
 
 def test_cheap_windows_stay_in_the_caller(monkeypatch):
-    monkeypatch.setattr(adaptive, "ROW", 1.0)
+    monkeypatch.setattr(adaptive, "EMITTER_COST", 1.0)
     op = Aggregate(Sliding(Count(100), every=Count(10)), high=agg.max("x"))
     with farm(op, workers=2).open() as run:
         run.insert_batch(pa.table({"x": range(50_000)}))
         assert "caller" == run.place
         assert "shares the work of its windows by itself" in run.explain()
     with WindowFarm(Handler(Tumbling(Count(50_000))), workers=2).open() as run:
-        run._look = 0.0
+        run._next_review = 0.0
         for _ in range(4):
             run.insert_batch(pa.table({"x": range(20_000)}))
         assert "caller" == run.place
@@ -195,9 +201,9 @@ def test_a_trial_compares_the_operator_with_the_farm(monkeypatch, alone, work, p
     busy(monkeypatch, work, parent)
     with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
         assert run._move_to_farm() is None
-        run._alone = alone
+        run._alone_cost = alone
         run._decide("trial", "to be tried")
-        run._look_at_trial()
+        run._review_trial()
         assert place == run.place
         assert f"{work:.3g} µs" in run.decisions[-1].reason
 
@@ -227,15 +233,15 @@ def test_slow_rows_are_looked_at_soon_and_workers_start_with_the_trial(
     monkeypatch.setattr(adaptive, "SPARE", 0.0)
     busy(monkeypatch, 9.0, 90.0)
     with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
-        run._took(100, 1.0)  # the first, which loads libraries
-        run._took(100, 1e-6)
-        run._took(100, 20e-6 * 100)  # a hiccup
-        run._took(100, slow * 100)
+        run._record_time(100, 1.0)  # the first, which loads libraries
+        run._record_time(100, 1e-6)
+        run._record_time(100, 20e-6 * 100)  # a hiccup
+        run._record_time(100, slow * 100)
         run.advance(1)  # the clock alone says nothing of rows
         assert (place, pools) == (run.place, len(NotedPool.made))
         if pools:
-            run._since.seconds = adaptive.TRIAL
-            run._took(100, 1e-3)
+            run._interval.seconds = adaptive.TRIAL
+            run._record_time(100, 1e-3)
             assert "caller" == run.place
             assert NotedPool.made[0].closed
 
@@ -262,21 +268,21 @@ def test_nothing_is_decided_before_a_window_has_been_computed(monkeypatch):
     busy(monkeypatch, 0.0, 1.0)
     with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
         assert run._move_to_farm() is None
-        run._alone = 100.0
+        run._alone_cost = 100.0
         run._decide("trial", "to be tried")
-        run._look_at_trial()
+        run._review_trial()
         assert "trial" == run.place
-        run._since.seconds, run._since.rows = 1.0, 1000
-        run._look_at_trial()
+        run._interval.seconds, run._interval.rows = 1.0, 1000
+        run._review_trial()
         assert "caller" == run.place
         assert "no window has fired in 1,000 rows of a trial" == run.decisions[-1].reason
         assert run._move_to_farm() is None
         run._decide("workers", "for the test")
-        run.current.put(Task("merged", ([[1], [2]],)))  # which nobody has answered
-        run._look_at_workers()
+        run.current.submit(Task("merged", ([[1], [2]],)))  # which nobody has answered
+        run._review_workers()
         assert "workers" == run.place
         run.current.drain()
-        run._look_at_workers()
+        run._review_workers()
         assert "caller" == run.place
 
 
@@ -288,10 +294,10 @@ def test_workers_that_no_longer_pay_are_left(monkeypatch):
         assert run._move_to_farm() is None
         run._decide("workers", "for the test")
         busy(monkeypatch, 50.0, 5.0)
-        run._look_at_workers()
+        run._review_workers()
         assert "workers" == run.place
         busy(monkeypatch, 1.0, 5.0)
-        run._look_at_workers()
+        run._review_workers()
         assert "caller" == run.place
         run.insert_many([{"x": 2, "k": 1}] * 3)
     assert [[1, 1], [1, 2], [2, 2]] == [row["held"] for row in rows]
@@ -306,10 +312,10 @@ def test_no_worker_is_tried_where_no_processor_is_free(monkeypatch, tmp_path):
     load()
     monkeypatch.setattr(adaptive, "STAT", stat)
     monkeypatch.setattr("os.nice", lambda by: 0)  # so that others can have a lower priority
-    monkeypatch.setattr(adaptive, "ROW", 0.0)
+    monkeypatch.setattr(adaptive, "EMITTER_COST", 0.0)
     monkeypatch.setattr(adaptive, "SAMPLE", 0.0)
     with WindowFarm(Handler(Tumbling(Count(2))), workers=2).open() as run:
-        run._look = 0.0
+        run._next_review = 0.0
         for _ in range(20):
             load()
             run.insert_many([{"x": 1, "k": 1}] * 3)
@@ -318,10 +324,10 @@ def test_no_worker_is_tried_where_no_processor_is_free(monkeypatch, tmp_path):
     processors = adaptive.Processors()
     assert processors.free == processors.all
     load(nice=10_000)  # which makes room
-    processors.look()
+    processors.sample()
     assert processors.free == processors.all
     stat.write_text("not what it was")
-    processors.look()
+    processors.sample()
     assert processors.free == processors.all
 
 
@@ -330,7 +336,7 @@ def test_what_cannot_move_says_why():
         assert "one worker is no faster" in run.explain()
     kept = Aggregate(Tumbling(Count(2)), total=agg.sum("x"))
     with farm(kept, workers=2).open() as run:
-        assert run._fixed is not None
+        assert run._alone_reason is not None
         run.insert({"x": 1})
         assert {"place": "caller", "workers": 0} == {
             name: run.counters()[name] for name in ("place", "workers")
@@ -341,7 +347,7 @@ def test_a_long_batch_is_cut_and_comes_out_whole():
     op = Handler(Tumbling(Count(7)))
     data = pa.table({"k": [0] * 20_000, "x": range(20_000)})
     with WindowFarm(op, workers=2).open() as run:
-        run._piece = 1000
+        run._piece_rows = 1000
         assert op.open().process_batch(data).equals(run.process_batch(data))
         assert 20_000 == run.rows
 
@@ -365,10 +371,10 @@ def test_workers_that_are_slower_than_the_operator_was_are_left(monkeypatch):
         assert run._move_to_farm() is None
         for alone, place in ((100.0, "workers"), (40.0, "caller")):
             run._decide("workers", "for the test")
-            run._alone, run._since.rows, run._since.seconds = alone, 1000, 0.06
-            run._look_at_workers()
+            run._alone_cost, run._interval.rows, run._interval.seconds = alone, 1000, 0.06
+            run._review_workers()
             assert place == run.place
-        assert 8 * adaptive.LOOK == run._look  # so that the next attempt comes later
+        assert 8 * adaptive.FIRST_REVIEW == run._next_review  # so that the next attempt comes later
 
 
 # -- other workers --
@@ -386,7 +392,7 @@ def test_workers_follow_the_load_if_they_may(monkeypatch, busy, workers):
         monkeypatch.setattr(run.current, "resize", asked.append)
         run._started = time.perf_counter() - 1.0
         run.current.worked = busy * 2
-        run._follow()
+        run._follow_load()
         assert (workers, [workers] * (workers != 2)) == (run.workers, asked)
 
 

@@ -14,7 +14,7 @@ from windowlib import (
     Time,
     Tumbling,
 )
-from windowlib.farms.choice import PATTERNS, best, choose, unsafe
+from windowlib.farms.choice import PATTERNS, best_pattern, choose, unsafe
 from windowlib.farms.models import (
     CountOrTime,
     CountWindows,
@@ -63,7 +63,7 @@ CELLS = [
     ("model", "function", "pattern"), CELLS, ids=[f"{m}-{f.kind}" for m, f, _ in CELLS]
 )
 def test_a_cell_of_the_table(model, function, pattern):
-    chosen = best(model, function)
+    chosen = best_pattern(model, function)
     if pattern is None:
         assert unsafe(model, function, chosen) is not None
     else:

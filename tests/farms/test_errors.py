@@ -35,9 +35,9 @@ from windowlib.farms.choice import choose  # noqa: F401 - named in the table
 from windowlib.farms.chunks import ChunkStore
 from windowlib.farms.evaluator import BatchExtent, WindowEvaluator
 from windowlib.farms.models import *  # noqa: F403
-from windowlib.farms.pool import ProcessPool, WorkerDeath, dumped  # noqa: F401
+from windowlib.farms.pool import ProcessPool, WorkerDeath, pickled  # noqa: F401
 from windowlib.farms.round_robin import RoundRobin  # noqa: F401 - named in the table
-from windowlib.farms.running_farm import worker_count  # noqa: F401 - named in the table
+from windowlib.farms.running_farm import check_workers  # noqa: F401 - named in the table
 from windowlib.farms.scheduler import scheduler  # noqa: F401
 from windowlib.farms.virtual import VirtualPool
 from windowlib.farms.window_function import WindowFunction  # noqa: F401 - named in the table
@@ -127,7 +127,7 @@ class Endless(Operator):
 def once_more():
     """There is one round, and another is asked for."""
     evaluator = WindowEvaluator(Endless(Tumbling(Count(1))))
-    evaluator.again(pa.record_batch({"x": [1]}), BatchExtent(None, 0, 1, 0), 0)
+    evaluator.emit_again(pa.record_batch({"x": [1]}), BatchExtent(None, 0, 1, 0), 0)
 
 
 def on_another_system():
@@ -195,7 +195,7 @@ NO_PARTS = (
 )
 CASES = [
     (
-        "WindowEvaluator(Bare(Tumbling(Count(9)))).part_bytes(range)",
+        "WindowEvaluator(Bare(Tumbling(Count(9)))).dump_part(range)",
         "Bare.part_of(...): dump_state(state): state is <class 'range'>, and objects of "
         "builtins.type are not plain data. Return plain data from snapshot(), such as a dict of an "
         "object's fields, and rebuild the object in restore(). Or override save_part and "
@@ -280,7 +280,7 @@ CASES = [
         "data type). Give the values of a column one type, or use the operator itself.",
     ),
     (
-        "dumped(threading.Lock())",
+        "pickled(threading.Lock())",
         "farm(...): the operator cannot be sent to workers (cannot pickle '_thread.lock' "
         "object). Leave out what belongs to this process alone, such as open files and locks, or "
         "make it in on_open.",
@@ -289,7 +289,7 @@ CASES = [
         'WindowFarm(high, when="never")',
         'WindowFarm(when=\'never\'): no such time. Use "auto" or "always".',
     ),
-    ("worker_count('resize', 0)", "resize(workers=0): not a number of workers. Use 1 or more."),
+    ("check_workers('resize', 0)", "resize(workers=0): not a number of workers. Use 1 or more."),
     (
         "restored(KeyFarm(sampled, workers=3), KeyFarm(sampled, workers=2))",
         "restore(state): it is of 2 workers. Sample: it keeps more than its windows, and that "

@@ -119,9 +119,17 @@ class ReadyPool(VirtualPool):
 @pytest.fixture
 def restless(monkeypatch):
     """Farms that move with every batch, from one place to the next."""
-    for name in ("LOOK", "ROW", "SURE", "TRIAL", "WATCH", "GAIN", "SPARE"):
+    for name in (
+        "FIRST_REVIEW",
+        "EMITTER_COST",
+        "PROMISING_PIECES",
+        "TRIAL",
+        "REVIEW_INTERVAL",
+        "MIN_SPEEDUP",
+        "SPARE",
+    ):
         monkeypatch.setattr(adaptive, name, 0.0)
-    monkeypatch.setattr(adaptive, "SHARE", 1e9)
+    monkeypatch.setattr(adaptive, "TRIAL_SHARE", 1e9)
     monkeypatch.setattr(adaptive, "ProcessPool", ReadyPool)
     monkeypatch.setattr(AdaptiveFarm, "_costs", lambda self: (1.0, 0.5))
     made, folders = ChunkStore.__init__, list[str]()

@@ -257,7 +257,7 @@ def test_active_workers_have_most_tuples_before_a_window_fires(window, operator)
     closes = [args for work, args in sends if work == "close"]
     held = sum(extent.hi - extent.lo for *_, extent in closes)
     assert sum(max(0, taken) for _, taken, _, _ in closes) > 0.5 * held > 50
-    still = [name for worker in workers for name in worker._open]
+    still = [name for worker in workers for name in worker._open_windows]
     assert len(still) <= 4  # windows that never fired
 
 

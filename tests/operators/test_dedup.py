@@ -372,7 +372,7 @@ def test_duplicates_that_renew_leave_nothing_behind(within, keep):
     (s,) = window.state.subwindows.values()
     assert 4 == len(window)
     assert len(window._ages) <= 4
-    assert len(s.data.far) <= 2 * 4 + SPARE + 1
+    assert len(s.data.by_mark) <= 2 * 4 + SPARE + 1
 
 
 def test_a_memory_of_time_forgets_partitions_that_are_empty():

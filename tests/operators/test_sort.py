@@ -394,7 +394,7 @@ def test_delta_marks_of_tuples_that_are_out_do_not_pile_up():
         running.insert({"ts": 0 if i % 2 else 11, "x": i})
         window.state.check()
     (s,) = window.state.subwindows.values()
-    assert len(s.data.far) <= 2 * len(s.data) + SPARE + 1
+    assert len(s.data.by_mark) <= 2 * len(s.data) + SPARE + 1
 
 
 def test_a_timed_sort_goes_on_in_the_order_of_time_after_a_restart():

@@ -25,7 +25,7 @@ from windowlib.farms import WindowFarm
 from windowlib.operators import Aggregate, agg
 from windowlib.spark import attach
 from windowlib.spark.observe.metrics import Sums
-from windowlib.spark.plan.attach import FutureStream
+from windowlib.spark.plan.attach import PlannedStream
 
 SCHEMA = pa.schema(
     {
@@ -197,7 +197,7 @@ HOUR = Event("ts", "1h")
     ],
 )
 def test_what_spark_would_do_otherwise_is_refused(operator, said, reason):
-    shown = attach(operator, by_spark=True, **said).explain(FutureStream(STAMPED))  # type: ignore[arg-type]
+    shown = attach(operator, by_spark=True, **said).explain(PlannedStream(STAMPED))  # type: ignore[arg-type]
     assert "by Spark   refused: " in shown
     assert reason in " ".join(shown.split())
     if not said:
@@ -208,14 +208,14 @@ def test_what_spark_would_do_otherwise_is_refused(operator, said, reason):
 def test_names_of_the_plan_itself_are_refused(name):
     columns = StructType([*STAMPED, StructField(name, LongType())])
     op = Aggregate(Tumbling(HOUR), n=agg.count(name))
-    shown = " ".join(attach(op, by_spark=True).explain(FutureStream(columns)).split())  # type: ignore[arg-type]
+    shown = " ".join(attach(op, by_spark=True).explain(PlannedStream(columns)).split())  # type: ignore[arg-type]
     assert f"refused: the groups of Spark have a column {name} of their own" in shown
 
 
 def test_keys_that_a_collation_makes_equal_are_refused():
     columns = StructType([*STAMPED, StructField("c", StringType("UTF8_LCASE"))])
     op = Aggregate(Tumbling(HOUR, by="c"), n=agg.count())
-    shown = " ".join(attach(op, by_spark=True).explain(FutureStream(columns)).split())  # type: ignore[arg-type]
+    shown = " ".join(attach(op, by_spark=True).explain(PlannedStream(columns)).split())  # type: ignore[arg-type]
     assert "Spark may see other equal keys in c, string collate UTF8_LCASE" in shown
 
 
@@ -247,7 +247,7 @@ def test_any_name_of_a_column_works(spark, tmp_path, moving):
 
 def test_the_plan_says_that_spark_has_the_windows():
     op = Aggregate(Tumbling(HOUR, by="k", watermark="5s"), n=agg.count(), mean=agg.mean("x"))
-    shown = " ".join(attach(op, by_spark=True).explain(FutureStream(STAMPED)).split())  # type: ignore[arg-type]
+    shown = " ".join(attach(op, by_spark=True).explain(PlannedStream(STAMPED)).split())  # type: ignore[arg-type]
     assert "the windows, as groupBy(window, key) has them" in shown
     assert "state Spark's own, one row for each key and window" in shown
     assert "attach(op, by_spark=True) would leave the windows to Spark" in op.explain(STAMPED)

@@ -125,7 +125,7 @@ def unknown_hash():
 
 
 def no_such_type():
-    types.spark_of(pa.schema({"m": pa.month_day_nano_interval()}), "Functor")
+    types.spark_schema(pa.schema({"m": pa.month_day_nano_interval()}), "Functor")
 
 
 HERE = [

@@ -49,7 +49,7 @@ from windowlib.spark.farms.window_stages import (
     shared_slices,
 )
 from windowlib.spark.plan import validation
-from windowlib.spark.plan.attach import FutureStream
+from windowlib.spark.plan.attach import PlannedStream
 from windowlib.spark.plan.query_plan import AttachOptions, numbered, plan_query
 from windowlib.spark.versions import arrow_schema
 from windowlib.window.state_bytes import load_state
@@ -185,7 +185,7 @@ class LocalQuery:
         )
         schema = f"{said or 'k string'}, out bigint" if names[2] == "step by step" else None
         options = AttachOptions(schema=schema)
-        plan = plan_query(farm.operator, options, [cast(Any, FutureStream(COLUMNS))])
+        plan = plan_query(farm.operator, options, [cast(Any, PlannedStream(COLUMNS))])
         self.keyed = plan.key is not None and not spec.event_time
         self.plan = farm_plan.plan_of(farm, numbered(plan), numbered=True)
         self.buckets: dict[int, Kept] = {}
@@ -211,8 +211,8 @@ class LocalQuery:
         spec = BucketSpec(
             operator=plan.operator,
             inputs=plan.inputs,
-            outputs=plan.output.sent,
-            made=plan.output.made,
+            outputs=plan.output.spark_schemas,
+            made=plan.output.operator_schemas,
             orders=validation.orders(self.plan.operator),
             fingerprint={},
             nonce="run",

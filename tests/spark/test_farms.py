@@ -34,7 +34,7 @@ from windowlib.farms import Farm, KeyFarm, PaneFarm, WindowFarm, WindowPartition
 from windowlib.farms.models import TimeWindows
 from windowlib.operators import Aggregate, Join, Skyline, TopDelta, TopK, agg, desc
 from windowlib.spark import attach
-from windowlib.spark.farms.slice_partials import SMALL, _begins, _grouped
+from windowlib.spark.farms.slice_partials import SMALL, _group_rows, _slice_starts
 from windowlib.spark.farms.window_stages import ActiveWindows
 from windowlib.spark.plan.query_plan import AttachOptions, for_each_worker, plan_query
 from windowlib.spark.plan.shuffle import partition_of
@@ -628,7 +628,7 @@ def test_slices_of_a_stream_on_the_clock_of_its_rows_are_those_of_the_operator(s
 def test_rows_of_a_key_and_slice_come_together(far):
     rng = np.random.default_rng(far)
     ids, at = rng.integers(0, 5, 200), rng.integers(-3, 4, 200) * far
-    order, starts = _grouped(ids, at)
+    order, starts = _group_rows(ids, at)
     runs = [order[lo:hi] for lo, hi in pairwise(starts)]
     seen = [(int(ids[run[0]]), int(at[run[0]])) for run in runs]
     assert sorted(set(zip(ids.tolist(), at.tolist(), strict=True))) == seen
@@ -639,4 +639,4 @@ def test_rows_of_a_key_and_slice_come_together(far):
 def test_slices_begin_where_their_extents_do():
     slices = TimeWindows(18, 5).pairs()
     numbers = np.array([4, -3, 0, 4])
-    assert [slices.extent(n)[0] for n in (4, -3, 0, 4)] == _begins(slices, numbers).tolist()
+    assert [slices.extent(n)[0] for n in (4, -3, 0, 4)] == _slice_starts(slices, numbers).tolist()

@@ -88,9 +88,9 @@ def test_parts_in_any_order_give_what_rows_in_order_give(seed, by_columns):
     for key, parts in found.items():
         rng.shuffle(parts)
         while len(parts) > 1:
-            both = [merging.part_from(parts.pop(rng.randrange(len(parts)))) for _ in range(2)]
-            parts.append(merging.part_bytes(merging.merged(both)))
-        got = merging.finish(key, [merging.part_from(parts[0])], 0)
+            both = [merging.load_part(parts.pop(rng.randrange(len(parts)))) for _ in range(2)]
+            parts.append(merging.dump_part(merging.merged(both)))
+        got = merging.finish(key, [merging.load_part(parts[0])], 0)
         whole = pa.RecordBatch.from_pylist(want[key], SCHEMA)
         (expected,) = alone.windows(whole, [BatchExtent(key, 0, len(whole), 0)])
         assert expected == got

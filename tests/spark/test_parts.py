@@ -148,7 +148,7 @@ def test_arrays_make_the_rows_that_unpacking_makes(spark, monkeypatch):
             "day": pa.array([day, None, day], pa.date32()),
         }
     )
-    struct = types.spark_of(table.schema, "test")
+    struct = types.spark_schema(table.schema, "test")
     assert OutputArrays.fit(struct)
     arrays = OutputArrays(struct)
     data = stream_bytes(table.combine_chunks().to_batches()[0])
@@ -166,7 +166,7 @@ def test_arrays_make_the_rows_that_unpacking_makes(spark, monkeypatch):
     "kind", [pa.decimal128(3, 1), pa.list_(pa.int32()), pa.binary(), pa.timestamp("us"), pa.bool_()]
 )
 def test_other_columns_are_unpacked(kind):
-    assert not OutputArrays.fit(types.spark_of(pa.schema({"x": kind}), "test"))
+    assert not OutputArrays.fit(types.spark_schema(pa.schema({"x": kind}), "test"))
 
 
 def test_what_a_task_has_loaded_is_left_out_of_garbage_collections(monkeypatch):

@@ -9,7 +9,7 @@ from tests.testing.broken_operators import ROWS, Batched, Farmed, Numbered, Spre
 from windowlib import Count, PartitionCount, Punct, Sliding, Time, Tumbling, punct, to
 from windowlib.operators import Aggregate, Join, Sort, agg
 from windowlib.testing import assert_same_everywhere
-from windowlib.testing.comparison import equal, near
+from windowlib.testing.comparison import equal, within_tolerance
 
 HIGH = Aggregate(Sliding(Count(4), every=Count(2), by="k"), high=agg.max("x"), m=agg.mean("x"))
 
@@ -135,7 +135,7 @@ def test_a_way_with_fewer_rows_is_found():
 
 
 def test_values_are_the_same_to_the_type_and_nearly_to_the_digit():
-    same = near(1e-9)
+    same = within_tolerance(1e-9)
     assert same({"a": [1.0, None, "x"]}, {"a": [1.0 + 1e-12, None, "x"]})
     assert same(float("nan"), float("nan"))
     for one, other in [(1, 1.0), (1, True), (1.0, 1.1), ([1], [1, 2]), ({"a": 1}, {"b": 1})]:

@@ -28,7 +28,7 @@ from windowlib import (
 from windowlib.operators import Aggregate, Filter, Functor, Join, Sort, agg
 from windowlib.runtime.replay import Lookahead
 from windowlib.tools.listing import Listing
-from windowlib.tools.notebook import smaller
+from windowlib.tools.notebook import scaled_down
 
 
 def html(shown):
@@ -88,7 +88,7 @@ def test_large_counts_are_drawn_smaller_and_it_says_so():
     ],
 )
 def test_counts_are_divided_by_one_number_or_left_alone(spec, drawn):
-    assert drawn == smaller(spec)
+    assert drawn == scaled_down(spec)
 
 
 def test_a_specification_with_a_callable_is_only_named():

@@ -1,8 +1,8 @@
-"""Control: who gets what, decided without threads and without a clock.
+"""Control: scheduling and feedback, without threads and without a clock.
 
-`Pid`, `Relay` and `tune` steer a number; `Utilisation` says how busy workers are. A `PanePolicy`
-splits panes among workers, a `WindowPolicy` hands the tasks of windows to them. Each is told what
-happened, and when, so farms, Spark and simulations use the same ones.
+`Pid`, `Relay` and `tune` control a number; `Utilisation` measures how busy workers are. A
+`PanePolicy` splits panes among workers, a `WindowPolicy` assigns the tasks of windows to them.
+Events and times are arguments, so farms, Spark and simulations use the same ones.
 """
 
 from windowlib.control.pid import Gains, Pid, Relay, tune

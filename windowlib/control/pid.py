@@ -1,6 +1,6 @@
-"""A PID controller: moves a number until a measurement is where it should be; and its gains.
+"""A PID controller, which moves an output until a measurement is at its set point; and its gains.
 
-Gains come from an experiment: a relay makes the process swing, and is watched.
+Gains come from an experiment: a relay makes the process oscillate, and is measured.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RULES: dict[str, tuple[float, float, float]] = {
     "pi": (0.4, 0.48, 0.0),
     "pid": (0.6, 1.2, 0.075),
 }
-ALIKE = 0.05  # swings that differ by less than this are the same swing
+SWING_TOLERANCE = 0.05  # swings that differ by less than this are the same swing
 CYCLES = 3
 
 
@@ -56,18 +56,22 @@ class Pid:
         form: Form = "position",
     ) -> None:
         for name, gain in (("kp", kp), ("ki", ki), ("kd", kd)):
-            finite(f"Pid({name})", gain)
+            check_finite(f"Pid({name})", gain)
         if form not in ("position", "velocity"):
             msg = f"Pid(form={form!r}): no such form. Use position or velocity."
             raise FarmError(msg)
         self.kp, self.ki, self.kd = kp, ki, kd
-        self.setpoint = finite("Pid(setpoint)", setpoint)
+        self.setpoint = check_finite("Pid(setpoint)", setpoint)
         self.limits = bounds("Pid(limits)", *limits)
         self.form = form
         low, high = self.limits
-        self.step = high - low if step is None else finite("Pid(step)", step, least=0, strict=True)
+        self.step = (
+            high - low if step is None else check_finite("Pid(step)", step, least=0, strict=True)
+        )
         middle = clamp(0.0, low, high)
-        self.start = middle if start is None else clamp(finite("Pid(start)", start), low, high)
+        self.start = (
+            middle if start is None else clamp(check_finite("Pid(start)", start), low, high)
+        )
         self.reset()
 
     def reset(self) -> None:
@@ -81,8 +85,8 @@ class Pid:
 
         With 1, the default, gains are those of a sample; with seconds, those of a second.
         """
-        finite("Pid.update(measured)", measured)
-        finite("Pid.update(dt)", dt, least=0, strict=True)
+        check_finite("Pid.update(measured)", measured)
+        check_finite("Pid.update(dt)", dt, least=0, strict=True)
         error = self.setpoint - measured
         slope = 0.0 if self._measured is None else (measured - self._measured) / dt
         self._measured = measured
@@ -132,20 +136,20 @@ class Relay:
         noise: float = 0.0,
         raises: bool = True,
     ) -> None:
-        self.setpoint = finite("Relay(setpoint)", setpoint)
-        self.amplitude = finite("Relay(amplitude)", amplitude, least=0, strict=True)
-        self.start = finite("Relay(start)", start)
-        self.noise = finite("Relay(noise)", noise, least=0)
+        self.setpoint = check_finite("Relay(setpoint)", setpoint)
+        self.amplitude = check_finite("Relay(amplitude)", amplitude, least=0, strict=True)
+        self.start = check_finite("Relay(start)", start)
+        self.noise = check_finite("Relay(noise)", noise, least=0)
         self.sign = 1.0 if raises else -1.0
         self.output = self.start
         self._below: bool | None = None  # whether the measurement was below, at the last switch
-        self._begin: float | None = None  # of this swing
+        self._swing_start: float | None = None  # of this swing
         self._low = self._high = 0.0
         self._swings: list[tuple[float, float]] = []  # of each: half its height, and its length
 
     def update(self, measured: float, now: float) -> float:
         """The output after a measurement at the time `now`."""
-        finite("Relay.update(measured)", measured)
+        check_finite("Relay.update(measured)", measured)
         self._low, self._high = min(self._low, measured), max(self._high, measured)
         error = self.setpoint - measured
         below = error > 0 if self._below is None else self._below
@@ -160,9 +164,9 @@ class Relay:
         return self.output
 
     def _swing(self, measured: float, now: float) -> None:
-        if self._begin is not None:
-            self._swings.append(((self._high - self._low) / 2, now - self._begin))
-        self._begin = now
+        if self._swing_start is not None:
+            self._swings.append(((self._high - self._low) / 2, now - self._swing_start))
+        self._swing_start = now
         self._low = self._high = measured
 
     @property
@@ -172,7 +176,7 @@ class Relay:
         if len(last) < CYCLES:
             return False
         heights = [height for height, _ in last]
-        return min(heights) > 0 and max(heights) - min(heights) < ALIKE * max(heights)
+        return min(heights) > 0 and max(heights) - min(heights) < SWING_TOLERANCE * max(heights)
 
     def gains(self, kind: Kind = "pid") -> Gains:
         """The gains for a controller of a kind: p, pi or pid."""
@@ -218,9 +222,9 @@ def tune(
     (16.0, 0.19)
     """
     relay = Relay(setpoint, amplitude, start=start, noise=noise, raises=raises)
-    finite("tune(interval)", interval, least=0, strict=True)
+    check_finite("tune(interval)", interval, least=0, strict=True)
     output = relay.output
-    for sample in range(counted("tune(most)", most)):
+    for sample in range(check_count("tune(most)", most)):
         output = relay.update(process(output), sample * interval)
         if relay.done:
             return relay.gains(kind)
@@ -231,7 +235,9 @@ def tune(
 # What the arguments of controllers and policies have to be.
 
 
-def finite(name: str, value: Any, *, least: float | None = None, strict: bool = False) -> float:
+def check_finite(
+    name: str, value: Any, *, least: float | None = None, strict: bool = False
+) -> float:
     """A finite number, no less than `least`, or above it."""
     fits = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
     if fits and least is not None:
@@ -243,7 +249,7 @@ def finite(name: str, value: Any, *, least: float | None = None, strict: bool = 
     return float(value)
 
 
-def counted(name: str, value: Any, *, least: int = 1) -> int:
+def check_count(name: str, value: Any, *, least: int = 1) -> int:
     """A whole number, no less than `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         msg = f"{name}={value!r}: not a number of them. Use {least} or more."
@@ -253,8 +259,8 @@ def counted(name: str, value: Any, *, least: int = 1) -> int:
 
 def bounds(name: str, low: float, high: float) -> tuple[float, float]:
     """Two finite numbers in order."""
-    finite(f"{name}[0]", low)
-    finite(f"{name}[1]", high)
+    check_finite(f"{name}[0]", low)
+    check_finite(f"{name}[1]", high)
     if low >= high:
         msg = f"{name}=({low!r}, {high!r}): nothing lies between. Put the lower bound first."
         raise FarmError(msg)

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from math import inf, sqrt
 from typing import Any, Literal, NamedTuple, Protocol
 
-from windowlib.control.pid import Pid, bounds, clamp, counted, finite
+from windowlib.control.pid import Pid, bounds, check_count, check_finite, clamp
 from windowlib.control.utilisation import Utilisation, WorkerStats
 from windowlib.errors import FarmError
 
@@ -53,11 +53,11 @@ class PanePolicy(Protocol):
         """What workers did in the `interval` up to `now`; else since the last sample."""
 
 
-class _Panes:
-    """What the policies have in common: the open panes, and how large their partitions are."""
+class _PanePolicyBase:
+    """Base of the policies: the open panes, and how large their partitions are."""
 
     def __init__(self, workers: int) -> None:
-        self.workers = counted(f"{type(self).__name__}(workers)", workers)
+        self.workers = check_count(f"{type(self).__name__}(workers)", workers)
         self._open: dict[int, dict[int, int]] = {}
         self._turn = 0
 
@@ -72,10 +72,10 @@ class _Panes:
     def sample(
         self, now: float, stats: Sequence[WorkerStats], interval: float | None = None
     ) -> None:
-        """Nothing: this policy does not look at the workers."""
+        """Nothing: this policy ignores the workers."""
 
-    def _count(self, pane: int, runs: list[Run]) -> list[Run]:
-        """Runs of the same worker made one, and counted."""
+    def _record(self, pane: int, runs: list[Run]) -> list[Run]:
+        """Join neighbouring runs of the same worker, and record them."""
         sizes = self._open.setdefault(pane, {})
         joined: list[Run] = []
         for worker, size in runs:
@@ -86,12 +86,12 @@ class _Panes:
                 joined.append((worker, size))
         return joined
 
-    def _in_turn(self, pane: int, count: int) -> list[Run]:
+    def _round_robin(self, pane: int, count: int) -> list[Run]:
         """Single tuples, each for the next worker; a lone worker gets them as one run."""
-        if not counted("assign(count)", count, least=0):
+        if not check_count("assign(count)", count, least=0):
             return []
         if self.workers == 1:
-            return self._count(pane, [(0, count)])
+            return self._record(pane, [(0, count)])
         order = [(self._turn + i) % self.workers for i in range(self.workers)]
         rounds, rest = divmod(count, self.workers)
         self._turn = (self._turn + rest) % self.workers
@@ -103,7 +103,7 @@ class _Panes:
         return one_round * rounds + one_round[:rest]
 
 
-class PaneRoundRobin(_Panes):
+class PaneRoundRobin(_PanePolicyBase):
     """A whole pane to one worker, panes in turn: the smallest results, and the worst balance.
 
     >>> policy = PaneRoundRobin(2)
@@ -113,17 +113,17 @@ class PaneRoundRobin(_Panes):
 
     def assign(self, pane: int, count: int, loads: Sequence[float]) -> list[Run]:
         """All tuples, for the worker of the pane."""
-        if not counted("assign(count)", count, least=0):
+        if not check_count("assign(count)", count, least=0):
             return []
         owners = self._open.get(pane)
         if owners is None:
             owner, self._turn = self._turn, (self._turn + 1) % self.workers
         else:
             owner = next(iter(owners))
-        return self._count(pane, [(owner, count)])
+        return self._record(pane, [(owner, count)])
 
 
-class TupleRoundRobin(_Panes):
+class TupleRoundRobin(_PanePolicyBase):
     """Tuples in turn, so every pane is split among all: the best balance, and the largest results.
 
     >>> policy = TupleRoundRobin(3)
@@ -133,10 +133,10 @@ class TupleRoundRobin(_Panes):
 
     def assign(self, pane: int, count: int, loads: Sequence[float]) -> list[Run]:
         """The tuples, each for the next worker."""
-        return self._in_turn(pane, count)
+        return self._round_robin(pane, count)
 
 
-class Adaptive(_Panes):
+class Adaptive(_PanePolicyBase):
     """A pane stays with a worker up to a threshold, then goes on with the one that has least to do.
 
     The threshold is the mean of recent partitions plus their standard deviation, where a partition
@@ -153,8 +153,8 @@ class Adaptive(_Panes):
 
     def __init__(self, workers: int, *, warmup: int = 5, weight: float = 0.1) -> None:
         super().__init__(workers)
-        self.warmup = counted("Adaptive(warmup)", warmup, least=0)
-        self.weight = _share("Adaptive(weight", weight)
+        self.warmup = check_count("Adaptive(warmup)", warmup, least=0)
+        self.weight = _check_weight("Adaptive(weight", weight)
         self.mean = self.variance = 0.0
         self._closed = self._seen = 0
         self._owners: dict[int, int] = {}
@@ -172,7 +172,7 @@ class Adaptive(_Panes):
 
     def assign(self, pane: int, count: int, loads: Sequence[float]) -> list[Run]:
         """The tuples, cut where a partition reaches the threshold."""
-        counted("assign(count)", count, least=0)
+        check_count("assign(count)", count, least=0)
         if len(loads) != self.workers:
             msg = f"assign(loads): {len(loads)} loads of {self.workers} workers. Give one for each."
             raise FarmError(msg)
@@ -182,23 +182,23 @@ class Adaptive(_Panes):
         owner, runs = self._owners.get(pane), []
         while count:
             if owner is None or sizes.get(owner, 0) >= self.threshold:
-                owner = self._least(waiting)
-            size = min(count, self._room(owner, sizes.get(owner, 0), waiting))
+                owner = self._least_loaded(waiting)
+            size = min(count, self._capacity(owner, sizes.get(owner, 0), waiting))
             runs.append((owner, size))
             sizes[owner] = sizes.get(owner, 0) + size
             waiting[owner] += size
             count -= size
         self._owners[pane] = owner  # type: ignore[assignment]
-        return self._count(pane, runs)
+        return self._record(pane, runs)
 
-    def _least(self, waiting: Sequence[float]) -> int:
+    def _least_loaded(self, waiting: Sequence[float]) -> int:
         """The worker with least to do; of several, the first one after the last choice."""
         after = [(self._turn + i) % self.workers for i in range(self.workers)]
         found = min(after, key=waiting.__getitem__)
         self._turn = (found + 1) % self.workers
         return found
 
-    def _room(self, owner: int, size: int, waiting: Sequence[float]) -> int:
+    def _capacity(self, owner: int, size: int, waiting: Sequence[float]) -> int:
         """How many tuples the owner gets before another worker could be chosen."""
         threshold = self.threshold
         if size < threshold:
@@ -221,9 +221,9 @@ class Adaptive(_Panes):
         return found
 
 
-def _share(name: str, value: float) -> float:
+def _check_weight(name: str, value: float) -> float:
     """A weight, if it is one."""
-    if finite(f"{name})", value, least=0, strict=True) > 1:
+    if check_finite(f"{name})", value, least=0, strict=True) > 1:
         raise FarmError(f"{name}={value!r}): not a share. Use more than 0, and at most 1.")
     return value
 
@@ -269,13 +269,13 @@ class AdaptivePid(Adaptive):
     ) -> None:
         super().__init__(workers, warmup=warmup, weight=weight)
         low, high = bounds("AdaptivePid(alphas)", *alphas)
-        finite("AdaptivePid(alphas)[0]", low, least=0, strict=True)
+        check_finite("AdaptivePid(alphas)[0]", low, least=0, strict=True)
         if on not in ("worst", "weighted"):
             msg = f"AdaptivePid(on={on!r}): no such utilisation. Use worst or weighted."
             raise FarmError(msg)
-        self.patience = counted("AdaptivePid(patience)", patience)
+        self.patience = check_count("AdaptivePid(patience)", patience)
         self.on = on
-        self.smooth = _share("AdaptivePid(smooth", smooth)
+        self.smooth = _check_weight("AdaptivePid(smooth", smooth)
         self.pid = Pid(
             *gains,
             setpoint=setpoint,
@@ -292,7 +292,7 @@ class AdaptivePid(Adaptive):
 
     @property
     def alpha(self) -> float:
-        """What the threshold of `Adaptive` is multiplied with."""
+        """The factor of the threshold of `Adaptive`."""
         return self.pid.output
 
     @property
@@ -305,7 +305,7 @@ class AdaptivePid(Adaptive):
         if not self.fallback:
             return super().assign(pane, count, loads)
         self._owners.pop(pane, None)
-        return self._in_turn(pane, count)
+        return self._round_robin(pane, count)
 
     def sample(
         self, now: float, stats: Sequence[WorkerStats], interval: float | None = None
@@ -314,7 +314,7 @@ class AdaptivePid(Adaptive):
 
         The very first sample needs the interval, or only says when the next one begins.
         """
-        finite("sample(now)", now)
+        check_finite("sample(now)", now)
         last, self._now = self._now, now
         if interval is None:
             if last is None:
@@ -324,14 +324,14 @@ class AdaptivePid(Adaptive):
         if self.utilisation is None:
             return
         found = self.utilisation.worst if self.on == "worst" else self.utilisation.weighted
-        self._watch(found)
+        self._update_fallback(found)
         if not self.fallback:
             found = clamp(found, 0.0, CEILING)
             before = found if self._mean is None else self._mean
             self._mean = before + self.smooth * (found - before)
             self.pid.update(self._mean)
 
-    def _watch(self, found: float) -> None:
+    def _update_fallback(self, found: float) -> None:
         """Fall back after too many samples that were too busy, and come back after as many good."""
         counts = found < self.pid.setpoint if self.fallback else found > 1
         self._streak = self._streak + 1 if counts else 0
@@ -354,7 +354,7 @@ class WindowTask(NamedTuple):
     last: bool = False
 
 
-Sent = list[tuple[int, WindowTask]]
+Assignments = list[tuple[int, WindowTask]]
 
 
 class WindowPolicy(Protocol):
@@ -362,10 +362,10 @@ class WindowPolicy(Protocol):
 
     workers: int
 
-    def ready(self, task: WindowTask) -> Sent:
+    def ready(self, task: WindowTask) -> Assignments:
         """A task is there: what to send now, and to whom."""
 
-    def done(self, worker: int, window: int) -> Sent:
+    def done(self, worker: int, window: int) -> Assignments:
         """A worker has finished the task of a window that it was sent: what to send next."""
 
 
@@ -378,13 +378,13 @@ class WindowRoundRobin:
     """
 
     def __init__(self, workers: int) -> None:
-        self.workers = counted("WindowRoundRobin(workers)", workers)
+        self.workers = check_count("WindowRoundRobin(workers)", workers)
 
-    def ready(self, task: WindowTask) -> Sent:
+    def ready(self, task: WindowTask) -> Assignments:
         """The task, for the worker of its window."""
         return [(task.window % self.workers, task)]
 
-    def done(self, worker: int, window: int) -> Sent:
+    def done(self, worker: int, window: int) -> Assignments:
         """Nothing: workers keep queues of their own."""
         return []
 
@@ -392,12 +392,12 @@ class WindowRoundRobin:
 class _Window:
     """The tasks of a window that wait, its worker if it has one, and its last worker."""
 
-    __slots__ = ("busy", "complete", "home", "pending")
+    __slots__ = ("complete", "last_worker", "pending", "worker")
 
     def __init__(self) -> None:
         self.pending: deque[WindowTask] = deque()
-        self.busy: int | None = None
-        self.home: int | None = None
+        self.worker: int | None = None
+        self.last_worker: int | None = None
         self.complete = False
 
 
@@ -420,7 +420,7 @@ class WindowFeedback:
     """
 
     def __init__(self, workers: int) -> None:
-        self.workers = counted("WindowFeedback(workers)", workers)
+        self.workers = check_count("WindowFeedback(workers)", workers)
         self._windows: dict[int, _Window] = {}
         self._free: dict[int, None] = dict.fromkeys(range(workers))  # longest free first
         self._waiting: list[int] = []  # a heap of windows with tasks that no worker has
@@ -435,7 +435,7 @@ class WindowFeedback:
         """How many tasks wait."""
         return sum(len(window.pending) for window in self._windows.values())
 
-    def ready(self, task: WindowTask) -> Sent:
+    def ready(self, task: WindowTask) -> Assignments:
         """The task, if its window is not being worked on and a worker is free."""
         window = self._windows.setdefault(task.window, _Window())
         if window.complete:
@@ -445,23 +445,23 @@ class WindowFeedback:
             )
             raise FarmError(msg)
         window.complete = task.last
-        if window.busy is None and self._free and not window.pending:
+        if window.worker is None and self._free and not window.pending:
             return [self._send(window, self._choose(window), task)]
-        if window.busy is None and not window.pending:
+        if window.worker is None and not window.pending:
             heappush(self._waiting, task.window)
         window.pending.append(task)
         return []
 
-    def done(self, worker: int, window: int) -> Sent:
+    def done(self, worker: int, window: int) -> Assignments:
         """The next task for a worker, if there is one."""
         found = self._windows.get(window)
-        if found is None or found.busy != worker:
+        if found is None or found.worker != worker:
             msg = (
                 f"done(worker={worker}, window={window}): this worker has no task of this window. "
                 f"Call it once for each task that was sent."
             )
             raise FarmError(msg)
-        found.busy = None
+        found.worker = None
         if found.pending:
             return [self._send(found, worker, found.pending.popleft())]
         if found.complete:
@@ -474,10 +474,10 @@ class WindowFeedback:
 
     def _choose(self, window: _Window) -> int:
         """The last worker of the window, if it is free, else the one that has been free longest."""
-        worker = window.home if window.home in self._free else next(iter(self._free))
+        worker = window.last_worker if window.last_worker in self._free else next(iter(self._free))
         del self._free[worker]
         return worker
 
     def _send(self, window: _Window, worker: int, task: WindowTask) -> tuple[int, WindowTask]:
-        window.busy = window.home = worker
+        window.worker = window.last_worker = worker
         return worker, task

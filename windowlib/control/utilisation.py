@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
-from windowlib.control.pid import finite
+from windowlib.control.pid import check_finite
 from windowlib.errors import FarmError
 
 
@@ -19,7 +19,7 @@ class WorkerStats(NamedTuple):
 
 
 class Utilisation(NamedTuple):
-    """Of each worker, the tuples it was given over those it could have processed.
+    """For each worker, the tuples it was given relative to those it could have processed.
 
     More than 1 is a queue that grows. `weighted` is the mean for a tuple; it can be below 1 while
     one worker falls behind, so look at `worst`, too.
@@ -41,7 +41,7 @@ class Utilisation(NamedTuple):
         A worker could have processed the tuples that it did, and as many more in its idle time as
         the mean cost of a tuple allows.
         """
-        finite("Utilisation.of(interval)", interval, least=0, strict=True)
+        check_finite("Utilisation.of(interval)", interval, least=0, strict=True)
         if not stats:
             msg = "Utilisation.of(stats=[]): no workers. Give the WorkerStats of one or more."
             raise FarmError(msg)
@@ -51,18 +51,18 @@ class Utilisation(NamedTuple):
             return cls(0.0, 0.0, (0.0,) * len(stats))
         if not done and not busy:
             return None
-        shares = tuple(_share(each, interval, done, busy) for each in stats)
+        shares = tuple(_worker_utilisation(each, interval, done, busy) for each in stats)
         pairs = zip(stats, shares, strict=True)
         weighted = sum(each.given / given * share for each, share in pairs if each.given)
         return cls(weighted, max(shares), shares)
 
     @property
     def control(self) -> float:
-        """What to steer by: the larger of the mean and the worst worker, which is the worst."""
+        """The controlled utilisation: the larger of the mean and the worst worker, the latter."""
         return max(self.weighted, self.worst)
 
 
-def _share(each: WorkerStats, interval: float, done: float, busy: float) -> float:
+def _worker_utilisation(each: WorkerStats, interval: float, done: float, busy: float) -> float:
     """The utilisation of one worker; a tuple costs `busy / done`."""
     if not each.given:
         return 0.0

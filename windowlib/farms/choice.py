@@ -1,4 +1,4 @@
-"""Which farm an operator gets, and why; and which ones would be wrong.
+"""The choice of a farm for an operator: the best pattern, its reason, and unsafe patterns.
 
 A keyed operator is split by its keys. Otherwise the windows decide, and the function:
 
@@ -67,7 +67,7 @@ class Choice:
     ordered: bool = True
     """Whether all rows come out in the order of the operator, and not only those of each key."""
 
-    def around(self, inner: Choice) -> Choice:
+    def nested(self, inner: Choice) -> Choice:
         """The choice for a farm whose workers are farms: the inner one has the windows."""
         many = self.workers // inner.workers
         reason = (
@@ -100,7 +100,7 @@ def choose(
     pane, 4 workers: its function is associative and windows overlap, so 7 slices make up a \
 window and each is computed once.
     """
-    _check(operator, workers, pattern, heaviest)
+    _check_arguments(operator, workers, pattern, heaviest)
     keyed = _by_key(operator, workers)
     skewed = heaviest * workers > 1
     if pattern == "key" or (pattern is None and keyed is not None and not skewed):
@@ -113,7 +113,9 @@ window and each is computed once.
         raise
 
 
-def _check(operator: Operator, workers: int, pattern: str | None, heaviest: float) -> None:
+def _check_arguments(
+    operator: Operator, workers: int, pattern: str | None, heaviest: float
+) -> None:
     owner = f"choose({operator.name}"
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise FarmError(f"{owner}, workers={workers!r}): not a number of workers. Use 1 or more.")
@@ -154,7 +156,7 @@ def _by_key(operator: Operator, workers: int) -> Choice | None:
 
 
 def _sends_later(operator: Operator) -> str:
-    """What else than a row makes an operator send rows, of several keys at once; "" if nothing."""
+    """What besides a row makes an operator send rows of several keys at once; "" if nothing."""
     if isinstance(operator, Graph):
         found = dict.fromkeys(filter(None, map(_sends_later, operator.operators.values())))
         return " or ".join(found)
@@ -165,10 +167,10 @@ def _sends_later(operator: Operator) -> str:
         return "time"
     if any(spec.punctuated for spec in specs):
         return "a punctuation"
-    return "the end of the input" if at_end(operator) else ""
+    return "the end of the input" if sends_at_end(operator) else ""
 
 
-def at_end(operator: Operator) -> bool:
+def sends_at_end(operator: Operator) -> bool:
     """Whether an operator may send rows when its input ends."""
     sliding = any(isinstance(spec, Sliding) for spec in operator.windows)
     told = getattr(operator, "flush_at_end", None)
@@ -203,7 +205,7 @@ def _by_window(operator: Operator, workers: int, wanted: FarmPattern | None) -> 
         why = f"its rows depend on {beyond}, and not on the tuples of a window alone"
         _refuse(operator, shown, why, _KEY_ONLY)
     model, function = model_of(spec), function_of(operator)
-    pattern = wanted or best(model, function)
+    pattern = wanted or best_pattern(model, function)
     reason = unsafe(model, function, pattern)
     if reason:
         _refuse(operator, pattern, *reason)
@@ -211,7 +213,7 @@ def _by_window(operator: Operator, workers: int, wanted: FarmPattern | None) -> 
     partials = forward and pattern == "window agnostic"
     if (partials or pattern in ("pane", "window partition")) and not has_parts(operator):
         _refuse(operator, pattern, *_NO_PARTS)
-    return Choice(pattern, workers, _why(model, function, pattern), partials=partials)
+    return Choice(pattern, workers, _reason(model, function, pattern), partials=partials)
 
 
 _AGNOSTIC = 'Use agnostic workers: without active=True, or with pattern="window agnostic".'
@@ -223,7 +225,7 @@ _NO_PARTS = (
 )
 
 
-def best(model: WindowModel, function: WindowFunction) -> FarmPattern:
+def best_pattern(model: WindowModel, function: WindowFunction) -> FarmPattern:
     """The farm for windows and a function without keys: a cell of the table above.
 
     It may still be unsafe, if there is none.
@@ -282,7 +284,7 @@ def unsafe(
     return None
 
 
-def _why(model: WindowModel, function: WindowFunction, pattern: FarmPattern) -> str:
+def _reason(model: WindowModel, function: WindowFunction, pattern: FarmPattern) -> str:
     """The reason for a farm that is right."""
     shown = function.shown
     if pattern == "pane":

@@ -9,9 +9,8 @@ to chunk. A window is a list of runs of numbers, `(lo, hi)`; what a worker needs
     chunks     0             1         2
     run (4, 8) -> pieces (0, 4, 6), (1, 0, 2)
 
-A chunk is given up when all its rows are behind the oldest row that is still needed: by a window
-that may yet come, or by one that is being worked on. A process that has it mapped keeps it that
-long.
+A chunk is removed when all its rows precede the oldest row that is still needed, by a future window
+or by one that is being computed. A process that has it mapped keeps it until then.
 
 Chunks do not outlive their writer. It removes them at its end; if it is killed, its workers do,
 and if they are killed with it, the next writer: each holds a lock on its folder while it lives.
@@ -66,30 +65,30 @@ SPARSE = 4
 class RowChunk:
     """One chunk, as its writer knows it: the number of its first row, and how many there were.
 
-    If it has been thinned out, `kept` has the numbers of the rows that are left.
+    If it has been thinned out, `numbers` has those of the rows that are left.
     """
 
     number: int
     base: int
     rows: int
     size: int
-    kept: Array | None = None
+    numbers: Array | None = None
 
     @property
-    def held(self) -> int:
+    def row_count(self) -> int:
         """How many rows are in it."""
-        return self.rows if self.kept is None else len(self.kept)
+        return self.rows if self.numbers is None else len(self.numbers)
 
     def locate(self, lo: int, hi: int) -> ChunkRange:
-        """Where the rows `[lo, hi)` are, by their numbers."""
-        if self.kept is None:
+        """The piece of the chunk with the rows `[lo, hi)`, by their numbers."""
+        if self.numbers is None:
             return self.number, lo - self.base, hi - self.base
-        first = int(np.searchsorted(self.kept, lo))
+        first = int(np.searchsorted(self.numbers, lo))
         return self.number, first, first + hi - lo
 
 
 class ChunkStore:
-    """The writer's side: appends batches, finds runs, and gives up what is not needed.
+    """The writer's side: appends batches, finds runs, and removes chunks that are not needed.
 
     >>> with ChunkStore() as chunks:
     ...     _ = chunks.append(pa.record_batch({"x": [1, 2, 3]}))
@@ -105,7 +104,7 @@ class ChunkStore:
         if shared is not None:
             remove_orphans(shared)
         self.folder, self._lock = _new_folder(shared)
-        self._finalizer = weakref.finalize(self, _close, self.folder, self._lock)
+        self._finalizer = weakref.finalize(self, _close_folder, self.folder, self._lock)
         self._overflows = False
         self._unwritten: str | None = None
         self.chunks: list[RowChunk] = []
@@ -141,18 +140,18 @@ class ChunkStore:
         return chunk
 
     def add(self, chunk: RowChunk) -> None:
-        """One chunk more, which has been written."""
+        """Add a chunk that has been written."""
         self.chunks.append(chunk)
-        self.rows += chunk.held
+        self.rows += chunk.row_count
 
     def write(self, batch: pa.RecordBatch) -> tuple[int, int]:
-        """Write rows into a file; its number, and how long it is."""
+        """Write rows into a file; returns its number and its length in bytes."""
         number = self._number
         self._number += 1
         data, path = stream_buffer(batch), _path(self.folder, number)
         try:
             try:
-                write_whole(path, data)
+                write_file(path, data)
             except OSError as error:
                 if error.errno not in FULL:
                     raise
@@ -174,7 +173,7 @@ class ChunkStore:
 
     def _overflow(self, path: str, data: Any) -> None:
         """Write a chunk to disk, and link to it from where readers look."""
-        folder = overflow_of(self.folder)
+        folder = overflow_folder(self.folder)
         if not self._overflows:
             os.mkdir(folder, 0o700)
             self._overflows = True
@@ -184,7 +183,7 @@ class ChunkStore:
             )
             warnings.warn(msg, WindowlibWarning, stacklevel=2)
         target = os.path.join(folder, os.path.basename(path))
-        write_whole(target, data)
+        write_file(target, data)
         os.symlink(target, path)
 
     def _unlink(self, number: int) -> None:
@@ -194,7 +193,7 @@ class ChunkStore:
         os.unlink(path)
 
     def chunk_ranges(self, runs: Iterable[RowRange]) -> list[ChunkRange]:
-        """Where the rows of runs are; runs ascend."""
+        """The pieces of chunks with the rows of ascending runs."""
         found: list[ChunkRange] = []
         for lo, hi in runs:
             at = bisect_right(self.chunks, lo, key=lambda chunk: chunk.base) - 1
@@ -206,39 +205,42 @@ class ChunkStore:
         return found
 
     def release(self, oldest: int) -> None:
-        """Give up chunks whose rows all have numbers below `oldest`."""
+        """Remove chunks whose rows all have numbers below `oldest`."""
         gone = 0
         for chunk in self.chunks:
             if chunk.base + chunk.rows > oldest:
                 break
             self._unlink(chunk.number)
             gone += 1
-        self._keep(self.chunks[gone:])
+        self._set_chunks(self.chunks[gone:])
 
     def compact(self, needed: Array) -> None:
-        """Write chunks anew of which few rows are needed, or none; `needed` has all such numbers.
+        """Rewrite chunks of which few rows are needed, and remove those of which none is.
 
-        So an idle partition does not keep whole chunks alive. Only while no worker is reading.
+        `needed` has the numbers of all rows that are. So an idle partition does not keep whole
+        chunks alive. Only while no worker is reading.
         """
         kept = []
         for chunk in self.chunks:
             lo, hi = np.searchsorted(needed, (chunk.base, chunk.base + chunk.rows))
             some = needed[lo:hi]
-            if len(some) * SPARSE <= chunk.held:
+            if len(some) * SPARSE <= chunk.row_count:
                 if len(some):
                     kept.append(self._compacted(chunk, some))
                 self._unlink(chunk.number)
             else:
                 kept.append(chunk)
-        self._keep(kept)
+        self._set_chunks(kept)
 
-    def _keep(self, chunks: list[RowChunk]) -> None:
-        self.chunks, self.rows = chunks, sum(chunk.held for chunk in chunks)
+    def _set_chunks(self, chunks: list[RowChunk]) -> None:
+        self.chunks, self.rows = chunks, sum(chunk.row_count for chunk in chunks)
         self.oldest = min((chunk.number for chunk in chunks), default=self._number)
 
     def _compacted(self, chunk: RowChunk, some: Array) -> RowChunk:
-        batch = _mapped(self.folder, chunk.number)
-        places = some - chunk.base if chunk.kept is None else np.searchsorted(chunk.kept, some)
+        batch = _load_chunk(self.folder, chunk.number)
+        places = (
+            some - chunk.base if chunk.numbers is None else np.searchsorted(chunk.numbers, some)
+        )
         number, size = self.write(batch.take(pa.array(places)))
         return RowChunk(number, chunk.base, chunk.rows, size, some)
 
@@ -258,7 +260,7 @@ class ChunkReader:
     def _chunk(self, number: int) -> pa.RecordBatch:
         found = self._open.get(number)
         if found is None:
-            found = self._open[number] = _mapped(self.folder, number)
+            found = self._open[number] = _load_chunk(self.folder, number)
         return found
 
     def forget(self, oldest: int) -> None:
@@ -284,7 +286,7 @@ def row_ranges(numbers: Array) -> list[RowRange]:
 
 
 def add_range(ranges: list[RowRange], more: RowRange) -> None:
-    """One range more, which may go on with the last.
+    """Append a range, joined with the last one if it follows that without a gap.
 
     >>> ranges = [(0, 3)]
     >>> add_range(ranges, (3, 5)), add_range(ranges, (9, 10)), ranges
@@ -296,7 +298,7 @@ def add_range(ranges: list[RowRange], more: RowRange) -> None:
         ranges.append(more)
 
 
-def _mapped(folder: str, number: int) -> pa.RecordBatch:
+def _load_chunk(folder: str, number: int) -> pa.RecordBatch:
     """A chunk in the memory that all share; it is unmapped when its last reader is gone."""
     path = _path(folder, number)
     with open(path, "rb", buffering=0) as file:
@@ -309,8 +311,8 @@ def _path(folder: str, number: int) -> str:
     return os.path.join(folder, f"{number}.arrow")
 
 
-def write_whole(path: str, data: Any) -> None:
-    """A file, whole or not at all."""
+def write_file(path: str, data: Any) -> None:
+    """Write a file as a whole, or leave none."""
     try:
         with open(path, "wb") as file:
             file.write(data)
@@ -323,14 +325,14 @@ def write_whole(path: str, data: Any) -> None:
 # -- the end of a folder --------------------------------------------------------------------------
 
 
-def overflow_of(folder: str) -> str:
-    """Where chunks go that do not fit."""
+def overflow_folder(folder: str) -> str:
+    """The folder on disk for chunks that do not fit into memory."""
     return os.path.join(tempfile.gettempdir(), f"{os.path.basename(folder)}-overflow")
 
 
-def remove(folder: str) -> None:
+def remove_folder(folder: str) -> None:
     """Remove all chunks, wherever they are."""
-    shutil.rmtree(overflow_of(folder), ignore_errors=True)
+    shutil.rmtree(overflow_folder(folder), ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -338,21 +340,24 @@ def remove_orphans(shared: Path) -> None:
     """Remove the folders of writers that were killed together with their workers."""
     for folder in shared.glob(f"{PREFIX}*"):
         with suppress(OSError):
-            if folder.stat().st_uid == os.getuid() and (lock := _locked(str(folder))) is not None:
-                _close(str(folder), lock)
+            if (
+                folder.stat().st_uid == os.getuid()
+                and (lock := _lock_folder(str(folder))) is not None
+            ):
+                _close_folder(str(folder), lock)
 
 
 def _new_folder(shared: Path | None) -> tuple[str, int | None]:
     """A folder that is locked before it has the name by which others look for orphans."""
     draft = tempfile.mkdtemp(prefix=f".{PREFIX}", dir=shared)
-    lock = _locked(draft, os.O_CREAT)
+    lock = _lock_folder(draft, os.O_CREAT)
     folder = os.path.join(os.path.dirname(draft), os.path.basename(draft)[1:])
     os.rename(draft, folder)
     return folder, lock
 
 
-def _locked(folder: str, create: int = 0) -> int | None:
-    """Hold a folder for as long as the process lives; None: another one does."""
+def _lock_folder(folder: str, create: int = 0) -> int | None:
+    """Lock a folder for as long as the process lives; None if another one has locked it."""
     if fcntl is None:
         return None
     lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CLOEXEC | create, 0o600)
@@ -364,7 +369,7 @@ def _locked(folder: str, create: int = 0) -> int | None:
     return lock
 
 
-def _close(folder: str, lock: int | None) -> None:
-    remove(folder)
+def _close_folder(folder: str, lock: int | None) -> None:
+    remove_folder(folder)
     if lock is not None:
         os.close(lock)

@@ -1,9 +1,9 @@
 """The emitter of a farm: numbers tuples, and says which of them each window holds.
 
-It runs the window of the operator, with all its policies, over a few columns: the key, what delta
-policies look at, and two numbers of each tuple. `AT` is the number of its row among all rows, as
-they are stored: a chunk holds the tuples of one partition next to each other, so that a window is
-few runs. `INDEX` counts the tuples of a partition.
+It runs the window of the operator, with all its policies, over a few columns: the key, the
+attributes of delta policies, and two numbers of each tuple. `AT` is the number of its row among all
+rows, as they are stored: a chunk holds the tuples of one partition next to each other, so that a
+window is few runs. `INDEX` counts the tuples of a partition.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class Emitter(Operator):
         super().__init__(window)
         self.partial, self.at_end = partial, at_end
         self.fired: list[StoredFiring] = []
-        self._numbers: dict[Any, int] = {}
+        self._fired_counts: dict[Any, int] = {}
         self._settled: dict[Any, Array] = {}  # of landmark windows, the rows that stay
-        self._apart = 0
+        self._event_rows = 0
         if isinstance(window, Sliding) and window.evict.delta is not None and not partial:
             # A delta window knows that it is full in time for its trigger only if asked.
             self.__dict__["on_initial_full"] = lambda window, key: None
@@ -109,12 +109,12 @@ class Emitter(Operator):
     def _consume(self, firings: Firings) -> None:
         (window,) = self.containers
         assert window is not None
-        at, index = (_numbers(firings.content[name]) for name in (AT, INDEX))
+        at, index = (_column_numbers(firings.content[name]) for name in (AT, INDEX))
         keys, los, his = firings.python_keys(), firings.lo.tolist(), firings.hi.tolist()
         now = window.state.now
         times = [now] * len(keys) if firings.times is None else firings.times.tolist()
-        firsts, begins = _begins(firings, at, index)
-        numbers, fired = self._numbers, self.fired
+        firsts, begins = _first_rows(firings, at, index)
+        numbers, fired = self._fired_counts, self.fired
         for key, lo, hi, time, first, begin in zip(
             keys, los, his, times, firsts, begins, strict=True
         ):
@@ -124,31 +124,36 @@ class Emitter(Operator):
             fired.append(StoredFiring(key, first, first + hi - lo, own, time, False, number, begin))
 
     def on_trigger(self, window: Any, key: Any) -> None:
-        """A sliding window fires, if that counts."""
+        """A sliding window fires, unless it is partial and those are skipped."""
         # Windows of time count as full from the start, also before there is anything in them.
         if self.partial or window.spec.full_from_start or window.full(key):
-            self._read(window, key)
+            self._record(window, key)
 
     def before_flush(self, window: Any, key: Any) -> None:
         """A tumbling window fires."""
-        self._read(window, key)
+        self._record(window, key)
 
     def on_empty_punctuation(self, window: Any) -> None:
         """A punctuation came, and there was nothing to flush."""
         self.fired.append(StoredFiring(None, 0, 0, None, window.state.now, empty=True))
 
-    def _read(self, window: Any, key: Any) -> None:
+    def _record(self, window: Any, key: Any) -> None:
         if isinstance(window, EventTimeWindow):
-            self._read_event_time(window, key)
+            self._record_event_time(window, key)
             return
         rows, now = window[key], window.state.now
-        first, at = rows[0][INDEX] if rows else 0, _places(rows)
-        number = self._numbers.get(key, 0)
-        self._numbers[key] = number + 1
+        first, at = rows[0][INDEX] if rows else 0, _row_numbers(rows)
+        number = self._firing_number(key)
         self.fired.append(StoredFiring(key, first, first + len(at), at, now, False, number))
 
-    def _read_event_time(self, window: EventTimeWindow[Any, Any], key: Any) -> None:
-        """A window of event time fires; what never changes of a landmark's is read once."""
+    def _firing_number(self, key: Any) -> int:
+        """How many windows of a partition fired before this one, which is counted."""
+        number = self._fired_counts.get(key, 0)
+        self._fired_counts[key] = number + 1
+        return number
+
+    def _record_event_time(self, window: EventTimeWindow[Any, Any], key: Any) -> None:
+        """A window of event time fires; the settled rows of a landmark window are read once."""
         known, settled = self._settled.get(key, NO_ROWS), window.settled(key)
         rows = window.rows_from(len(known), key)
         at = np.fromiter(map(itemgetter(AT), rows), np.int64, len(rows))
@@ -157,7 +162,7 @@ class Emitter(Operator):
         if settled > len(known):
             self._settled[key] = at[:settled]
         moment = EventMoment(window.state.now, window.firing(key))
-        self._add(key, at, moment, slices=window.slices(key), settled=settled)
+        self._add_event_rows(key, at, moment, slices=window.slices(key), settled=settled)
 
     def passed(self, key: Any, start: Mapping[int, int]) -> dict[int, Array]:
         """The numbers of rows of open windows of event time that the watermark has passed."""
@@ -169,25 +174,24 @@ class Emitter(Operator):
         }
 
     def on_late(self, window: Any, tuple_: Any, key: Any) -> None:
-        """A row came late, and is sent on."""
-        self._add(key, np.array([tuple_[AT]]), window.state.now, late=True)
+        """Record a late row, which is sent on."""
+        self._add_event_rows(key, np.array([tuple_[AT]]), window.state.now, late=True)
 
-    def _add(self, key: Any, at: Array, now: Moment, **more: Any) -> None:
-        """Rows of event time, which come in any order: no two such windows share rows."""
-        lo = self._apart = self._apart + 1
-        self._apart += len(at)
-        number = self._numbers.get(key, 0)
-        self._numbers[key] = number + 1
+    def _add_event_rows(self, key: Any, at: Array, now: Moment, **more: Any) -> None:
+        """Record rows of event time; they come in any order, so no two such windows share any."""
+        lo = self._event_rows = self._event_rows + 1
+        self._event_rows += len(at)
+        number = self._firing_number(key)
         self.fired.append(StoredFiring(key, lo, lo + len(at), at, now, number=number, **more))
 
     def on_finish(self) -> None:
-        """What a tumbling window holds fires, if that was asked for."""
+        """Fire what a tumbling window holds, with `at_end`."""
         super().on_finish()
         (window,) = self.containers
         assert window is not None
         for key in list(window.keys()) if self.at_end else []:
             if window.size(key):
-                self._read(window, key)
+                self._record(window, key)
 
     def needed(self) -> Array:
         """The numbers of all rows that the window holds, ascending."""
@@ -198,7 +202,7 @@ class Emitter(Operator):
         engine = None if window.state.batches is None else window.state.batches.engine_of(window)
         if engine is not None:
             columns, _ = engine.store.take(engine.stored())
-            found = _numbers(columns[engine.names.index(AT)])
+            found = _column_numbers(columns[engine.names.index(AT)])
         else:
             keys = window.keys()
             found = np.array([row[AT] for key in keys for row in window[key]], np.int64)
@@ -206,18 +210,18 @@ class Emitter(Operator):
 
     def snapshot(self) -> Any:
         """How many windows of each partition have fired."""
-        return list(self._numbers.items())
+        return list(self._fired_counts.items())
 
     def restore(self, state: Any) -> None:
         """Take back what `snapshot` gave."""
-        self._numbers = {one_key(key): number for key, number in state}
+        self._fired_counts = {one_key(key): number for key, number in state}
         self._settled = {}
 
 
-def _begins(firings: Firings, at: Array, index: Array) -> tuple[list[int], list[int]]:
-    """Of each firing the first tuple of its partition, and the number of its row.
+def _first_rows(firings: Firings, at: Array, index: Array) -> tuple[list[int], list[int]]:
+    """For each firing its first tuple, counted in its partition, and the number of that row.
 
-    That is -1 where the rows have gaps, and both are 0 where there are none.
+    The number is -1 where the rows have gaps; both are 0 for a firing without rows.
     """
     some = firings.hi > firings.lo
     lo, last = np.where(some, firings.lo, 0), np.where(some, firings.hi - 1, 0)
@@ -229,14 +233,14 @@ def _begins(firings: Firings, at: Array, index: Array) -> tuple[list[int], list[
     return np.where(some, index[lo], 0).tolist(), found.tolist()
 
 
-def _places(rows: Any) -> Array:
-    """The numbers of tuples; they ascend, so two of them may tell all."""
+def _row_numbers(rows: Any) -> Array:
+    """The row numbers of tuples; they ascend, so the first and last may determine them."""
     if rows and (end := rows[-1][AT] + 1) - rows[0][AT] == len(rows):
         return np.arange(rows[0][AT], end)
     return np.fromiter(map(itemgetter(AT), rows), np.int64)
 
 
-def _numbers(column: Any) -> Array:
+def _column_numbers(column: Any) -> Array:
     found: Array = column.arrow().to_numpy(zero_copy_only=False)
     return found
 
@@ -256,8 +260,8 @@ class StoredBatch(NamedTuple):
 
     batch: pa.RecordBatch
     """The rows, those of one partition next to each other."""
-    marks: pa.RecordBatch
-    """What the emitter gets, in the order in which the rows came."""
+    emitter_columns: pa.RecordBatch
+    """The columns for the emitter, in the order in which the rows came."""
     ids: Array
     """The partition of each row, in that order, too."""
     order: Array | None
@@ -271,7 +275,7 @@ class RowNumbering:
     >>> from windowlib import Count
     >>> numbering = RowNumbering(Tumbling(Count(2), by="k"))
     >>> layout = numbering.take(pa.record_batch({"k": ["b", "a", "b"]}), 10)
-    >>> layout.batch.column("k").to_pylist(), layout.marks.column(AT).to_pylist()
+    >>> layout.batch.column("k").to_pylist(), layout.emitter_columns.column(AT).to_pylist()
     (['b', 'b', 'a'], [10, 12, 11])
     >>> [tuple(each) for each in numbering.extents(layout, 10, 3)]
     [('b', 0, 10, 2), ('a', 0, 12, 1)]
@@ -303,7 +307,7 @@ class RowNumbering:
             self.keys = AnyKeys(tuple(map(str, parts)), isinstance(self.spec.by, tuple))
 
     def take(self, batch: pa.RecordBatch, base: int, stamps: Stamps | None = None) -> StoredBatch:
-        """How a batch is stored whose first row gets the number `base`; nothing counts yet.
+        """The layout of a batch whose first row gets the number `base`; changes no counts yet.
 
         Args:
             batch: the rows.
@@ -313,7 +317,7 @@ class RowNumbering:
         n = batch.num_rows
         if self.keys is None:
             index = np.arange(n) + self.counts[0]
-            marks = self._marks(batch, np.arange(base, base + n), index, stamps)
+            marks = self._emitter_columns(batch, np.arange(base, base + n), index, stamps)
             return StoredBatch(batch, marks, np.zeros(n, np.intp), None)
         ids = self.keys.encode([batch.column(name) for name in self.keys.names])
         if len(self.keys) > len(self.counts):
@@ -324,11 +328,11 @@ class RowNumbering:
         at[order] = np.arange(base, base + n)
         begin = self.counts[touched] - starts[:-1]
         index[order] = np.arange(n) + np.repeat(begin, np.diff(starts))
-        marks = self._marks(batch, at, index, stamps)
+        marks = self._emitter_columns(batch, at, index, stamps)
         return StoredBatch(batch.take(pa.array(order)), marks, ids, order)
 
     def extents(self, layout: StoredBatch, base: int, taken: int) -> list[StoredExtent]:
-        """The partitions in the first rows of a batch, which count from now on."""
+        """The extents of the first rows of a batch, which are counted from now on."""
         if self.keys is None:
             self.counts[0] += taken
             return [StoredExtent(None, int(self.counts[0]) - taken, base, taken)]
@@ -343,7 +347,7 @@ class RowNumbering:
         lists = [part.tolist() for part in parts]
         return list(map(StoredExtent, self.keys.values(touched), *lists))
 
-    def _marks(
+    def _emitter_columns(
         self, batch: pa.RecordBatch, at: Array, index: Array, stamps: Stamps | None
     ) -> pa.RecordBatch:
         columns: dict[str, Any] = {name: batch.column(name) for name in self.columns}

@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 
 Item = tuple[Any, ...]
 """What an operator sends: (port, row), or (port,) for a punctuation."""
-MANY, AGES = 1 << 40, timedelta(days=1_000_000)
+UNBOUNDED_COUNT, UNBOUNDED_TIME = 1 << 40, timedelta(days=1_000_000)
 """More than any window holds."""
 
 
 class EventMoment(NamedTuple):
-    """When a window of event time fired: on the clock, and what `EventTimeWindow.firing` said."""
+    """When a window of event time fired: on the clock, and as `EventTimeWindow.firing`."""
 
     now: int
-    said: tuple[Any, Any, int, bool, Any]
+    firing: tuple[Any, Any, int, bool, Any]
 
 
 Moment = int | EventMoment
@@ -65,7 +65,7 @@ class BatchExtent(NamedTuple):
 
 
 class ColumnResults(NamedTuple):
-    """What windows send as one Arrow stream, and how many rows each of them has."""
+    """The rows of several windows as one Arrow stream, and the number of rows of each."""
 
     data: bytes
     counts: list[int]
@@ -104,7 +104,7 @@ class SentItems:
 
 
 class WindowEvaluator:
-    """The function of an operator, for windows whose rows are there.
+    """The function of an operator, for windows whose rows are given.
 
     >>> from windowlib.operators import Aggregate, agg
     >>> from windowlib import Tumbling
@@ -123,30 +123,30 @@ class WindowEvaluator:
         assert window is not None
         self.window: Window[Any, Any] = window
         self.event = "on_trigger" if isinstance(window.spec, Sliding) else "before_flush"
-        self._atomic: dict[pa.Schema, WholeWindows | None] = {}
+        self._engines: dict[pa.Schema, WholeWindows | None] = {}
         self._row_by_row: set[pa.Schema] = set()  # of which there are no columns to send
-        self._blank: list[FilledWindow] = []
+        self._spare_windows: list[FilledWindow] = []
 
     # -- whole windows ----------------------------------------------------------------------------
 
     def windows(self, batch: pa.RecordBatch, extents: Sequence[BatchExtent]) -> list[list[Item]]:
-        """What the operator sends for each window; an exception has a note that says for which."""
+        """The items that the operator sends for each window; errors name the window in a note."""
         if isinstance(self.window, EventTimeWindow):
             rows = list(rows_of(batch))
-            return [self._processed(each, rows[each.lo : each.hi]) for each in extents]
-        if (whole := self._at_once_by(batch)) is not None:
-            return self._at_once(whole, batch, extents)
-        if self._reads:
-            return [self._viewed(batch, each) for each in extents]
-        return self._filled(batch, extents)
+            return [self._evaluate_event_time(each, rows[each.lo : each.hi]) for each in extents]
+        if (whole := self._batch_engine(batch)) is not None:
+            return self._evaluate_batch(whole, batch, extents)
+        if self._reads_columns:
+            return [self._evaluate_view(batch, each) for each in extents]
+        return self._evaluate_filled(batch, extents)
 
     def columns(
         self, batch: pa.RecordBatch, extents: Sequence[BatchExtent]
     ) -> ColumnResults | None:
-        """What the operator sends for all windows, without punctuations; None: it sends rows."""
+        """The rows for all windows as columns, without punctuations; None if it sends rows."""
         if isinstance(self.window, EventTimeWindow) or batch.schema in self._row_by_row:
             return None
-        whole, schema = self._at_once_by(batch), self.operator.schema(batch.schema)
+        whole, schema = self._batch_engine(batch), self.operator.schema(batch.schema)
         if whole is None or schema is None:
             return None
         sent: list[Any] = []
@@ -161,24 +161,24 @@ class WindowEvaluator:
         return ColumnResults.of(sent[0].arrow(schema), sent[0].counts.tolist())
 
     @property
-    def _reads(self) -> bool:
+    def _reads_columns(self) -> bool:
         """Whether handlers read columns."""
         return self.operator.content == "arrow" and self.window.state.summarizer is None
 
-    def fills(self, schema: pa.Schema) -> bool:
-        """Whether tuples of these columns go into windows one by one, so that they can early."""
+    def fills_windows(self, schema: pa.Schema) -> bool:
+        """Whether tuples of these columns are folded one by one, so that they can be early."""
         known = self.window.state.consumer.fired is not None and self._engine(schema) is not None
-        return not known and not self._reads
+        return not known and not self._reads_columns
 
     def _engine(self, schema: pa.Schema) -> WholeWindows | None:
-        if schema not in self._atomic:
+        if schema not in self._engines:
             try:
-                self._atomic[schema] = WholeWindows(self.window, schema.remove_metadata())
+                self._engines[schema] = WholeWindows(self.window, schema.remove_metadata())
             except Decline:
-                self._atomic[schema] = None
-        return self._atomic[schema]
+                self._engines[schema] = None
+        return self._engines[schema]
 
-    def _at_once_by(self, batch: pa.RecordBatch) -> WholeWindows | None:
+    def _batch_engine(self, batch: pa.RecordBatch) -> WholeWindows | None:
         """The engine that computes all windows of a batch at once, if there is one."""
         columnar = self.window.state.consumer.fired is not None and batch.num_rows
         return self._engine(batch.schema) if columnar else None
@@ -192,51 +192,54 @@ class WindowEvaluator:
         assert consumer is not None
         consumer(whole.firings(batch, lo, hi))
 
-    def _at_once(
+    def _evaluate_batch(
         self, whole: WholeWindows, batch: pa.RecordBatch, extents: Sequence[BatchExtent]
     ) -> list[list[Item]]:
         try:
             self._consume(whole, batch, extents)
         except (Decline, FiringFailed):  # one by one: then it is known whose result is whose
             self.outputs.take()
-            return self._filled(batch, extents)
-        return _by_firing(self.outputs.take())
+            return self._evaluate_filled(batch, extents)
+        return _split_firings(self.outputs.take())
 
-    def _viewed(self, batch: pa.RecordBatch, extent: BatchExtent) -> list[Item]:
+    def _evaluate_view(self, batch: pa.RecordBatch, extent: BatchExtent) -> list[Item]:
         handler = getattr(self.operator, self.event)
         (view,) = views(self.window, batch, [extent])
-        return self.called(extent, handler, view)
+        return self.call_handler(extent, handler, view)
 
-    def _filled(self, batch: pa.RecordBatch, extents: Sequence[BatchExtent]) -> list[list[Item]]:
+    def _evaluate_filled(
+        self, batch: pa.RecordBatch, extents: Sequence[BatchExtent]
+    ) -> list[list[Item]]:
         rows, found = list(rows_of(batch)), []
         for each in extents:
-            window = self.blank()
+            window = self.empty_window()
             window.add(rows[each.lo : each.hi])
             found.append(window.fire(each))
         return found
 
-    def blank(self) -> FilledWindow:
-        """An empty window to fill; to make one takes longer than to empty one that has fired."""
-        return self._blank.pop() if self._blank else FilledWindow(self, self._blank)
+    def empty_window(self) -> FilledWindow:
+        """An empty window to fill: one that has fired before, because a new one costs more."""
+        spare = self._spare_windows
+        return spare.pop() if spare else FilledWindow(self, spare)
 
-    def _processed(self, extent: BatchExtent, rows: Sequence[Any]) -> list[Item]:
-        """What a window of event time sends."""
+    def _evaluate_event_time(self, extent: BatchExtent, rows: Sequence[Any]) -> list[Item]:
+        """The items that a window of event time sends."""
 
         def process(window: Any, key: Any) -> None:
             for name in FIRING[window.kind]:
                 getattr(self.operator, name)(window, key)
 
-        return self.called(extent, process, self.window, rows)
+        return self.call_handler(extent, process, self.window, rows)
 
-    def called(
+    def call_handler(
         self, extent: BatchExtent, handler: Any, window: Any, rows: Sequence[Any] = ()
     ) -> list[Item]:
-        """What a handler sends; an exception gets a note that says for which window."""
+        """The items that a handler sends; errors name the window in a note."""
         moment = extent.now
         during: AbstractContextManager[None] = nullcontext()
         if isinstance(moment, EventMoment):
             assert isinstance(self.window, EventTimeWindow)
-            during, moment = self.window.replayed(extent.key, moment.said, rows), moment.now
+            during, moment = self.window.replayed(extent.key, moment.firing, rows), moment.now
         self.window.state.now = moment
         try:
             with during:
@@ -254,7 +257,7 @@ class WindowEvaluator:
         seen = list(views(self.window, batch, extents))
         return self.operator.parts_of(seen, [each.key for each in extents])
 
-    def part_bytes(self, part: Any) -> bytes:
+    def dump_part(self, part: Any) -> bytes:
         """A partial as bytes, for another process."""
         try:
             return dump_state(self.operator.save_part(part))
@@ -265,8 +268,8 @@ class WindowEvaluator:
             )
             raise FarmError(msg) from error
 
-    def part_from(self, data: bytes) -> Any:
-        """What `part_bytes` got."""
+    def load_part(self, data: bytes) -> Any:
+        """The partial that `dump_part` wrote."""
         return self.operator.load_part(load_state(data))
 
     def merged(self, partials: Sequence[Any]) -> Any:
@@ -274,7 +277,7 @@ class WindowEvaluator:
         return self.operator.merge_all_parts(partials)
 
     def finish(self, key: Any, partials: Sequence[Any], now: Moment) -> list[Item]:
-        """What the operator sends for a window that is made of partials."""
+        """The items that the operator sends for a window made of partials."""
         if not partials:
             (items,) = self.windows(pa.record_batch({}), [BatchExtent(key, 0, 0, now)])
             return items
@@ -282,12 +285,12 @@ class WindowEvaluator:
         def send(_: Any, key: Any) -> None:
             self.operator.emit_part(key, self.merged(partials))
 
-        return self.called(BatchExtent(key, 0, 0, now), send, None)
+        return self.call_handler(BatchExtent(key, 0, 0, now), send, None)
 
     def finish_columns(
         self, key: Any, partials: Sequence[Any], now: Moment
     ) -> list[Item] | ColumnResults:
-        """The same as columns where the operator sends such; without punctuations."""
+        """`finish`, as columns without punctuations if the operator sends columns."""
         sent: list[Any] = []
         with self.running.sending_columns(sent.append):
             items = self.finish(key, partials, now)
@@ -296,9 +299,9 @@ class WindowEvaluator:
         (batch,) = (each.batch() for each in sent)
         return ColumnResults.of(batch, [batch.num_rows])
 
-    def again(self, batch: pa.RecordBatch, extent: BatchExtent, whole: Any) -> list[Item]:
-        """What the operator sends for a part of a window, once it knows the result of the whole."""
-        items, part = self.round(batch, extent, whole)
+    def emit_again(self, batch: pa.RecordBatch, extent: BatchExtent, whole: Any) -> list[Item]:
+        """The items for a part of a window, given the result of the whole window."""
+        items, part = self.emit_round(batch, extent, whole)
         if part is not None:
             msg = (
                 f"{self.operator.name}.emit_again(...): it returned a part for another round, and "
@@ -307,80 +310,80 @@ class WindowEvaluator:
             raise FarmError(msg)
         return items
 
-    def round(
+    def emit_round(
         self, batch: pa.RecordBatch, extent: BatchExtent, whole: Any
     ) -> tuple[list[Item], Any]:
-        """The same, and what its part becomes for another round; None: there is none."""
+        """`emit_again`, and the part for another round; None if there is no other round."""
         (seen,) = views(self.window, batch, [extent])
         parts: list[Any] = []
 
         def act(_: Any, key: Any) -> None:
             parts.append(self.operator.emit_again(seen, key, whole))
 
-        return self.called(extent, act, None), parts[0]
+        return self.call_handler(extent, act, None), parts[0]
 
     def empty(self, now: int) -> list[Item]:
-        """What the operator sends for a punctuation that closes nothing."""
+        """The items that the operator sends for a punctuation that closes nothing."""
         handler = self.operator.on_empty_punctuation
-        return self.called(
+        return self.call_handler(
             BatchExtent(None, 0, 0, now), lambda window, _: handler(window), self.window
         )
 
 
 class FilledWindow:
-    """A window that tuples are put into, as many as there are; then its handler is called."""
+    """A window that is filled with tuples without firing, until its handler is called."""
 
     def __init__(self, evaluator: WindowEvaluator, blank: list[FilledWindow]) -> None:
-        self._blank = blank
+        self._spare_windows = blank
         self._evaluator, spec = evaluator, evaluator.window.spec
         self._operator = operator = evaluator.definition.rebuilt()
         operator._outputs, operator._puncts = (
             evaluator.operator._outputs,
             evaluator.operator._puncts,
         )
-        summarizer, self._wide = operator.summarizer(0), _wide(spec)
+        summarizer, self._unbounded = operator.summarizer(0), _unbounded(spec)
         self._folds = summarizer is not None
-        window: Any = operator.container(0)(self._wide, events=None, summarizer=summarizer)
+        window: Any = operator.container(0)(self._unbounded, events=None, summarizer=summarizer)
         operator.containers = (window,)
         operator.on_open()
         self.window = window
         self._handler = getattr(operator, evaluator.event)
 
     def add(self, rows: Sequence[Any]) -> None:
-        """More tuples: one makes the partition, and those without a fold are only kept."""
+        """Add tuples: the first makes the partition; without a fold, others are only stored."""
         if self._folds or len(rows) < 2:
             self.window.insert_many(rows)
             return
         self.window.insert(rows[0])
         ((_, s),) = self.window.state.subwindows.items()
         s.data.extend(rows[1:])
-        if isinstance(self._wide, Sliding):
+        if isinstance(self._unbounded, Sliding):
             s.taken += len(rows) - 1
             self.window.state.arrivals.add_many(s, self.window.state.now, len(rows) - 1)
 
     def fire(self, extent: BatchExtent) -> list[Item]:
-        """The handler is called, and the window is empty again."""
+        """Call the handler, and empty the window."""
         state = self.window.state
         state.now = extent.now
-        self.window.spec = self._evaluator.window.spec  # which its handler may look at
+        self.window.spec = self._evaluator.window.spec  # which its handler may read
         try:
-            return self._evaluator.called(extent, self._handler, self.window)
+            return self._evaluator.call_handler(extent, self._handler, self.window)
         finally:
             state.asleep.clear()
             state.fill((), 0)
-            self.window.spec = self._wide
-            self._blank.append(self)
+            self.window.spec = self._unbounded
+            self._spare_windows.append(self)
 
 
-def _wide(spec: Spec) -> Spec:
+def _unbounded(spec: Spec) -> Spec:
     """A window of the same kind that holds everything, and never fires by itself."""
     if isinstance(spec, Sliding):  # by time, because then it counts as full from the start
-        return Sliding(Time(AGES), every=Count(MANY), by=spec.by)
-    return Tumbling(Count(MANY), by=spec.by)
+        return Sliding(Time(UNBOUNDED_TIME), every=Count(UNBOUNDED_COUNT), by=spec.by)
+    return Tumbling(Count(UNBOUNDED_COUNT), by=spec.by)
 
 
-def _by_firing(items: list[Item]) -> list[list[Item]]:
-    """What was sent, cut behind each punctuation."""
+def _split_firings(items: list[Item]) -> list[list[Item]]:
+    """Items in groups that end with a punctuation each."""
     found: list[list[Item]] = [[]]
     for item in items:
         found[-1].append(item)
@@ -392,7 +395,7 @@ def _by_firing(items: list[Item]) -> list[list[Item]]:
 def views(
     window: Window[Any, Any], batch: pa.RecordBatch, extents: Sequence[BatchExtent]
 ) -> Iterator[FiringView]:
-    """Some rows of a batch, as handlers see a window."""
+    """Extents of a batch as handlers see a window."""
     rows = pa.RecordBatch.from_arrays(list(map(plain, batch.columns)), batch.schema.names)
     for each in extents:
         fired = FiredRows(rows)

@@ -29,7 +29,7 @@ from windowlib.farms.pane_farm import (
     RunPaneDispatch,
     TimeSlicer,
 )
-from windowlib.farms.running_farm import worker_count
+from windowlib.farms.running_farm import check_workers
 from windowlib.farms.scheduler import SCHEDULERS, Scheduling
 from windowlib.farms.window_farm import ActiveDispatch, AgnosticDispatch, RunningWindowFarm
 from windowlib.runtime.operator import Operator
@@ -58,7 +58,7 @@ class Farm(Operator):
         scheduling: "on-demand", the next task goes to a free worker; or "round-robin".
         batch: how many neighbouring windows, or slices, make one task at least; unless given, as
             many as are about 5 ms of work.
-        chunk: how many rows are stored and looked at together; or those of a stretch of time, as
+        chunk: how many rows are stored and processed together; or those of a time span, as
             Time("50ms"): windows whose size and slide it divides are made of whole chunks.
         when: "auto", workers are used while they pay, and else the operator works in the calling
             process; or "always".
@@ -92,42 +92,32 @@ class Farm(Operator):
             msg = f"{kind}({operator!r}): not an operator. Pass one, such as Aggregate(...)."
             raise FarmError(msg)
         self.operator, self.model, self.windows = operator, operator.model, operator.windows
-        self.workers = _workers(kind, workers) * (1 if self.inner is None else self.inner.workers)
+        nested = 1 if self.inner is None else self.inner.workers
+        self.workers = _worker_number(kind, workers) * nested
         self.follows_load = workers == "auto"
         self.name = operator.name
-        self.choice = self._chosen()
-        span = None
-        if isinstance(chunk, Time):
-            span, chunk = chunk.micros, MOST_ROWS
-        for word, value in (("batch", 1 if batch is None else batch), ("chunk", chunk)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                what, or_ = ("tasks", "") if word == "batch" else ("rows", ', or Time("50ms")')
-                msg = f"{kind}({word}={value!r}): not a number of {what}. Use 1 or more{or_}."
-                raise FarmError(msg)
-        if scheduling not in SCHEDULERS:
-            ways = " or ".join(map(repr, SCHEDULERS))
-            raise FarmError(f"{kind}(scheduling={scheduling!r}): no such way. Use {ways}.")
-        if when not in ("auto", "always"):
-            raise FarmError(f'{kind}(when={when!r}): no such time. Use "auto" or "always".')
-        self.scheduling, self.batch, self.chunk, self.when = scheduling, batch, chunk, when
-        self.span = span
+        self.choice = self._choose()
+        self.span = chunk.micros if isinstance(chunk, Time) else None
         """Microseconds of which the rows are stored together; None: any."""
+        chunk = MOST_ROWS if isinstance(chunk, Time) else chunk
+        _check_options(kind, scheduling, batch, chunk, when)
+        self.scheduling, self.batch, self.chunk, self.when = scheduling, batch, chunk, when
         self.limit = 4 * self.workers
         """How many tasks may be under way before rows have to wait."""
         self.heaviest: float | None = None
         """Of one that `farm` chose: the share of the most frequent key, for other hosts."""
         self.parts = 1 if self.inner is None else self.inner.parts
         self.policy: Callable[[int], Adaptive] | None = None
-        """What makes the policy, for a number of workers, that decides how slices are cut."""
+        """Makes the policy that decides how slices are cut, for a number of workers."""
         if self.inner is not None:
             self.policy = self.inner.policy
 
-    def _chosen(self) -> Choice:
+    def _choose(self) -> Choice:
         found = choose(self.operator, self.workers, pattern=self.pattern)
-        return found if self.inner is None else found.around(self.inner.choice)
+        return found if self.inner is None else found.nested(self.inner.choice)
 
     def _check_nesting(self, inner: Farm) -> None:
-        """Refuse a nested farm that the papers do not have."""
+        """Refuse nested farms other than those of the papers."""
         if self.pattern in ("key", "window agnostic") and inner.pattern in INNER:
             return
         msg = (
@@ -138,13 +128,13 @@ class Farm(Operator):
 
     @property
     def workers_keep_keys(self) -> bool:
-        """Whether workers have operators of their own, and not windows that are given to them."""
+        """Whether workers have operators of their own, not windows that they are given."""
         return self.pattern == "key" and self.inner is None
 
     # -- running ----------------------------------------------------------------------------------
 
     def open(self, start: Instant = 0, **options: Any) -> Any:
-        """Start it; workers start when they pay, unless it says "always"."""
+        """Start the farm; workers start when they pay, or at once with `when="always"`."""
         if self.when == "always" or options:
             return self.running(start, **options)
         return AdaptiveFarm(self, start)
@@ -154,7 +144,7 @@ class Farm(Operator):
         return RunningWindowFarm(self, start, **options)
 
     def dispatch(self, run: Any) -> Any:
-        """How windows become tasks; around another farm, as that one does it."""
+        """How windows become tasks; with a nested farm, as that one does it."""
         assert self.inner is not None
         return self.inner.dispatch(run)
 
@@ -178,7 +168,7 @@ class Farm(Operator):
         return self.operator.splits_by(port)
 
     def passes(self, column: str, port: int) -> bool:
-        """Whether the operator's rows have a column as the rows had that they are made of."""
+        """Whether the operator passes a column of its input on unchanged."""
         return self.operator.passes(column, port)
 
     def functions(self) -> Iterable[tuple[str, Fold]] | None:
@@ -198,7 +188,7 @@ class Farm(Operator):
         return self.operator.schemas(*columns)
 
     def as_node(self, node: str) -> Operator:
-        """No node: what comes out of a farm comes later than what went in."""
+        """Refused: the output of a farm comes later than its input."""
         msg = (
             f"Graph: {node!r} is a farm, which runs by itself. Build the graph of operators, and "
             f"give that to a farm: KeyFarm(graph)."
@@ -212,7 +202,7 @@ class Farm(Operator):
         return {**self.operator.describe(), "farm": type(self).__name__}
 
     def explain(self, *batches: Any) -> str:
-        """Which farm it is and why, and what the operator says; on DataFrames, the plan, too."""
+        """The farm with its reason, and `explain` of the operator; on DataFrames also the plan."""
         if any(type(batch).__module__.startswith("pyspark.") for batch in batches):
             return super().explain(*batches)
         return f"{type(self).__name__}: {self.choice}\n{self.operator.explain(*batches)}"
@@ -289,9 +279,9 @@ class PaneFarm(Farm):
             )
             raise FarmError(msg)
         if callable(parts):
-            self.policy = _policy(parts, self.workers)
+            self.policy = _check_policy(parts, self.workers)
         else:
-            self.parts = _parts("PaneFarm", parts)
+            self.parts = _check_parts("PaneFarm", parts)
 
     def describe(self) -> dict[str, str]:
         """The slices, too."""
@@ -328,7 +318,7 @@ class WindowPartition(Farm):
 
     def __init__(self, operator: Operator, *, parts: int | None = None, **more: Any) -> None:
         super().__init__(operator, **more)
-        self.parts = self.workers if parts is None else _parts("WindowPartition", parts)
+        self.parts = self.workers if parts is None else _check_parts("WindowPartition", parts)
 
     def dispatch(self, run: Any) -> Any:
         """Parts of each window."""
@@ -390,7 +380,7 @@ and each is computed once.
     """
     if not isinstance(operator, Operator):
         raise FarmError(f"farm({operator!r}): not an operator. Pass one, such as Aggregate(...).")
-    choice = choose(operator, _workers("farm", workers), heaviest=heaviest)
+    choice = choose(operator, _worker_number("farm", workers), heaviest=heaviest)
     kinds: dict[FarmPattern, type[Farm]] = {
         "key": KeyFarm,
         "pane": PaneFarm,
@@ -405,11 +395,11 @@ and each is computed once.
     return found
 
 
-def _workers(kind: str, given: int | Literal["auto"] | None) -> int:
-    """As many as said, or as there are processors for this process; "auto" begins with two."""
+def _worker_number(kind: str, given: int | Literal["auto"] | None) -> int:
+    """The number of workers: as given, two for "auto", else the number of processors."""
     if given == "auto":
         return min(2, processor_count())
-    return processor_count() if given is None else worker_count(kind, given, ', or "auto"')
+    return processor_count() if given is None else check_workers(kind, given, ', or "auto"')
 
 
 def _slices(model: RegularWindows, panes: str | Count | Time) -> Slicing:
@@ -419,7 +409,7 @@ def _slices(model: RegularWindows, panes: str | Count | Time) -> Slicing:
         return model.panes()
     length = panes.micros if isinstance(panes, Time) else getattr(panes, "size", None)
     fits = isinstance(panes, Time) == isinstance(model, TimeWindows) and bool(length)
-    found = _cut(model, length) if fits else None
+    found = _equal_slices(model, length) if fits else None
     if found is None:
         kinds = "Time" if isinstance(model, TimeWindows) else "Count"
         msg = (
@@ -430,20 +420,33 @@ def _slices(model: RegularWindows, panes: str | Count | Time) -> Slicing:
     return found
 
 
-def _cut(model: RegularWindows, length: Any) -> Slicing | None:
+def _check_options(kind: str, scheduling: str, batch: int | None, chunk: int, when: str) -> None:
+    for word, value in (("batch", 1 if batch is None else batch), ("chunk", chunk)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            what, or_ = ("tasks", "") if word == "batch" else ("rows", ', or Time("50ms")')
+            msg = f"{kind}({word}={value!r}): not a number of {what}. Use 1 or more{or_}."
+            raise FarmError(msg)
+    if scheduling not in SCHEDULERS:
+        names = " or ".join(map(repr, SCHEDULERS))
+        raise FarmError(f"{kind}(scheduling={scheduling!r}): no such way. Use {names}.")
+    if when not in ("auto", "always"):
+        raise FarmError(f'{kind}(when={when!r}): no such time. Use "auto" or "always".')
+
+
+def _equal_slices(model: RegularWindows, length: Any) -> Slicing | None:
     """Slices of a length, if it divides size and slide."""
     if model.size % length or model.slide % length:
         return None
     return Slicing(model, model.size // length, model.slide // length, length)
 
 
-def _parts(kind: str, parts: int) -> int:
+def _check_parts(kind: str, parts: int) -> int:
     if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
         raise FarmError(f"{kind}(parts={parts!r}): not a number of parts. Use 1 or more.")
     return parts
 
 
-def _policy(parts: Callable[[int], Adaptive], workers: int) -> Callable[[int], Adaptive]:
+def _check_policy(parts: Callable[[int], Adaptive], workers: int) -> Callable[[int], Adaptive]:
     """A factory of policies with a threshold: each run has its own, because policies learn."""
     if not isinstance(found := parts(workers), Adaptive):
         msg = (

@@ -51,14 +51,14 @@ class FarmFigures:
     latency: tuple[float, float] | None = None
 
     def _topics(self) -> Iterator[tuple[str, str]]:
-        """What there is to say, by topic."""
+        """The figures as text, by topic."""
         if self.busy:
             yield "busy", " ".join(f"{share:.0%}" for share in self.busy) + " busy"
             yield "tasks", f"{self.under_way} tasks and {self.queue} in the queue"
             yield "due", f"{self.due:,} results due"
             yield "buffered", f"{self.rows:,} rows in {self.bytes / 1e6:.2g} MB"
         if self.latency is not None:
-            median, high = map(_shown, self.latency)
+            median, high = map(_duration_text, self.latency)
             yield "results", f"{self.rate:,.0f} results/s after {median} (99%: {high})"
 
     def __str__(self) -> str:
@@ -71,52 +71,52 @@ class FarmFigures:
         return f"<table>{cells}</table>"
 
 
-def _shown(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms" if seconds < 0.9995 else f"{seconds:,.1f} s"
 
 
-Tell = Callable[[FarmFigures], None]
-"""What takes the figures of a farm while it works."""
+FigureObserver = Callable[[FarmFigures], None]
+"""A function that is called with the figures of a farm while it works."""
 
 
 class FarmMeter:
     """Notes when results are asked for, when they come out, and how long workers work.
 
     >>> meter = FarmMeter(workers=2, now=0.0)
-    >>> meter.fired(10, now=1.0)                # results up to number 10, the first of all
+    >>> meter.requested(10, now=1.0)                # results up to number 10, the first of all
     >>> meter.worked(0, 2.0)
-    >>> meter.came_out(10, now=4.0)
+    >>> meter.delivered(10, now=4.0)
     >>> figures = meter.read("workers", now=4.0)
     >>> figures.busy, figures.rate, figures.latency
     ((0.5, 0.0), 2.5, (3.0, 3.0))
     """
 
     def __init__(self, workers: int, now: float) -> None:
-        self._asked: deque[tuple[int, float]] = deque()  # results up to a number, and when
+        self._requested: deque[tuple[int, float]] = deque()  # results up to a number, and when
         self._latencies: deque[float] = deque(maxlen=LATENCIES)
         self._out = 0
         self.resized(workers, now)
 
     def resized(self, workers: int, now: float) -> None:
-        """There are so many workers from now on."""
+        """Start a new interval with this number of workers."""
         self._busy, self._since, self._before = [0.0] * workers, now, self._out
 
-    def fired(self, end: int, now: float) -> None:
-        """Results up to this number have been asked for."""
-        self._asked.append((end, now))
+    def requested(self, end: int, now: float) -> None:
+        """Results up to this number have been requested."""
+        self._requested.append((end, now))
 
-    def came_out(self, out: int, now: float) -> None:
+    def delivered(self, out: int, now: float) -> None:
         """Results up to this number have come out."""
-        while self._asked and self._asked[0][0] <= out:
-            self._latencies.append(now - self._asked.popleft()[1])
+        while self._requested and self._requested[0][0] <= out:
+            self._latencies.append(now - self._requested.popleft()[1])
         self._out = out
 
     def worked(self, worker: int, seconds: float) -> None:
-        """A worker has worked."""
+        """Add to the time that a worker has worked."""
         self._busy[worker] += seconds
 
     def read(self, place: str, now: float, **held: int) -> FarmFigures:
-        """The figures since they were last read; `held` are those of what is held now."""
+        """The figures since the last call; `held` are the present numbers of tasks and rows."""
         elapsed = max(now - self._since, 1e-9)
         busy = tuple(min(1.0, each / elapsed) for each in self._busy)
         rate = (self._out - self._before) / elapsed
@@ -143,24 +143,24 @@ def live(running: Any, every: float = 1.0, out: TextIO | None = None) -> None:
     ...     live(running, every=0.5)
     ...     running.insert_many([{"x": 1}, {"x": 2}])
     """
-    cell = _cell() if out is None else None
-    running.observe(Line(out or sys.stderr) if cell is None else cell, every)
+    cell = _notebook_cell() if out is None else None
+    running.observe(TerminalLine(out or sys.stderr) if cell is None else cell, every)
 
 
-class Line:
+class TerminalLine:
     """Figures on a terminal: each line takes the place of the one before."""
 
     def __init__(self, out: TextIO) -> None:
         self._out, self._over = out, out.isatty()
 
     def __call__(self, figures: FarmFigures) -> None:
-        """Write them."""
+        """Write the figures."""
         self._out.write(f"\r\x1b[K{figures}" if self._over else f"{figures}\n")
         self._out.flush()
 
 
-def _cell() -> Any:
-    """What shows figures in the cell of a notebook; None if there is no notebook."""
+def _notebook_cell() -> Any:
+    """A function that shows figures in the cell of a notebook; None if there is no notebook."""
     shell, shows = sys.modules.get("IPython"), sys.modules.get("IPython.display")
     if shell is None or shows is None:
         return None

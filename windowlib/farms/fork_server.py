@@ -1,9 +1,8 @@
-"""A process that has loaded what workers need, and makes workers of itself.
+"""The fork server: a process that has loaded what workers need, and forks workers.
 
-To load a library takes half a second of a processor, and each worker would have to. So the first
-farm of a program starts one process that does nothing but load it; workers are forks of that, which
-takes milliseconds. It has no threads, so a fork of it is safe, unlike one of the program, and it
-ends with the program.
+Each worker would need half a second of a processor to load the libraries. So the first farm of a
+program starts one process that only loads them; workers are forks of it, which take milliseconds.
+It has no threads, so a fork of it is safe, unlike one of the program, and it ends with the program.
 
 Requests are single messages, with the connection of the worker beside them:
 
@@ -35,14 +34,14 @@ import numpy as np
 
 REQUEST = 1 << 20
 """Bytes of a request at most."""
-ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """What keeps a worker from starting threads of its own."""
 
 
 def environment() -> dict[str, str]:
     """The environment of a worker: the module path of this process, and one processor."""
     path = os.pathsep.join(each for each in sys.path if each)
-    return {**os.environ, **ALONE, "PYTHONPATH": path}
+    return {**os.environ, **SINGLE_THREADED, "PYTHONPATH": path}
 
 
 class ForkServer:
@@ -67,7 +66,7 @@ class ForkServer:
 
     @classmethod
     def shared(cls) -> ForkServer:
-        """The one of this program; another one if that is gone, or belongs to a parent of it."""
+        """The server of this program; a new one if it is gone, or belongs to a parent process."""
         with cls._lock:
             one = cls._shared
             if one is None or one._owner != os.getpid() or one._process.poll() is not None:
@@ -75,7 +74,7 @@ class ForkServer:
             return one
 
     def start(self, connection: int) -> int:
-        """Have a worker started that has a connection; what it is called here."""
+        """Start a worker with a connection; returns the token by which to end it."""
         token = next(self._tokens)
         request = {
             "start": token,
@@ -96,7 +95,7 @@ class ForkServer:
 
 
 def _close(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
-    """Hang up, at which the server ends; its workers may have something left to do."""
+    """Close the connection, which ends the server; its workers may go on for a while."""
     control.close()
     process.wait()
 
@@ -111,22 +110,22 @@ def serve(control: socket.socket, work: Callable[[int], None]) -> None:
             return
         request = json.loads(data)
         if "load" in request:
-            _load(request["load"])
+            _preload(request["load"])
             continue
         if "end" in request:
-            code = _ended(workers.pop(request["end"]), request["grace"])
+            code = _wait_for_exit(workers.pop(request["end"]), request["grace"])
             control.send(str(code).encode())
             continue
         (connection,) = connections
         pid = os.fork()
         if not pid:
             control.close()
-            _become(request, connection, work)
+            _run_worker(request, connection, work)
         os.close(connection)
         workers[request["start"]] = pid
 
 
-def _load(names: list[str]) -> None:
+def _preload(names: list[str]) -> None:
     """Load modules that the program has loaded, so that workers have them."""
     for name in names:
         with suppress(ImportError):
@@ -134,8 +133,8 @@ def _load(names: list[str]) -> None:
     gc.freeze()  # what is there now stays, and pages with it are shared
 
 
-def _become(request: dict[str, Any], connection: int, work: Callable[[int], None]) -> None:
-    """Be a worker, and nothing else after that."""
+def _run_worker(request: dict[str, Any], connection: int, work: Callable[[int], None]) -> None:
+    """Run a worker in this process, and exit."""
     code = 1
     try:
         sys.path[:] = request["path"]
@@ -153,7 +152,7 @@ def _become(request: dict[str, Any], connection: int, work: Callable[[int], None
         os._exit(code)
 
 
-def _ended(pid: int, grace: float) -> int:
+def _wait_for_exit(pid: int, grace: float) -> int:
     """The exit code of a worker, which is killed after a while."""
     until = time.monotonic() + grace
     while True:

@@ -1,7 +1,7 @@
 """Key farming: each worker has an operator of its own, for the tuples of some keys.
 
-Workers keep state here, so what one had must not be lost with it. The emitter remembers what it
-gave each worker since the worker last sent its state; a new worker gets both.
+Workers keep state here, which must survive them. The emitter logs the tasks of each worker since
+the worker last sent its state; a replacement gets the state and the log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from windowlib.columnar.primitives import Array
 from windowlib.errors import FarmError
 from windowlib.farms.chunks import ChunkRange, ChunkReader
 from windowlib.farms.evaluator import Item
-from windowlib.farms.pool import dumped
+from windowlib.farms.pool import pickled
 from windowlib.farms.running_farm import FailedResult, RunningFarm
 from windowlib.farms.scheduler import Task
 from windowlib.farms.transfer import key_sizes
@@ -42,7 +42,7 @@ SAVE = 64
 """After so many tasks a worker sends its state."""
 
 RowResults = tuple[list[tuple[int, Item]], WorkerException | None]
-"""What rows made a worker send, each with the number of its row; and what went wrong."""
+"""The items that a worker has sent, each with the number of its row; and its exception."""
 
 
 class KeyWorker:
@@ -53,33 +53,33 @@ class KeyWorker:
     def __init__(self, setup: WorkerSetup) -> None:
         self.setup, self.reader = setup, ChunkReader(setup.folder)
         self.running = setup.operator.open(setup.start / 1e6)
-        self._made: list[tuple[int, Item]] = []
+        self._sent: list[tuple[int, Item]] = []
         self._rows: Array = np.empty(0, np.int64)
         self._row = 0
         self._fired: Array | None = None
         for port in range(len(self.running.model.outputs)):
             self.running.connect(port, *self._writers(port))
-        self._exact = self._watched()
+        self._tracks_causes = self._track_causes()
 
     def _writers(self, port: int) -> Any:
         def row(row: Any) -> None:
-            self._made.append((self._row, (port, row)))
+            self._sent.append((self._row, (port, row)))
 
         def mark() -> None:
-            self._made.append((self._row, (port,)))
+            self._sent.append((self._row, (port,)))
             if self._fired is not None:  # a firing ends with its punctuation
                 self._fired = self._fired[1:]
                 self._row = int(self._fired[0]) if len(self._fired) else self._row
 
         return row, mark
 
-    def _watched(self) -> bool:
-        """Have batches tell which of their rows does what; whether they do."""
+    def _track_causes(self) -> bool:
+        """Have batches report the row that causes each item; returns whether they can."""
         operator = self.running.operator
         window = operator.containers[0] if len(operator.containers) == 1 else None
         if window is None or self.running._direct[0] is None:
             return False
-        window.state.handover().cause = self._caused
+        window.state.handover().cause = self._set_cause
         if window.state.consumer.fired is not None and not operator.functions():
             return False  # nothing is known of its firings
 
@@ -97,7 +97,7 @@ class KeyWorker:
         window.state.intercept(watched)
         return True
 
-    def _caused(self, row: int) -> None:
+    def _set_cause(self, row: int) -> None:
         self._row = int(self._rows[row])
 
     def do(self, work: str, args: Any, oldest: int) -> Any:
@@ -111,35 +111,35 @@ class KeyWorker:
     def rows(
         self, ranges: Sequence[ChunkRange], port: int, stamps: Stamps | None, order: str
     ) -> RowResults:
-        """Take rows; what they made."""
+        """Insert rows; returns the items that they caused."""
         batch = self.reader.read(ranges)
         numbers = batch.column(ROW).to_numpy()
         batch = batch.drop_columns([ROW])
-        self._tell_columns(batch.schema, port)
+        self._set_columns(batch.schema, port)
         if stamps is not None:
-            return self._after(self._timed, batch, numbers, port, stamps)
-        take = self._at_once if self._exact or order == "keys" else self._one_by_one
-        return self._after(take, batch, numbers, port)
+            return self._run(self._insert_timed, batch, numbers, port, stamps)
+        take = self._insert_columns if self._tracks_causes or order == "keys" else self._insert_rows
+        return self._run(take, batch, numbers, port)
 
-    def _tell_columns(self, schema: pa.Schema, port: int) -> None:
-        """Handlers that read columns find those of an empty window, also if rows go in singly."""
+    def _set_columns(self, schema: pa.Schema, port: int) -> None:
+        """Set the schema for handlers that read the columns of an empty window."""
         operator = self.running.operator
         if getattr(operator, "content", None) == "arrow":
             window = operator.containers[port]
             if window is not None:
                 window.state.handover().schema = schema
 
-    def _at_once(self, batch: Any, numbers: Array, port: int) -> None:
+    def _insert_columns(self, batch: Any, numbers: Array, port: int) -> None:
         for at in range(0, batch.num_rows, FIRST_SLICE_ROWS):
             self._rows = numbers[at : at + FIRST_SLICE_ROWS]
             self._row = int(self._rows[0])
             self.running.insert_batch(batch.slice(at, FIRST_SLICE_ROWS), port)
 
-    def _one_by_one(self, batch: Any, numbers: Array, port: int) -> None:
+    def _insert_rows(self, batch: Any, numbers: Array, port: int) -> None:
         for self._row, row in zip(numbers.tolist(), batch.to_pylist(), strict=True):
             self.running.insert(row, port)
 
-    def _timed(self, batch: Any, numbers: Array, port: int, stamps: Stamps) -> None:
+    def _insert_timed(self, batch: Any, numbers: Array, port: int, stamps: Stamps) -> None:
         rows = zip(numbers.tolist(), batch.to_pylist(), stamps.tolist(), strict=True)
         for self._row, row, now in rows:
             self.running.advance_micros(now)
@@ -147,41 +147,41 @@ class KeyWorker:
 
     def advance(self, now: int) -> RowResults:
         """Move the clock, unless a row has."""
-        return self._after(self.running.advance_micros, max(now, self.running.micros))
+        return self._run(self.running.advance_micros, max(now, self.running.micros))
 
     def punctuate(self, port: int) -> RowResults:
         """Take a punctuation."""
-        return self._after(self.running.punctuate, port)
+        return self._run(self.running.punctuate, port)
 
     def finish(self, port: int | None) -> RowResults:
         """The input ends."""
-        return self._after(self.running.finish, port)
+        return self._run(self.running.finish, port)
 
-    def _after(self, act: Any, *args: Any) -> RowResults:
+    def _run(self, act: Any, *args: Any) -> RowResults:
         failure = None
         try:
             act(*args)
         except Exception as error:
             failure = WorkerException.of(error)
-        made, self._made = self._made, []
+        made, self._sent = self._sent, []
         return made, failure
 
     # -- state ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Everything that it holds."""
-        return dumped(self.running.snapshot(arrays=True))
+        """The state of the operator."""
+        return pickled(self.running.snapshot(arrays=True))
 
     def partitions(self) -> bytes:
-        """Everything that it holds, with each key apart."""
-        return dumped(self.running.snapshot())
+        """The state of the operator with each key apart."""
+        return pickled(self.running.snapshot())
 
     def restore(self, state: bytes) -> None:
         """Take back what `snapshot` gave."""
         self.running.restore(pickle.loads(state))
 
     def replay(self, work: str, args: Any) -> None:
-        """What another worker has done, and is gone: only its state matters."""
+        """Repeat a task of a worker that has died, for its state alone."""
         getattr(self, work)(*args)
 
 
@@ -193,7 +193,7 @@ class RunningKeyFarm(RunningFarm):
 
     def __init__(self, farm: KeyFarm, *args: Any, **options: Any) -> None:
         super().__init__(farm, *args, **options)
-        self._placement = KeyPlacement(columns_of(farm.operator), self.workers)
+        self._placement = KeyPlacement(split_columns(farm.operator), self.workers)
         self._local = farm.operator.open(self._now / 1e6)
         n = self.workers
         self._saved_states: list[bytes | None] = [None] * n
@@ -205,14 +205,14 @@ class RunningKeyFarm(RunningFarm):
         return self._local.timed
 
     def due(self) -> int | None:
-        """Workers know when, and act when the clock is moved."""
+        """None: workers know when they act, and do when the clock moves."""
         return None
 
     _visible_due = due
 
     # -- input ------------------------------------------------------------------------------------
 
-    def _batch(self, batch: Any, port: int, stamps: Stamps | None) -> None:
+    def _insert_batch_rows(self, batch: Any, port: int, stamps: Stamps | None) -> None:
         workers = self.workers
         owners = self._placement.owners(batch, port)
         order = np.argsort(owners, kind="stable")
@@ -227,40 +227,40 @@ class RunningKeyFarm(RunningFarm):
                 own = None if stamps is None else stamps[order[lo - base : hi - base]]
                 args = (self.chunks.chunk_ranges([(lo, hi)]), port, own, self.farm.order)
                 tasks.append(Task("rows", args, owner=worker, first=lo))
-        self._give(tasks)
+        self._submit(tasks)
         if stamps is not None:  # the clock of workers without a row moves, too
             self._advance(int(stamps[-1]))
         self.throttle()
         self._release()
 
     def _punctuate(self, port: int) -> None:
-        self._everybody("punctuate", port)
+        self._broadcast("punctuate", port)
         self.throttle()
 
     def _advance(self, now: int) -> None:
-        self._everybody("advance", now)
+        self._broadcast("advance", now)
         self.throttle()
 
     def _finish(self) -> None:
-        self._everybody("finish", None)
+        self._broadcast("finish", None)
 
-    def _everybody(self, work: str, *args: Any) -> None:
-        self._give([Task(work, args, owner=worker) for worker in range(self.workers)])
+    def _broadcast(self, work: str, *args: Any) -> None:
+        self._submit([Task(work, args, owner=worker) for worker in range(self.workers)])
 
-    def _give(self, tasks: list[Task]) -> None:
-        """Give away tasks whose results come out together, in the order of the rows."""
-        number, found = self.numbers(), {}
+    def _submit(self, tasks: list[Task]) -> None:
+        """Submit tasks whose results come out together, in the order of the rows."""
+        number, found = self.reserve(), {}
 
         def received(place: int, answer: RowResults | FailedResult) -> None:
             found[place] = answer
-            self._logged(tasks[place])
+            self._log_task(tasks[place])
             if len(found) == len(tasks):
                 self._merge(number, [found[i] for i in range(len(tasks))])
 
         for place, task in enumerate(tasks):
             task.then = lambda answer, place=place: received(place, answer)
         for task in tasks:
-            self.put(task)
+            self.submit(task)
 
     def _merge(self, number: int, found: list[RowResults | FailedResult]) -> None:
         """The results of all workers, row by row; each of them is in order."""
@@ -275,8 +275,8 @@ class RunningKeyFarm(RunningFarm):
 
     # -- state ------------------------------------------------------------------------------------
 
-    def _logged(self, task: Task) -> None:
-        """A worker has done something: that is what another would have to do again."""
+    def _log_task(self, task: Task) -> None:
+        """Log a task that is done, for a replacement of its worker to repeat."""
         assert task.owner is not None
         log = self._log[task.owner]
         log.append(task)
@@ -289,9 +289,9 @@ class RunningKeyFarm(RunningFarm):
                 self._saved_states[worker] = state
                 self._log[worker].clear()  # the tasks before it, which have all been done
 
-        self.put(Task("snapshot", (), owner=worker, then=saved))
+        self.submit(Task("snapshot", (), owner=worker, then=saved))
 
-    def _died(self, worker: int) -> None:
+    def _worker_replaced(self, worker: int) -> None:
         state = self._saved_states[worker]
         if state is not None:
             self.pool.send(worker, "restore", (state,), 0)
@@ -299,12 +299,12 @@ class RunningKeyFarm(RunningFarm):
             self.pool.send(worker, "replay", (task.work, task.args), 0)
 
     def _release(self) -> None:
-        """Give up what neither a task nor a new worker could read."""
+        """Remove chunks that neither a task nor a new worker can read."""
         tasks = [*self.scheduler, *(task for log in self._log for task in log)]
         rows = [task.first for task in tasks if task.first is not None]
         self.chunks.release(min(rows, default=self.chunks.end))
 
-    def _saved(self) -> Any:
+    def _dump(self) -> Any:
         for worker in range(self.workers):
             self._save(worker)
         while len(self.scheduler):
@@ -315,36 +315,36 @@ class RunningKeyFarm(RunningFarm):
 
     def resize(self, workers: int) -> None:
         """Go on with another number of workers, to which the keys move with their windows."""
-        if (why := fixed_keys(self.farm.operator)) is not None:
+        if (why := why_keys_stay(self.farm.operator)) is not None:
             raise FarmError(f"resize(workers={workers}): {why}. Open a farm of {workers} workers.")
         super().resize(workers)
 
-    def use(self, pool: Any, workers: int) -> None:
-        """Go on with other workers, which get the keys of these."""
-        state = self.released()
-        super().use(pool, workers)
+    def switch_pool(self, pool: Any, workers: int) -> None:
+        """Go on with another pool, whose workers get the keys of these."""
+        state = self.operator_snapshot()
+        super().switch_pool(pool, workers)
         self._saved_states, self._log = [None] * workers, [deque() for _ in range(workers)]
         self._placement = KeyPlacement(self._placement.columns, workers)
-        self._spread(state)
+        self._distribute(state)
 
     def adopt(self, state: Mapping[str, Any], schema: Any) -> None:
         """Go on from the snapshot of the operator alone."""
-        self._now = self._told = state["now"]
+        self._now = self.worker_time = state["now"]
         self._ended = set(state["ended"])
-        self._spread(state)
+        self._distribute(state)
 
-    def _spread(self, state: Mapping[str, Any]) -> None:
-        """Give the keys of an operator to the workers."""
+    def _distribute(self, state: Mapping[str, Any]) -> None:
+        """Distribute the keys of an operator among the workers."""
         operator, place = self.farm.operator, self._placement
-        place.assign(key_sizes(operator, state, self._placed))
+        place.assign(key_sizes(operator, state, self._farm_key))
 
         def owner(operator: Operator, port: int, key: Any) -> int:
-            return place.owner(self._placed(operator, port, key))
+            return place.owner(self._farm_key(operator, port, key))
 
         states = regrouped(operator, [state], owner, self.workers)
         self._load({"keys": self._placement.dump(), "workers": states})
 
-    def _placed(self, operator: Operator, port: int, key: Any) -> Any:
+    def _farm_key(self, operator: Operator, port: int, key: Any) -> Any:
         """The key of the farm to which one of its operator belongs, or of a node of a graph."""
         columns: Sequence[Sequence[str]] = self._placement.columns
         if operator is not self.farm.operator:
@@ -352,12 +352,12 @@ class RunningKeyFarm(RunningFarm):
         values = tuple(map(one_key, key_columns(operator, columns, port, key)))
         return values[0] if len(values) == 1 else values
 
-    def released(self) -> dict[str, Any]:
+    def operator_snapshot(self) -> dict[str, Any]:
         """The state as a snapshot of the operator alone, after waiting for what is under way."""
         self.drain()
         found: list[Any] = []
         for worker in range(self.workers):
-            self.put(Task("partitions", (), owner=worker, then=found.append))
+            self.submit(Task("partitions", (), owner=worker, then=found.append))
         while len(self.scheduler):
             self.pump(block=True)
         raise_first([each.error for each in found if isinstance(each, FailedResult)])
@@ -366,8 +366,8 @@ class RunningKeyFarm(RunningFarm):
         return {**state, "now": self._now, "ended": sorted(self._ended)}
 
     def _redistribute(self, saved: Sequence[Mapping[str, Any] | None]) -> None:
-        """Give the state of another number of workers to these."""
-        if (why := fixed_keys(self.farm.operator)) is not None:
+        """Distribute a state that was saved with another number of workers."""
+        if (why := why_keys_stay(self.farm.operator)) is not None:
             many = len(saved)
             msg = f"restore(state): it is of {many} workers. {why}. Open a farm of {many}."
             raise FarmError(msg)
@@ -378,7 +378,7 @@ class RunningKeyFarm(RunningFarm):
                 alone.restore(each)
             states.append(alone.snapshot())
         (state,) = regrouped(self.farm.operator, states, lambda *_: 0, 1)
-        self._spread(state)
+        self._distribute(state)
 
     def _load(self, state: Any) -> None:
         if len(state["workers"]) != self.workers:
@@ -386,18 +386,18 @@ class RunningKeyFarm(RunningFarm):
             return
         self._placement.load(state["keys"])
         for worker, each in enumerate(state["workers"]):
-            self._saved_states[worker] = blob = None if each is None else dumped(each)
+            self._saved_states[worker] = blob = None if each is None else pickled(each)
             self.pool.send(worker, "restore", (blob,), 0)
 
 
-def columns_of(operator: Operator) -> list[tuple[str, ...]]:
+def split_columns(operator: Operator) -> list[tuple[str, ...]]:
     """For each input the columns by which rows are kept apart; none if rows never meet."""
     return [operator.splits_by(port) or () for port in range(len(operator.model.inputs))]
 
 
-def fixed_keys(operator: Operator) -> str | None:
+def why_keys_stay(operator: Operator) -> str | None:
     """Why the keys of an operator cannot move to other workers; None if they can."""
-    return why_not_by_key(operator, columns_of(operator))
+    return why_not_by_key(operator, split_columns(operator))
 
 
 # -- which worker has which key: a new key goes where there is least to do ------------------------
@@ -434,20 +434,20 @@ class KeyPlacement:
         if len(table) > len(known):
             keys = table.values(range(len(known), len(table)))
             counts = np.bincount(ids, minlength=len(table))[len(known) :]
-            load = self._load + self._shares(known[ids[ids < len(known)]])
-            self._place(zip(keys, counts.tolist(), strict=True), load)
+            load = self._load + self._row_counts(known[ids[ids < len(known)]])
+            self._place_keys(zip(keys, counts.tolist(), strict=True), load)
             new = [self._workers[key] for key in keys]
             self._owners[port] = np.append(known, np.array(new, np.intp))
         found: Array = self._owners[port][ids]
-        self._load += self._shares(found)
+        self._load += self._row_counts(found)
         return found
 
-    def _shares(self, workers: Array) -> Array:
+    def _row_counts(self, workers: Array) -> Array:
         """How many rows each worker has, of those with these workers."""
         found: Array = np.bincount(workers, minlength=len(self._load))
         return found
 
-    def _place(self, counts: Iterable[tuple[Any, int]], load: Array) -> None:
+    def _place_keys(self, counts: Iterable[tuple[Any, int]], load: Array) -> None:
         """Give a worker to the keys without one; those of other inputs have one."""
         new = []
         for key, count in counts:
@@ -464,7 +464,7 @@ class KeyPlacement:
 
     def assign(self, sizes: Mapping[Any, int]) -> None:
         """Give workers to keys that have been somewhere else."""
-        self._place(sizes.items(), self._load.copy())
+        self._place_keys(sizes.items(), self._load.copy())
         for key, size in sizes.items():
             self._load[self._workers[key]] += size
 

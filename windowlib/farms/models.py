@@ -125,7 +125,7 @@ class RegularWindows(WindowModel):
         found = floors(x, self.phase + self.size, self.slide) + 1
         if self.lowest is None:
             return found
-        return np.maximum(found, self.lowest) if _many(x) else max(found, self.lowest)
+        return np.maximum(found, self.lowest) if _is_array(x) else max(found, self.lowest)
 
     def last(self, x: Any) -> Any:
         """The last window that holds a point; before `first` if none does."""
@@ -137,7 +137,7 @@ class RegularWindows(WindowModel):
         Of an array of points: two arrays, with a row number and a window for each that holds it.
         """
         first, last = self.first(x), self.last(x)
-        return spread(first, last - first + 1) if _many(x) else range(first, last + 1)
+        return spread(first, last - first + 1) if _is_array(x) else range(first, last + 1)
 
     def extent(self, w: Any) -> tuple[Any, Any]:
         """The interval `[lo, hi)` of a window, or of each of an array."""
@@ -200,7 +200,7 @@ class CountWindows(RegularWindows):
     def extent(self, w: Any) -> tuple[Any, Any]:
         """The indexes `[lo, hi)` of a window, or of each of an array; none is below 0."""
         begin, end = RegularWindows.extent(self, w)
-        return (np.maximum(begin, 0) if _many(w) else max(begin, 0)), end
+        return (np.maximum(begin, 0) if _is_array(w) else max(begin, 0)), end
 
 
 def spl_phase(size: Any, slide: Any) -> Any:
@@ -222,7 +222,7 @@ def spl_lowest(size: Any, slide: Any) -> int:
     return 1 + int(-size // slide)
 
 
-def _many(x: Any) -> bool:
+def _is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray)
 
 
@@ -278,9 +278,9 @@ class Slicing:
 
     def extent(self, p: int) -> tuple[Exact, Exact]:
         """The interval `[lo, hi)` of a slice."""
-        return self._cut(p), self._cut(p + 1)
+        return self._boundary(p), self._boundary(p + 1)
 
-    def _cut(self, p: int) -> Exact:
+    def _boundary(self, p: int) -> Exact:
         periods, number = divmod(p, len(self.cuts))
         begin: Exact = self.model.phase + periods * self.period + self.cuts[number]
         return begin

@@ -32,27 +32,27 @@ from windowlib.farms.worker import PartialReference, StoredPartial, WorkerExcept
 if TYPE_CHECKING:
     from windowlib.farms.window_farm import RunningWindowFarm
 
-NONE: Mapping[Any, Any] = {}
+EMPTY: Mapping[Any, Any] = {}
 KEYS = 1024
-"""Keys of which slices are remembered, before it is looked whether they are still needed."""
+"""Keys whose slices are kept before unneeded ones are dropped."""
 GRAIN = 1024
 """Tuples in a slice where it is not known where windows start."""
 AHEAD = 8
-"""An open window is looked at again when one in so many of its tuples is new, so that looks cost
-the same for each tuple, however long it is."""
+"""An open window is sliced further when one in so many of its tuples is new, so that the cost for
+each tuple does not depend on its length."""
 MERGED = 8
-"""So many slices that all later windows begin with become one."""
+"""So many slices that all later windows begin with are merged into one."""
 
 
 class PaneSlice:
-    """Some tuples of a partition, next to each other, and what workers made of them."""
+    """Consecutive tuples of a partition, and their partials."""
 
-    __slots__ = ("hi", "id", "key", "left", "lo", "partials", "runs", "waiting")
+    __slots__ = ("hi", "id", "key", "lo", "partials", "pending", "runs", "waiting")
 
     def __init__(self, key: Any, id: Any, lo: int, hi: int, runs: list[RowRange]) -> None:
         self.key, self.id, self.lo, self.hi, self.runs = key, id, lo, hi, runs
         self.partials: list[Any] = []
-        self.left = -1  # parts that have not come; -1: not asked for
+        self.pending = -1  # parts that have not come; -1: not asked for
         self.waiting: list[PendingWindow] = []
 
 
@@ -65,8 +65,8 @@ class PendingWindow:
         self.firing, self.number, self.slices = firing, number, slices
         self.missing = 0
 
-    def partials(self, own: Mapping[tuple[PaneSlice, int], PartialReference] = NONE) -> list[Any]:
-        """What its slices have become, in order; what is yet to come by where it will be."""
+    def partials(self, own: Mapping[tuple[PaneSlice, int], PartialReference] = EMPTY) -> list[Any]:
+        """The partials of its slices, in order; for pending ones, references from `own`."""
         return [
             own.get((slice_, place), part)
             for slice_ in self.slices
@@ -79,7 +79,7 @@ class PendingWindow:
 
 
 PartialRequest = tuple[PaneSlice, int, list[RowRange], int]
-"""A part that is asked for: of which slice, its index there, its rows, and how many."""
+"""A part that is requested: its slice, its index there, its rows, and how many."""
 
 
 class SlicedDispatch(Dispatch):
@@ -87,19 +87,19 @@ class SlicedDispatch(Dispatch):
 
     def __init__(self, run: RunningWindowFarm) -> None:
         super().__init__(run)
-        self._ready: list[PartialRequest] = []
-        self._twice = reads_twice(self.farm.operator)
-        self._again_from: dict[int, int] = {}  # the oldest rows of windows that are read again
+        self._requests: list[PartialRequest] = []
+        self._reads_twice = reads_twice(self.farm.operator)
+        self._reread_rows: dict[int, int] = {}  # the oldest rows of windows that are read again
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def ask(self, slice_: PaneSlice) -> None:
-        """Have a slice computed, as a whole or in parts."""
+    def request(self, slice_: PaneSlice) -> None:
+        """Request the partials of a slice, as a whole or in parts."""
         sizes = self._sizes(slice_.hi - slice_.lo)
-        slice_.left, slice_.partials = len(sizes), [None] * len(sizes)
+        slice_.pending, slice_.partials = len(sizes), [None] * len(sizes)
         at = 0
         for place, size in enumerate(sizes):
-            self._ready.append((slice_, place, _between(slice_.runs, at, at + size), size))
+            self._requests.append((slice_, place, _rows_between(slice_.runs, at, at + size), size))
             at += size
 
     def _sizes(self, size: int) -> list[int]:
@@ -107,46 +107,46 @@ class SlicedDispatch(Dispatch):
         return [size]
 
     def flush_full(self) -> None:
-        """Give away the parts that were asked for: a few tasks for each worker."""
-        ready, self._ready = self._ready, []
+        """Submit the parts that were requested: a few tasks for each worker."""
+        ready, self._requests = self._requests, []
         size = max(self.farm.batch or 1, -(-len(ready) // (2 * self.run.workers)))
         for at in range(0, len(ready), size):
-            self._give(ready[at : at + size])
+            self._submit(ready[at : at + size])
 
-    def _give(self, ready: Sequence[PartialRequest]) -> None:
+    def _submit(self, ready: Sequence[PartialRequest]) -> None:
         runs = [run for _, _, own, _ in ready for run in own]
         given, at = [], 0
         for slice_, _, _, size in ready:
             given.append(BatchExtent(slice_.key, at, at + size, self.run.micros))
             at += size
         first = min((lo for lo, _ in runs), default=None)
-        windows = self._complete_with(ready)
+        windows = self._windows_ended_by(ready)
 
         def received(found: Any) -> None:
             failed = isinstance(found, FailedResult)
             for i, (slice_, place, _, _) in enumerate(ready):
-                self._came(slice_, place, found if failed else found[0][i])
+                self._receive_part(slice_, place, found if failed else found[0][i])
             for i, window in enumerate(windows):
                 items = None if failed else found[1][i]
-                self._complete(window) if items is None else self._done(window, items)
+                self._finish_if_complete(window) if items is None else self._deliver(window, items)
 
         own = {
             (slice_, place): PartialReference(i) for i, (slice_, place, _, _) in enumerate(ready)
         }
         closes = [(w.firing.key, w.partials(own), w.firing.now) for w in windows]
         args = (self.run.chunk_ranges(runs), given, closes, self.run.as_columns)
-        self.run.put(Task("partials", args, first=first, then=received, rows=at))
+        self.run.submit(Task("partials", args, first=first, then=received, rows=at))
 
-    def _complete_with(self, ready: Sequence[PartialRequest]) -> list[PendingWindow]:
-        """The windows that lack nothing but these parts: their worker ends the windows, too.
+    def _windows_ended_by(self, ready: Sequence[PartialRequest]) -> list[PendingWindow]:
+        """The windows that lack only these parts: the worker of the parts ends the windows, too.
 
-        That saves a second message, which is most of what a small window has to wait for.
+        That saves a second message, which is most of the latency of a small window.
         """
         made = Counter(slice_ for slice_, *_ in ready)
-        ends = [slice_ for slice_, parts in made.items() if parts == slice_.left]
+        ends = [slice_ for slice_, parts in made.items() if parts == slice_.pending]
         lack = Counter(window for slice_ in ends for window in slice_.waiting)
         found = {w for w, slices in lack.items() if slices == w.missing and not w.failed()}
-        if self._twice or not found:
+        if self._reads_twice or not found:
             return []
         for slice_ in ends:
             slice_.waiting = [window for window in slice_.waiting if window not in found]
@@ -154,94 +154,96 @@ class SlicedDispatch(Dispatch):
             window.missing = 0
         return sorted(found, key=lambda window: window.number)
 
-    def _came(self, slice_: PaneSlice, place: int, part: Any) -> None:
+    def _receive_part(self, slice_: PaneSlice, place: int, part: Any) -> None:
         if isinstance(part, StoredPartial):
-            part.owned()
+            part.take_ownership()
         slice_.partials[place] = (
             FailedResult(part.exception()) if isinstance(part, WorkerException) else part
         )
-        slice_.left -= 1
-        if not slice_.left:
+        slice_.pending -= 1
+        if not slice_.pending:
             waiting, slice_.waiting = slice_.waiting, []
             for window in waiting:
                 window.missing -= 1
-                self._complete(window)
+                self._finish_if_complete(window)
 
     # -- windows ----------------------------------------------------------------------------------
 
     def fired(self, firing: StoredFiring, number: int) -> None:
-        """A window waits for its slices; one without tuples has none, and is processed as it is."""
+        """A window waits for its slices; one without tuples is processed at once."""
         if firing.lo == firing.hi:
             args = (self.run.chunk_ranges([]), ([firing.key], [0], [0], [firing.now]))
-            self.run.put(Task("windows", args, then=self.run.receiver([number])))
+            self.run.submit(Task("windows", args, then=self.run.receiver([number])))
             return
         window = PendingWindow(firing, number, list(self.slices(firing)))
-        if self._twice:
-            self._again_from[number] = firing.oldest or 0
+        if self._reads_twice:
+            self._reread_rows[number] = firing.oldest or 0
         for slice_ in window.slices:
-            if slice_.left:
+            if slice_.pending:
                 slice_.waiting.append(window)
                 window.missing += 1
-        self._complete(window)
+        self._finish_if_complete(window)
 
     def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
-        """The slices of a window, all of which have been asked for."""
+        """The slices of a window, all of which have been requested."""
         raise NotImplementedError
 
-    def _complete(self, window: PendingWindow) -> None:
+    def _finish_if_complete(self, window: PendingWindow) -> None:
         if window.missing:
             return
         partials, firing = window.partials(), window.firing
         if (failed := window.failed()) is not None:
-            self._done(window, failed)
-        elif self._twice:
-            self._round(window, [], partials)
+            self._deliver(window, failed)
+        elif self._reads_twice:
+            self._merge_round(window, [], partials)
         else:
             then = self.run.receiver([window.number])
             args = (firing.key, partials, firing.now, self.run.as_columns)
-            self.run.put(Task("finish", args, then=then))
+            self.run.submit(Task("finish", args, then=then))
 
-    def _done(self, window: PendingWindow, items: Any) -> None:
-        self._again_from.pop(window.number, None)
+    def _deliver(self, window: PendingWindow, items: Any) -> None:
+        self._reread_rows.pop(window.number, None)
         self.run.deliver(window.number, items)
 
     def oldest(self) -> int | None:
         """The oldest row that is read again."""
-        return min(self._again_from.values(), default=None)
+        return min(self._reread_rows.values(), default=None)
 
-    def _round(self, window: PendingWindow, sent: list[Any], partials: Sequence[Any]) -> None:
-        """Have parts merged, for another look at the tuples; `sent` came of those before."""
-        self.run.put(Task("merged", (partials,), then=_then(self._again, window, sent)))
+    def _merge_round(self, window: PendingWindow, sent: list[Any], partials: Sequence[Any]) -> None:
+        """Have partials merged before another pass over the tuples; `sent` are earlier items."""
+        self.run.submit(
+            Task("merged", (partials,), then=_callback(self._start_round, window, sent))
+        )
 
-    def _again(self, window: PendingWindow, sent: list[Any], whole: Any) -> None:
-        """The tuples are looked at once more, now that the result of the whole is known."""
+    def _start_round(self, window: PendingWindow, sent: list[Any], whole: Any) -> None:
+        """Start another pass over the tuples, given the result of the whole window."""
         if isinstance(whole, FailedResult):
-            self._done(window, whole)
+            self._deliver(window, whole)
             return
         if isinstance(whole, StoredPartial):
-            whole.owned()
+            whole.take_ownership()
         firing, found = window.firing, {}
 
         def received(place: int, answer: Any) -> None:
             found[place] = answer
             if len(found) == len(window.slices):
-                self._looked(window, sent, [found[i] for i in sorted(found)])
+                self._end_round(window, sent, [found[i] for i in sorted(found)])
 
         for place, slice_ in enumerate(window.slices):
             seen = BatchExtent(firing.key, 0, slice_.hi - slice_.lo, firing.now)
             args = (self.run.chunk_ranges(slice_.runs), seen, whole)
             first = min(lo for lo, _ in slice_.runs)
-            self.run.put(Task("again", args, first=first, then=_then(received, place)))
+            self.run.submit(Task("again", args, first=first, then=_callback(received, place)))
 
-    def _looked(self, window: PendingWindow, sent: list[Any], answers: Sequence[Any]) -> None:
-        """All parts have been looked at; if they have become others, there is another round."""
+    def _end_round(self, window: PendingWindow, sent: list[Any], answers: Sequence[Any]) -> None:
+        """End a pass over the tuples; if parts remain, they are merged for another one."""
         failed = next((each for each in answers if isinstance(each, FailedResult)), None)
         if failed is not None:
-            self._done(window, failed)
+            self._deliver(window, failed)
             return
         items = sent + [item for items, _ in answers for item in items]
         partials = [part for _, part in answers if part is not None]
-        self._round(window, items, partials) if partials else self._done(window, items)
+        self._merge_round(window, items, partials) if partials else self._deliver(window, items)
 
 
 class SharedSlices(SlicedDispatch):
@@ -252,7 +254,7 @@ class SharedSlices(SlicedDispatch):
         self.resized()
 
     def resized(self) -> None:
-        """A policy is for a number of workers, and learns anew."""
+        """Make a new policy, for the present number of workers."""
         policy = self.farm.policy
         self.splitter = None if policy is None else SliceSplitter(policy(self.run.workers))
 
@@ -265,7 +267,7 @@ class SharedSlices(SlicedDispatch):
         return [b - a for a, b in pairwise(size * i // parts for i in range(parts + 1)) if a < b]
 
     def worked(self, worker: int, task: Task, seconds: float) -> None:
-        """Tell the policy that decides how large parts are."""
+        """Report the task to the policy that decides how large parts are."""
         if self.splitter is not None:
             self.splitter.worked(worker, task.rows, seconds)
 
@@ -279,7 +281,7 @@ class PaneDispatch(SharedSlices):
         self._slices: dict[Any, deque[PaneSlice]] = {}
 
     def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
-        """Tuples go to their slices; a slice that ends is given away."""
+        """Add tuples to their slices, and request slices that end."""
         for extent in stored_extents:
             for id, lo, hi, ends in self._slicer.cut(extent, self.run):
                 at = extent.at + lo - extent.first
@@ -287,19 +289,19 @@ class PaneDispatch(SharedSlices):
                 slice_.hi = hi
                 add_range(slice_.runs, (at, at + hi - lo))
                 if ends:
-                    self.ask(slice_)
+                    self.request(slice_)
 
     def adopted(self, extents: Iterable[StoredExtent], counts: Mapping[Any, int]) -> None:
-        """Cut what is stored into slices, as if it came now."""
+        """Cut stored tuples into slices, as if they came now."""
         self.arrived(extents)
 
     def _slice(self, key: Any, id: Any, lo: int) -> PaneSlice:
-        """The open slice of a partition; another one begins a new slice, and ends the last."""
+        """The open slice of a partition; another id ends it and begins a new one."""
         slices = self._slices.setdefault(key, deque())
         if slices and slices[-1].id == id:
             return slices[-1]
-        if slices and slices[-1].left == -1:
-            self.ask(slices[-1])
+        if slices and slices[-1].pending == -1:
+            self.request(slices[-1])
         slices.append(PaneSlice(key, id, lo, lo, []))
         return slices[-1]
 
@@ -312,11 +314,11 @@ class PaneDispatch(SharedSlices):
             lo, hi = max(slice_.lo, firing.lo), min(slice_.hi, firing.hi)
             if lo >= hi:
                 break
-            ends = slice_.left != -1 or self._slicer.ended(slice_.id, self.run)
+            ends = slice_.pending != -1 or self._slicer.ended(slice_.id, self.run)
             if not ends or (lo, hi) != (slice_.lo, slice_.hi):
                 slice_ = PaneSlice(firing.key, None, lo, hi, firing.runs(lo, hi))
-            if slice_.left == -1:
-                self.ask(slice_)
+            if slice_.pending == -1:
+                self.request(slice_)
             yield slice_
 
     def oldest(self) -> int | None:
@@ -324,7 +326,7 @@ class PaneDispatch(SharedSlices):
         rows = [
             slices[-1].runs[0][0]
             for slices in self._slices.values()
-            if slices and slices[-1].left == -1
+            if slices and slices[-1].pending == -1
         ]
         again = super().oldest()
         return min(rows if again is None else [*rows, again], default=None)
@@ -332,14 +334,14 @@ class PaneDispatch(SharedSlices):
     def saved(self) -> Any:
         """The slices with their parts."""
         return [
-            (key, [(s.id, s.lo, s.hi, s.runs, self._values(s), s.left) for s in slices])
+            (key, [(s.id, s.lo, s.hi, s.runs, self._values(s), s.pending) for s in slices])
             for key, slices in self._slices.items()
             if slices
         ]
 
     def _values(self, slice_: PaneSlice) -> list[Any]:
         """The parts of a slice, as data."""
-        read = self.run.local.part_from
+        read = self.run.evaluator.load_part
         return [
             read(part.bytes()) if isinstance(part, StoredPartial) else part
             for part in slice_.partials
@@ -352,7 +354,7 @@ class PaneDispatch(SharedSlices):
             found = self._slices[one_key(key)] = deque()
             for id, lo, hi, runs, partials, left in slices:
                 found.append(slice_ := PaneSlice(key, id, lo, hi, [tuple(run) for run in runs]))
-                slice_.partials, slice_.left = partials, left
+                slice_.partials, slice_.pending = partials, left
 
 
 class EventPaneDispatch(SharedSlices):
@@ -364,28 +366,30 @@ class EventPaneDispatch(SharedSlices):
 
     def __init__(self, run: RunningWindowFarm) -> None:
         super().__init__(run)
-        self._known: dict[Any, dict[int, PaneSlice]] = {}  # of the last window of each key
+        self._known_slices: dict[Any, dict[int, PaneSlice]] = {}  # of the last window of each key
 
     def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
-        """The slices of a window; those that the window before had are not asked for again."""
-        before, at = self._known.get(firing.key, NONE), firing.lo
-        found = self._known[firing.key] = {}
+        """The slices of a window; those of the window before are not requested again."""
+        before, at = self._known_slices.get(firing.key, EMPTY), firing.lo
+        found = self._known_slices[firing.key] = {}
         for id, size in firing.slices:
             slice_ = before.get(id)
             if slice_ is None or slice_.hi - slice_.lo != size:
                 runs = firing.runs(at, at + size)
                 slice_ = PaneSlice(firing.key, id, at, at + size, runs)
-                self.ask(slice_)
+                self.request(slice_)
             found[id] = slice_
             yield slice_
             at += size
 
     def after_firings(self) -> None:
-        """Forget keys that have no open window any more, once in a while."""
-        if len(self._known) > 2 * self._kept_keys:
+        """Drop keys without open windows, once the number of keys has doubled."""
+        if len(self._known_slices) > 2 * self._kept_keys:
             keys = self.run.open_keys()
-            self._known = {key: found for key, found in self._known.items() if key in keys}
-            self._kept_keys = max(KEYS, len(self._known))
+            self._known_slices = {
+                key: found for key, found in self._known_slices.items() if key in keys
+            }
+            self._kept_keys = max(KEYS, len(self._known_slices))
 
     _kept_keys = KEYS
 
@@ -401,60 +405,62 @@ class RunPaneDispatch(SharedSlices):
 
     def __init__(self, run: RunningWindowFarm) -> None:
         super().__init__(run)
-        self._known: dict[Any, dict[int, PaneSlice]] = {}  # by key and first row
-        self._many, self._most = 0, KEYS  # how many there are, and may be before it is tidied up
-        self._new: dict[Any, int] = {}  # tuples of a key since its open windows were looked at
-        self._cut: dict[Any, dict[int, int]] = {}  # how many are in slices of open windows
-        self._long: list[Any] = []  # keys with many of these
+        self._known_slices: dict[Any, dict[int, PaneSlice]] = {}  # by key and first row
+        self._slice_count, self._slice_limit = 0, KEYS  # from the limit on, old ones are dropped
+        self._new_tuples: dict[Any, int] = {}  # of a key since its open windows were sliced
+        self._sliced: dict[Any, dict[int, int]] = {}  # how many are in slices of open windows
+        self._long_keys: list[Any] = []  # keys with many of these
         self._merging: set[Any] = set()
 
     def slices(self, firing: StoredFiring) -> Iterator[PaneSlice]:
         """The known slices, with new ones between them."""
         assert firing.at is not None
-        found = list(self._covered(firing.key, firing.at))
-        self._join_settled(firing, found)
+        found = list(self._cover(firing.key, firing.at))
+        self._merge_settled(firing, found)
         yield from found
 
-    def _covered(self, key: Any, numbers: Array) -> Iterator[PaneSlice]:
+    def _cover(self, key: Any, numbers: Array) -> Iterator[PaneSlice]:
         """Slices of some rows: those that are known, and new ones in between."""
-        known, at = self._known.setdefault(key, {}), 0
+        known, at = self._known_slices.setdefault(key, {}), 0
         for begin in np.flatnonzero(np.isin(numbers, list(known))).tolist():
             slice_ = known[int(numbers[begin])]
             end = begin + slice_.hi - slice_.lo
             if at <= begin and row_ranges(numbers[begin:end]) == slice_.runs:
-                yield from self._cut_up(key, numbers[at:begin])
+                yield from self._new_slices(key, numbers[at:begin])
                 yield slice_
                 at = end
-        yield from self._cut_up(key, numbers[at:])
+        yield from self._new_slices(key, numbers[at:])
 
-    def _cut_up(self, key: Any, numbers: Array) -> Iterator[PaneSlice]:
+    def _new_slices(self, key: Any, numbers: Array) -> Iterator[PaneSlice]:
         """New slices of rows."""
         for at in range(0, len(numbers), GRAIN):
             rows = numbers[at : at + GRAIN]
             slice_ = PaneSlice(key, None, 0, len(rows), row_ranges(rows))
-            self.ask(slice_)
-            self._many += 1
-            self._known[key][int(rows[0])] = slice_
+            self.request(slice_)
+            self._slice_count += 1
+            self._known_slices[key][int(rows[0])] = slice_
             yield slice_
 
-    def _join_settled(self, firing: StoredFiring, slices: Sequence[PaneSlice]) -> None:
-        """Have the slices merged that all later windows begin with, if there are many."""
+    def _merge_settled(self, firing: StoredFiring, slices: Sequence[PaneSlice]) -> None:
+        """Merge the slices that all later windows begin with, if there are many."""
         done, size = list[PaneSlice](), 0
         for each in slices:
             size += each.hi - each.lo
-            if size > firing.settled or each.left or any(map(_failed, each.partials)):
+            if size > firing.settled or each.pending or any(map(_failed, each.partials)):
                 break
             done.append(each)
         if len(done) < MERGED or firing.key in self._merging:
             return
         self._merging.add(firing.key)
         partials = [part for each in done for part in each.partials]
-        self.run.put(Task("merged", (partials,), then=_then(self._joined, firing.key, done)))
+        self.run.submit(
+            Task("merged", (partials,), then=_callback(self._replace_merged, firing.key, done))
+        )
 
-    def _joined(self, key: Any, done: Sequence[PaneSlice], whole: Any) -> None:
-        """One slice in place of several, unless they cannot be merged: windows will say that."""
+    def _replace_merged(self, key: Any, done: Sequence[PaneSlice], whole: Any) -> None:
+        """Put one slice in place of several; if merging failed, windows will report it."""
         self._merging.discard(key)
-        known = self._known.get(key, {})
+        known = self._known_slices.get(key, {})
         gone = any(known.get(each.runs[0][0]) is not each for each in done)
         if gone or isinstance(whole, FailedResult):
             return
@@ -464,46 +470,48 @@ class RunPaneDispatch(SharedSlices):
                 add_range(runs, run)
             del known[each.runs[0][0]]
         joined = PaneSlice(key, None, 0, sum(each.hi - each.lo for each in done), runs)
-        joined.left, joined.partials = 1, [None]
-        self._came(joined, 0, whole)
+        joined.pending, joined.partials = 1, [None]
+        self._receive_part(joined, 0, whole)
         known[runs[0][0]] = joined
-        self._many -= len(done) - 1
+        self._slice_count -= len(done) - 1
 
     def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
-        """Count them, and note which windows are to be looked at."""
+        """Count tuples, and note the keys whose open windows are to be sliced."""
         for key, _, _, size in stored_extents:
-            self._new[key] = size = self._new.get(key, 0) + size
-            if size >= max(GRAIN, sum(self._cut.get(key, NONE).values()) // AHEAD):
-                self._long.append(key)
+            self._new_tuples[key] = size = self._new_tuples.get(key, 0) + size
+            if size >= max(GRAIN, sum(self._sliced.get(key, EMPTY).values()) // AHEAD):
+                self._long_keys.append(key)
 
     def after_firings(self) -> None:
-        """Cut up what the watermark has passed of long windows that are open."""
-        long, self._long = self._long, []
+        """Slice the rows of long open windows that the watermark has passed."""
+        long, self._long_keys = self._long_keys, []
         for key in long:
-            self._cut_ahead(key)
-        if self._many > self._most:
+            self._slice_ahead(key)
+        if self._slice_count > self._slice_limit:
             self._forget()
 
-    def _cut_ahead(self, key: Any) -> None:
-        del self._new[key]
-        before = self._cut.get(key, NONE)
-        cut = self._cut[key] = {}
+    def _slice_ahead(self, key: Any) -> None:
+        del self._new_tuples[key]
+        before = self._sliced.get(key, EMPTY)
+        cut = self._sliced[key] = {}
         for which, rows in self.run.passed(key, before).items():
             size = len(rows) // GRAIN * GRAIN
             cut[which] = before.get(which, 0) + size
-            for _ in self._covered(key, rows[:size]):
+            for _ in self._cover(key, rows[:size]):
                 pass  # which asks for it
 
     def _forget(self) -> None:
-        """Forget slices of tuples that no window has any more."""
+        """Drop slices of tuples that no window has any more."""
         held = set(self.run.needed().tolist())
-        for key, known in self._known.items():
-            self._known[key] = {row: each for row, each in known.items() if row in held}
-        self._known = {key: known for key, known in self._known.items() if known}
-        self._cut = {key: cut for key, cut in self._cut.items() if key in self._known}
-        self._new = {key: size for key, size in self._new.items() if key in self._known}
-        self._many = sum(map(len, self._known.values()))
-        self._most = max(KEYS, 2 * self._many)
+        for key, known in self._known_slices.items():
+            self._known_slices[key] = {row: each for row, each in known.items() if row in held}
+        self._known_slices = {key: known for key, known in self._known_slices.items() if known}
+        self._sliced = {key: cut for key, cut in self._sliced.items() if key in self._known_slices}
+        self._new_tuples = {
+            key: size for key, size in self._new_tuples.items() if key in self._known_slices
+        }
+        self._slice_count = sum(map(len, self._known_slices.values()))
+        self._slice_limit = max(KEYS, 2 * self._slice_count)
 
 
 class PartitionDispatch(SlicedDispatch):
@@ -516,17 +524,17 @@ class PartitionDispatch(SlicedDispatch):
         for i in range(parts):
             lo, hi = firing.lo + size * i // parts, firing.lo + size * (i + 1) // parts
             slice_ = PaneSlice(firing.key, None, lo, hi, firing.runs(lo, hi))
-            self.ask(slice_)
+            self.request(slice_)
             yield slice_
 
 
 # -- helpers --------------------------------------------------------------------------------------
 
 
-def _between(runs: Sequence[RowRange], a: int, b: int) -> list[RowRange]:
+def _rows_between(runs: Sequence[RowRange], a: int, b: int) -> list[RowRange]:
     """The rows from the a-th to the b-th of runs.
 
-    >>> _between([(0, 3), (10, 14)], 1, 5)
+    >>> _rows_between([(0, 3), (10, 14)], 1, 5)
     [(1, 3), (10, 12)]
     """
     found, before = [], 0
@@ -542,18 +550,18 @@ def _failed(part: Any) -> bool:
     return isinstance(part, FailedResult)
 
 
-def _then(call: Callable[..., None], *args: Any) -> Callable[[Any], None]:
+def _callback(call: Callable[..., None], *args: Any) -> Callable[[Any], None]:
     return lambda found: call(*args, found)
 
 
 # -- how a policy cuts slices into parts ----------------------------------------------------------
 #
-# The policies of `windowlib.control` say of each tuple which worker gets it. A farm gives away
-# whole slices, and their parts go to a free worker; so it takes from a policy how large a part may
-# be, and tells it how large parts became and how busy workers were.
+# The policies of `windowlib.control` assign each tuple to a worker. A farm dispatches whole slices,
+# whose parts go to any free worker; so it takes the size of parts from a policy, and reports the
+# sizes of parts and the utilisation of workers to it.
 
 INTERVAL = 0.25
-"""Seconds between two looks at the workers, at least."""
+"""Seconds between two samples of the workers, at least."""
 SLICES = 5
 """So many slices have to have ended in between, too."""
 
@@ -582,7 +590,7 @@ class SliceSplitter:
         self._busy = [0.0] * self.policy.workers
 
     def cut(self, size: int) -> list[int]:
-        """How large the parts of a slice are; the policy learns from it."""
+        """The sizes of the parts of a slice, which the policy learns from."""
         found = self._cut(size)
         self.policy.closed(self.slices, found)
         self.slices += 1
@@ -605,7 +613,7 @@ class SliceSplitter:
         self._busy[worker] += seconds
 
     def look(self, now: float) -> None:
-        """Tell the policy how busy workers were, if it is time to."""
+        """Report to the policy how busy workers were, if it is time to."""
         if self._since is None:
             self._since = now
         interval = now - self._since
@@ -616,8 +624,8 @@ class SliceSplitter:
         self._begin()
 
     def _stats(self) -> list[WorkerStats]:
-        """What workers did. A task has no worker until one is free, so each is said to have
-        been given as much of what came as it had of what was done."""
+        """What each worker did. A task has no worker until one is free, so the input counts as
+        given to workers in proportion to what they have done."""
         done = sum(self._done)
         return [
             WorkerStats(self._given * (own / done if done else 1 / len(self._done)), own, busy)
@@ -650,7 +658,7 @@ class CountSlicer:
         self.slices = slices
 
     def cut(self, extent: StoredExtent, run: RunningWindowFarm) -> Iterator[SliceExtent]:
-        """One slice after the other."""
+        """By the numbers of the tuples."""
         at, end = extent.first, extent.first + extent.size
         number = self.slices.of(at)
         while at < end:
@@ -671,10 +679,10 @@ class TimeSlicer:
         self.slices = slices
 
     def cut(self, extent: StoredExtent, run: RunningWindowFarm) -> Iterator[SliceExtent]:
-        """By when they came."""
+        """By arrival time."""
         at, end = extent.first, extent.first + extent.size
         if run.stamps is None:  # they came when the emitter was last told the time
-            yield int(self.slices.of(run._told - run.start)), at, end, False
+            yield int(self.slices.of(run.worker_time - run.start)), at, end, False
             return
         begin = extent.at - run.base
         stamps = run.stamps[begin : begin + extent.size] - run.start

@@ -1,4 +1,4 @@
-"""Worker processes: started, talked to, replaced when they die, and stopped.
+"""Pools of worker processes: started, given tasks, replaced when they die, and stopped.
 
 A worker is a Python process of its own that runs `windowlib.farms.process`, with one connection to
 its parent. It ends when the connection does, so none outlives the program that started it. Where
@@ -40,7 +40,7 @@ FORKS = sys.platform == "linux"
 
 
 class WorkerAnswer(NamedTuple):
-    """What came from a worker."""
+    """An answer of a worker."""
 
     worker: int
     failed: bool
@@ -63,7 +63,7 @@ class WorkerProcess:
         self.connection, theirs = Pipe()
         self.pid: int | None = None
         """The number of its process, when it has said that it is ready."""
-        self.end = (_forked if FORKS else _spawned)(theirs.fileno())
+        self.end = (_fork_worker if FORKS else _spawn_worker)(theirs.fileno())
         """Waits until it has ended, or kills it; its exit code."""
         theirs.close()
         self.send(folder.encode())
@@ -75,7 +75,7 @@ class WorkerProcess:
             self.connection.send_bytes(message)
 
     def hang_up(self) -> None:
-        """Say that no task comes any more."""
+        """Tell the worker that no task comes any more."""
         if not self.connection.closed:
             with suppress(OSError):
                 self.connection.send_bytes(STOP)
@@ -84,22 +84,22 @@ class WorkerProcess:
     def stop(self) -> int | None:
         """End it, kindly at first."""
         self.hang_up()
-        end, self.end = self.end, _over
+        end, self.end = self.end, _already_ended
         return end()
 
 
-def _over() -> None:
-    """It has ended before."""
+def _already_ended() -> None:
+    """The `end` of a worker that has ended."""
 
 
-def _forked(connection: int) -> Callable[[], int | None]:
-    """Start a worker with a connection; what ends it."""
+def _fork_worker(connection: int) -> Callable[[], int | None]:
+    """Fork a worker with a connection; returns what ends it."""
     server = ForkServer.shared()
     return partial(server.end, server.start(connection), GRACE)
 
 
-def _spawned(connection: int) -> Callable[[], int | None]:
-    """The same as a program of its own."""
+def _spawn_worker(connection: int) -> Callable[[], int | None]:
+    """Start a worker as a new program; returns what ends it."""
     process = subprocess.Popen(
         [sys.executable, "-m", "windowlib.farms.process", str(connection)],
         pass_fds=[connection],
@@ -122,32 +122,32 @@ class ProcessPool:
     """Several worker processes that do the same setup."""
 
     def __init__(self, workers: int, setup: Any) -> None:
-        if (why := no_processes()) is not None:
+        if (why := why_no_processes()) is not None:
             msg = f'farm(..., when="always"): {why}. Leave out when=, or use a Unix system or WSL.'
             raise FarmError(msg)
-        self._setup, self._folder = dumped(setup), getattr(setup, "folder", "")
-        self._ready = select.poll()
-        self._by: dict[int, int] = {}  # whose connection has which number
+        self._setup, self._folder = pickled(setup), getattr(setup, "folder", "")
+        self._poll = select.poll()
+        self._worker_numbers: dict[int, int] = {}  # whose connection has which number
         self._starting: set[int] = set()
         self.waited = 0.0
         """Seconds that the caller has waited for answers."""
-        self.processes = [self._started(worker) for worker in range(workers)]
+        self.processes = [self._start_worker(worker) for worker in range(workers)]
         self._finalizer = weakref.finalize(self, _stop, self.processes)
 
     @property
     def now(self) -> float:
-        """Seconds, since some time or other."""
+        """Seconds of a monotonic clock."""
         return time.monotonic()
 
     @property
     def ready(self) -> bool:
         """Whether all workers have started; one that dies before that is the next answer."""
-        for number, _ in self._ready.poll(0) if self._starting else ():
-            worker = self._by[number]
+        for number, _ in self._poll.poll(0) if self._starting else ():
+            worker = self._worker_numbers[number]
             if worker in self._starting:
-                found = self._received(worker)
+                found = self._receive(worker)
                 if isinstance(found, WorkerDeath):
-                    raise FarmError(_no_start(f"it ended with exit code {found.code}"))
+                    raise FarmError(_start_failure(f"it ended with exit code {found.code}"))
         return not self._starting
 
     @property
@@ -162,47 +162,47 @@ class ProcessPool:
         self.processes[worker].send(pickle.dumps((work, args, oldest), protocol=5))
 
     def wait(self, *, block: bool) -> Iterator[WorkerAnswer | WorkerDeath]:
-        """What has come from workers since; if that is nothing and `block`, what comes next."""
+        """The messages that have come from workers; with `block`, waits for one at least."""
         start = time.perf_counter()
-        ready = self._ready.poll(None if block else 0)
+        ready = self._poll.poll(None if block else 0)
         self.waited += time.perf_counter() - start
         for number, _ in ready:
-            if (found := self._received(self._by[number])) is not None:
+            if (found := self._receive(self._worker_numbers[number])) is not None:
                 yield found
 
-    def _received(self, worker: int) -> WorkerAnswer | WorkerDeath | None:
+    def _receive(self, worker: int) -> WorkerAnswer | WorkerDeath | None:
         process = self.processes[worker]
         try:
             message = process.connection.recv_bytes()
         except (EOFError, OSError):
-            self._ready.unregister(process.connection)
+            self._poll.unregister(process.connection)
             code = process.stop()
-            self.processes[worker] = self._started(worker)
+            self.processes[worker] = self._start_worker(worker)
             return WorkerDeath(worker, code)
         if worker in self._starting and message.startswith(READY):
             process.pid = int(message[len(READY) :])
             self._starting.discard(worker)
             return None
         if worker in self._starting and message.startswith(FAILED):
-            raise FarmError(_no_start(message[len(FAILED) :].decode()))
+            raise FarmError(_start_failure(message[len(FAILED) :].decode()))
         return WorkerAnswer(worker, *pickle.loads(message))
 
     def resize(self, workers: int) -> None:
         """Start more workers, or stop some that have nothing to do; the others go on."""
         for worker in range(len(self.processes), workers):
-            self.processes.append(self._started(worker))
+            self.processes.append(self._start_worker(worker))
         stopped = self.processes[workers:]
         for process in stopped:
-            self._ready.unregister(process.connection)
-            self._starting.discard(self._by.pop(process.connection.fileno()))
+            self._poll.unregister(process.connection)
+            self._starting.discard(self._worker_numbers.pop(process.connection.fileno()))
         del self.processes[workers:]
         _stop(stopped)
 
-    def _started(self, worker: int) -> WorkerProcess:
+    def _start_worker(self, worker: int) -> WorkerProcess:
         process = WorkerProcess(self._folder, self._setup)
         self._starting.add(worker)
-        self._ready.register(process.connection, select.POLLIN)
-        self._by[process.connection.fileno()] = worker
+        self._poll.register(process.connection, select.POLLIN)
+        self._worker_numbers[process.connection.fileno()] = worker
         return process
 
     def close(self) -> None:
@@ -210,7 +210,7 @@ class ProcessPool:
         self._finalizer()
 
 
-def no_processes() -> str | None:
+def why_no_processes() -> str | None:
     """Why worker processes cannot be started on this system; None if they can."""
     if hasattr(select, "poll") and os.name == "posix":
         return None
@@ -225,10 +225,10 @@ def _stop(processes: Sequence[WorkerProcess]) -> None:
 
 
 class CallerPool:
-    """One worker in the calling process, for windows that are not worth another.
+    """One worker in the calling process, for trials of a farm.
 
-    What goes to it and comes back is pickled, as for other processes, so a farm that is tried out
-    costs here what it costs its parent there.
+    Tasks and answers are pickled as for other processes, so that a trial costs the caller what a
+    farm of processes would cost it.
     """
 
     def __init__(self, workers: int, setup: WorkerSetup) -> None:
@@ -240,7 +240,7 @@ class CallerPool:
 
     @property
     def now(self) -> float:
-        """Seconds, since some time or other."""
+        """Seconds of a monotonic clock."""
         return time.monotonic()
 
     def send(self, worker: int, work: str, args: Any, oldest: int) -> None:
@@ -266,11 +266,11 @@ class CallerPool:
             yield WorkerAnswer(worker, failed, value, seconds)
 
     def close(self) -> None:
-        """There is nothing to stop."""
+        """Nothing: there are no processes."""
 
 
-def dumped(value: Any) -> bytes:
-    """A value as bytes, also where its class or function lives in a script or a notebook."""
+def pickled(value: Any) -> bytes:
+    """A value as bytes, also if its class or function is defined in a script or a notebook."""
     try:
         data: bytes = cloudpickle.dumps(value, protocol=5)
     except Exception as error:
@@ -283,7 +283,7 @@ def dumped(value: Any) -> bytes:
     return data
 
 
-def _no_start(reason: str) -> str:
+def _start_failure(reason: str) -> str:
     return (
         f"farm(...): a worker process cannot start ({reason.rstrip('.')}). Look for modules that "
         f"the operator needs and workers cannot import."

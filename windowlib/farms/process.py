@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowlib.farms.chunks import remove
+from windowlib.farms.chunks import remove_folder
 from windowlib.farms.fork_server import serve
 from windowlib.farms.pool import FAILED, READY, STOP
 from windowlib.farms.worker import WorkerException
@@ -30,7 +30,7 @@ SMALL = 1 << 11
 
 
 def main(connection: Connection) -> None:
-    """Do the tasks that come, until none can come any more."""
+    """Do tasks until the parent sends no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent ends it
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
@@ -41,21 +41,21 @@ def main(connection: Connection) -> None:
     try:
         setup = pickle.loads(connection.recv_bytes())
         worker = setup.worker(setup)
-        gc.freeze()  # what is there now stays, and need not be looked at again and again
+        gc.freeze()  # present objects stay, so collections need not visit them
         connection.send_bytes(READY + str(os.getpid()).encode())
     except (EOFError, OSError):
-        remove(folder)
+        remove_folder(folder)
         return
     except Exception as error:  # what the operator needs is not there
         with suppress(OSError):
             connection.send_bytes(FAILED + f"{type(error).__name__}: {error}".encode())
         return
-    if not _work(connection, worker):
-        remove(folder)
+    if not _do_tasks(connection, worker):
+        remove_folder(folder)
 
 
-def _work(connection: Connection, worker: Any) -> bool:
-    """Do tasks; whether the parent has said that there are no more, and is not simply gone."""
+def _do_tasks(connection: Connection, worker: Any) -> bool:
+    """Do tasks; returns whether the parent has stopped the worker, and is not simply gone."""
     tasks = TaskQueue(connection)
     while (message := tasks.next()) is not None:
         if message == STOP:
@@ -63,10 +63,10 @@ def _work(connection: Connection, worker: Any) -> bool:
         work, args, oldest = pickle.loads(message)
         answer = _answer(worker, work, args, oldest)
         if work in worker.silent:
-            tasks.ahead()  # which come without end
+            tasks.read_ahead()  # which come without end
             continue
         if max(len(answer), len(message)) > SMALL:
-            tasks.ahead()
+            tasks.read_ahead()
         try:
             connection.send_bytes(answer)
         except OSError:
@@ -75,7 +75,7 @@ def _work(connection: Connection, worker: Any) -> bool:
 
 
 def _stopped(tasks: TaskQueue) -> bool:
-    """Whether the parent, which reads no more, has said that it needs the worker no more."""
+    """Whether the parent, which reads no more answers, has stopped the worker."""
     while (message := tasks.next()) is not None:
         if message == STOP:
             return True
@@ -99,7 +99,7 @@ class TaskQueue:
         """The next task; None: no more can come."""
         return self._read() if self._queue is None else self._queue.get()
 
-    def ahead(self) -> None:
+    def read_ahead(self) -> None:
         """Read tasks all the time from now on."""
         if self._queue is None:
             self._queue = SimpleQueue()

@@ -1,4 +1,4 @@
-"""Which worker has which window, and which workers a tuple goes to.
+"""Round-robin placement: which worker has which window, and which workers a tuple goes to.
 
 Windows go round: window w of a key goes to worker `(shift + w) mod n`. The shift of a key keeps
 the first windows of all keys from going to worker 0. Numbers of windows and points of the axis are
@@ -20,27 +20,27 @@ from windowlib.runtime.operator import stable_text
 
 
 def key_shift(key: object, workers: int) -> int:
-    """Where the windows of a key start to go round; the same in every process.
+    """The worker of the first window of a key; the same in every process.
 
     Keys that are equal numbers have one shift, whatever their types.
 
     >>> key_shift("IBM", 4), key_shift(5, 4) == key_shift(5.0, 4), key_shift(None, 4)
     (3, True, 0)
     """
-    return _number(key) % workers
+    return _key_number(key) % workers
 
 
-def _number(key: object) -> int:
+def _key_number(key: object) -> int:
     if key is None or key != key:  # the hash of NaN is not the same in every process
         return 0
     if isinstance(key, tuple):
-        return crc32(repr([_number(part) for part in key]).encode())
+        return crc32(repr([_key_number(part) for part in key]).encode())
     if isinstance(key, int | float) or type(key).__name__ == "Decimal":
         return hash(key)
-    return crc32(key if isinstance(key, bytes) else _text(key).encode())
+    return crc32(key if isinstance(key, bytes) else _key_text(key).encode())
 
 
-def _text(key: object) -> str:
+def _key_text(key: object) -> str:
     return key if isinstance(key, str) else stable_text(key)
 
 

@@ -1,8 +1,8 @@
-"""A farm at work: what goes in becomes tasks, and what comes out is put in order.
+"""A running farm: rows become tasks, and results are sent in order.
 
-Everything happens in the calls of its user; there are no threads. A call that puts in rows
-comes back as soon as the tasks are given away, and waits only if too many are not done. Rows come
-out in whichever call finds that they are next; `drain` waits for all of them.
+Everything happens in the calls of its user; there are no threads. A call that inserts rows returns
+as soon as the tasks are sent, and waits only if too many are not done. Rows come out in the call
+that finds them to be next; `drain` waits for all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from windowlib.durations import Instant, as_instant
 from windowlib.errors import FarmError, SchemaError
 from windowlib.farms.chunks import ChunkStore
 from windowlib.farms.evaluator import ColumnResults, Item
-from windowlib.farms.figures import FarmFigures, FarmMeter, Tell
+from windowlib.farms.figures import FarmFigures, FarmMeter, FigureObserver
 from windowlib.farms.pool import ProcessPool, WorkerAnswer, WorkerDeath
 from windowlib.farms.scheduler import Assignments, Collector, Task, scheduler
 from windowlib.farms.worker import WorkerException, WorkerSetup
@@ -53,7 +53,7 @@ class FailedResult:
 
 
 class RunningFarm(Running):
-    """What farms have in common: buffered rows, tasks, workers and the order of results."""
+    """The base of running farms: buffered rows, tasks, workers and the order of results."""
 
     streams = False
 
@@ -76,10 +76,10 @@ class RunningFarm(Running):
         self._direct = (None,) * len(self.model.inputs)
         self._made = OutputRows()
         self._schemas = [None] * len(self.model.inputs)
-        self._told = self._now  # the time that the workers know
-        self._waiting: list[Any] = []
-        self._arrived: list[int] = []  # when the rows came that wait
-        self._waiting_port = 0
+        self.worker_time = self._now  # the time that the workers know
+        self._buffered: list[Any] = []
+        self._arrival_times: list[int] = []  # when the rows came that wait
+        self._buffered_port = 0
         self._failures: list[Exception] = []
         self.chunks = ChunkStore()
         self.workers = workers or farm.workers
@@ -93,13 +93,13 @@ class RunningFarm(Running):
         self.setup = WorkerSetup(farm.operator, self.chunks.folder, self.worker, self._now)
         self.pool = pool(self.workers, self.setup)
         self._meter = FarmMeter(self.workers, self.pool.now)
-        self._observer: Tell | None = None
-        self._every = self._look = 0.0
+        self._observer: FigureObserver | None = None
+        self._every = self._next_report = 0.0
         self.as_columns = False
-        """Whether who waits for rows wants them as columns."""
+        """Whether `process_batch` waits for results as columns."""
 
     def _wire(self) -> None:
-        """Rows go out from here, and not from the operator."""
+        """Nothing: rows are sent from here, not from the operator."""
 
     def __enter__(self) -> RunningFarm:
         return self
@@ -108,35 +108,35 @@ class RunningFarm(Running):
         self.close()
 
     def close(self) -> None:
-        """Stop the workers; what has not come out does not."""
+        """Stop the workers; pending results are lost."""
         self.pool.close()
         self.chunks.close()
 
     # -- input ------------------------------------------------------------------------------------
 
     def insert(self, row: Any, port: int = 0) -> None:
-        """Take one row; rows are given away when there are `chunk` of them, or at `drain`."""
+        """Take one row; rows are passed on when there are `chunk` of them, or at `drain`."""
         self.insert_many((row,), port)
 
     def insert_many(self, rows: Iterable[Any], port: int = 0) -> None:
         """Take rows in order."""
         if port not in self._taking:
             self._refuse("insert_many(rows)", port)
-        if port != self._waiting_port:
+        if port != self._buffered_port:
             self._flush()
-            self._waiting_port = port
+            self._buffered_port = port
         now = self._now
         for row in rows:
             try:
-                self._waiting.append(row)
-                self._arrived.append(now)
-                if len(self._waiting) >= self.farm.chunk:
+                self._buffered.append(row)
+                self._arrival_times.append(now)
+                if len(self._buffered) >= self.farm.chunk:
                     self._flush()
             except BaseException as error:
                 if not isinstance(error, Exception):
                     self._break("taking a row")
                 raise
-        self._raise()
+        self._raise_failures()
 
     @cached_property
     def _order(self) -> Any:
@@ -151,12 +151,12 @@ class RunningFarm(Running):
             for part in chunks_of(batch):
                 for at in range(0, part.num_rows, self.farm.chunk):
                     self._take(part.slice(at, self.farm.chunk), port, times)
-            self._raise()
+            self._raise_failures()
 
     def _take(self, batch: Any, port: int, times: str | None) -> None:
         """Take rows that arrive now, or when a column says."""
         if times is None:
-            self._batch(batch, port, None)
+            self._insert_batch_rows(batch, port, None)
             return
         while batch.num_rows:
             stamps = read(batch, times, self._now)
@@ -164,17 +164,17 @@ class RunningFarm(Running):
                 (row,) = batch.slice(0, 1).to_pylist()
                 stamps = np.array([Times(times)(row)], np.int64)
                 self._check_time(int(stamps[0]))
-            self._stamped(batch.slice(0, len(stamps)), port, stamps)
+            self._take_stamped(batch.slice(0, len(stamps)), port, stamps)
             batch = batch.slice(len(stamps))
 
-    def _stamped(self, batch: Any, port: int, stamps: Stamps) -> None:
-        """Take rows that came at these times, those of a stretch of time together."""
+    def _take_stamped(self, batch: Any, port: int, stamps: Stamps) -> None:
+        """Take rows that came at these times, those of one time span together."""
         cuts = [0, len(stamps)]
         if self.farm.span is not None:
             cuts[1:1] = (np.flatnonzero(np.diff(stamps // self.farm.span)) + 1).tolist()
         for lo, hi in pairwise(cuts):
-            self._now = self._told = int(stamps[hi - 1])
-            self._batch(batch.slice(lo, hi - lo), port, stamps[lo:hi])
+            self._now = self.worker_time = int(stamps[hi - 1])
+            self._insert_batch_rows(batch.slice(lo, hi - lo), port, stamps[lo:hi])
 
     def process_batch(self, batch: Any, port: int = 0, times: str | None = None) -> Any:
         """Take an Arrow batch, wait, and give the rows of the first output that it made."""
@@ -190,27 +190,27 @@ class RunningFarm(Running):
         return made.taken(schema)
 
     def _flush(self) -> None:
-        """Give away the rows that wait."""
-        rows, self._waiting = self._waiting, []
-        stamps, self._arrived = self._arrived, []
+        """Pass on the buffered rows."""
+        rows, self._buffered = self._buffered, []
+        stamps, self._arrival_times = self._arrival_times, []
         if not rows:
             return
-        batch, now = self._table(rows), self._now
-        if stamps[-1] == self._told:
-            self._batch(batch, self._waiting_port, None)
+        batch, now = self._as_batch(rows), self._now
+        if stamps[-1] == self.worker_time:
+            self._insert_batch_rows(batch, self._buffered_port, None)
         else:
-            self._stamped(batch, self._waiting_port, np.array(stamps, np.int64))
+            self._take_stamped(batch, self._buffered_port, np.array(stamps, np.int64))
             self._now = now
 
     def _sync(self) -> None:
-        """Give away the rows that wait, and move the clock of the workers."""
+        """Pass on the buffered rows, and move the clock of the workers."""
         self.chunks.check()
         self._flush()
-        if self._told < self._now:
-            self._told = self._now
+        if self.worker_time < self._now:
+            self.worker_time = self._now
             self._advance(self._now)
 
-    def _table(self, rows: list[Any], schema: Any = None) -> Any:
+    def _as_batch(self, rows: list[Any], schema: Any = None) -> Any:
         try:
             named = [dict(named_row(row)) for row in rows]
             known = schema is not None
@@ -230,22 +230,22 @@ class RunningFarm(Running):
         with self._atomic("taking a punctuation"):
             self._sync()
             self._punctuate(port)
-            self._raise()
+            self._raise_failures()
 
     def advance_micros(self, now: int) -> None:
         """Move the clock, in microseconds; rows that wait go on waiting if nothing happens."""
         self._check_time(now)
         with self._atomic("advancing its clock"):
             self._now = now
-            tick = self._ticks()
-            if not self._waiting or (tick is not None and tick <= now) or self._stretch_over():
+            tick = self._next_tick()
+            if not self._buffered or (tick is not None and tick <= now) or self._span_ended():
                 self._sync()
-            self._raise()
+            self._raise_failures()
 
-    def _stretch_over(self) -> bool:
-        """Whether rows wait that came in another stretch of time than now is."""
+    def _span_ended(self) -> bool:
+        """Whether the buffered rows came in an earlier time span than the present one."""
         span = self.farm.span
-        return span is not None and self._arrived[0] // span != self._now // span
+        return span is not None and self._arrival_times[0] // span != self._now // span
 
     def finish(self, port: int | None = None) -> None:
         """The input of a port ends, or of all; when the last has, all comes out and workers end."""
@@ -271,75 +271,75 @@ class RunningFarm(Running):
             self._end_batch()
             while len(self.collector) or len(self.scheduler):
                 self.pump(block=True)
-            self._raise()
+            self._raise_failures()
 
     def poll(self) -> None:
-        """Give away the rows that wait, and send on what is ready, without waiting for more."""
+        """Pass on the buffered rows, and send results that are ready, without waiting for more."""
         with self._atomic("sending on what has come out"):
             self._sync()
             self.pump(block=False)
-            self._raise()
+            self._raise_failures()
 
-    def _raise(self) -> None:
+    def _raise_failures(self) -> None:
         failures, self._failures = self._failures, []
         raise_first(failures)
 
-    # -- what kinds of farms do -------------------------------------------------------------------
+    # -- hooks of subclasses ----------------------------------------------------------------------
 
-    def _batch(self, batch: Any, port: int, stamps: Stamps | None) -> None:
-        """Rows have come, now or at these times."""
+    def _insert_batch_rows(self, batch: Any, port: int, stamps: Stamps | None) -> None:
+        """Take rows that came now, or at these times."""
         raise NotImplementedError
 
     def _punctuate(self, port: int) -> None:
-        """A punctuation has come."""
+        """Take a punctuation."""
         raise NotImplementedError
 
     def _advance(self, now: int) -> None:
-        """Time has passed."""
+        """Move the clock."""
         raise NotImplementedError
 
     def _finish(self) -> None:
-        """The input is over."""
+        """End the input."""
         raise NotImplementedError
 
-    def _ticks(self) -> int | None:
-        """When time next makes windows fire, as far as is known here."""
+    def _next_tick(self) -> int | None:
+        """When windows next fire by the clock, if that is known here."""
         return None
 
     def _end_batch(self) -> None:
-        """Nothing may be held back any longer."""
+        """Submit all tasks that are held back."""
 
-    def _worked(self, worker: int, task: Task, seconds: float) -> None:
+    def _task_done(self, worker: int, task: Task, seconds: float) -> None:
         """A worker has done a task."""
 
-    def _answers_taken(self) -> None:
-        """Workers may have nothing to do now."""
+    def _answers_processed(self) -> None:
+        """The answers that had come are processed, and workers may be idle."""
 
     def _held_tasks(self) -> int:
-        """How many tasks there would be of what is held back."""
+        """How many tasks are held back."""
         return 0
 
-    def _died(self, worker: int) -> None:
+    def _worker_replaced(self, worker: int) -> None:
         """A worker has been replaced."""
 
     # -- tasks ------------------------------------------------------------------------------------
 
-    def put(self, task: Task) -> None:
-        """Give a task away, as soon as a worker has room for it."""
+    def submit(self, task: Task) -> None:
+        """Send a task as soon as a worker has room for it."""
         self._send(self.scheduler.put(task))
 
     def _send(self, sends: Assignments) -> None:
         for worker, task in sends:
             self.pool.send(worker, task.work, task.args, self.chunks.oldest)
 
-    def numbers(self, results: int = 1) -> int:
-        """A number for the next result, the first of several."""
+    def reserve(self, results: int = 1) -> int:
+        """Reserve numbers for the next results; returns the first."""
         if results:
-            self._meter.fired(self.collector.given + results, self.pool.now)
-        return self.collector.next(results)
+            self._meter.requested(self.collector.reserved + results, self.pool.now)
+        return self.collector.reserve(results)
 
     def figures(self) -> FarmFigures:
-        """How busy its workers were since it was last asked, what waits, and how long it takes."""
+        """How busy workers were since the last call, what waits, and how long results take."""
         sent = sum(map(len, self.scheduler.sent))
         return self._meter.read(
             "workers",
@@ -351,9 +351,9 @@ class RunningFarm(Running):
             bytes=self.chunks.bytes,
         )
 
-    def observe(self, tell: Tell, every: float = 1.0) -> None:
-        """Report the figures while it works, every so many seconds at most."""
-        self._observer, self._every, self._look = tell, every, self.pool.now + every
+    def observe(self, tell: FigureObserver, every: float = 1.0) -> None:
+        """Report the figures while it works, at most once in `every` seconds."""
+        self._observer, self._every, self._next_report = tell, every, self.pool.now + every
 
     def deliver(
         self,
@@ -379,39 +379,39 @@ class RunningFarm(Running):
                     self._failures.append(error)
 
     def throttle(self) -> None:
-        """Wait while more than enough is under way; take in what is done."""
+        """Process answers, and wait while more than `limit` tasks are under way."""
         self.pump(block=False)
         while len(self.scheduler) + self._held_tasks() > self.farm.limit:
             self.pump(block=True)
 
     def pump(self, *, block: bool) -> None:
-        """Take in what workers have done; with `block`, wait for it."""
+        """Process the answers of workers; with `block`, wait for one."""
         for answer in self.pool.wait(block=block):
             if isinstance(answer, WorkerDeath):
-                self._lost(answer)
+                self._worker_died(answer)
             else:
-                self._answered(answer)
-        self._answers_taken()
+                self._process_answer(answer)
+        self._answers_processed()
         now = self.pool.now
-        self._meter.came_out(self.collector.out, now)
-        if self._observer is not None and now >= self._look:
-            self._look = now + self._every
+        self._meter.delivered(self.collector.delivered, now)
+        if self._observer is not None and now >= self._next_report:
+            self._next_report = now + self._every
             self._observer(self.figures())
 
-    def _answered(self, answer: WorkerAnswer) -> None:
+    def _process_answer(self, answer: WorkerAnswer) -> None:
         task = self.scheduler.sent[answer.worker][0]
         self.worked += answer.seconds
         self._meter.worked(answer.worker, answer.seconds)
-        self._worked(answer.worker, task, answer.seconds)
+        self._task_done(answer.worker, task, answer.seconds)
         self._send(self.scheduler.done(answer.worker))
         if task.then is not None:
             task.then(FailedResult(answer.value.exception()) if answer.failed else answer.value)
 
-    def _lost(self, died: WorkerDeath) -> None:
-        """A worker died: what it had goes to others, unless it was that which killed it."""
+    def _worker_died(self, died: WorkerDeath) -> None:
+        """Give the tasks of a dead worker to others, unless one of them kills workers."""
         self.deaths += 1
         tasks = self.scheduler.sent[died.worker]
-        self._died(died.worker)
+        self._worker_replaced(died.worker)
         if tasks:
             tasks[0].deaths += 1
             if tasks[0].deaths >= DEATHS:
@@ -422,18 +422,18 @@ class RunningFarm(Running):
                     f"run the operator without a farm."
                 )
                 raise FarmError(msg)
-        self._send(self.scheduler.lost(died.worker))
+        self._send(self.scheduler.requeue(died.worker))
 
     # -- workers ----------------------------------------------------------------------------------
 
     def resize(self, workers: int) -> None:
         """Go on with another number of workers, after what is under way has come out."""
-        workers = worker_count("resize", workers)
+        workers = check_workers("resize", workers)
         if workers != self.workers:
-            self.use(self.pool, workers)
+            self.switch_pool(self.pool, workers)
 
-    def use(self, pool: Any, workers: int) -> None:
-        """Go on with other workers, or another number of them."""
+    def switch_pool(self, pool: Any, workers: int) -> None:
+        """Go on with another pool, or another number of workers."""
         self.drain()
         with self._atomic("changing its workers"):
             if pool is self.pool:
@@ -454,15 +454,15 @@ class RunningFarm(Running):
             "operator": self.definition.describe(),
             "now": self._now,
             "ended": sorted(self._ended),
-            "state": self._saved(),
+            "state": self._dump(),
         }
 
     def _put(self, state: Mapping[str, Any]) -> None:
-        self._now = self._told = state["now"]
+        self._now = self.worker_time = state["now"]
         self._ended = set(state["ended"])
         self._load(state["state"])
 
-    def _saved(self) -> Any:
+    def _dump(self) -> Any:
         raise NotImplementedError
 
     def _load(self, state: Any) -> None:
@@ -472,12 +472,12 @@ class RunningFarm(Running):
         """Go on from the snapshot of the operator alone, whose batches had these columns."""
         raise NotImplementedError
 
-    def released(self) -> dict[str, Any]:
+    def operator_snapshot(self) -> dict[str, Any]:
         """The state as a snapshot of the operator alone, after waiting for what is under way."""
         raise NotImplementedError
 
 
-def worker_count(call: str, workers: Any, others: str = "") -> int:
+def check_workers(call: str, workers: Any, others: str = "") -> int:
     """A number of workers; `others`: what else might have been said."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         msg = f"{call}(workers={workers!r}): not a number of workers. Use 1 or more{others}."

@@ -1,4 +1,4 @@
-"""Which worker gets which task, and in which order results come out.
+"""Schedulers, which assign tasks to workers, and the collector, which puts results in order.
 
 Nothing here knows of processes or of time: the in-process host and the virtual one drive the same
 objects.
@@ -25,7 +25,7 @@ Scheduling = Literal["on-demand", "round-robin"]
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """Something for a worker to do.
+    """A task of a worker.
 
     Args:
         work: what: the name of a kind of work.
@@ -79,44 +79,44 @@ class Scheduler:
     def put(self, task: Task) -> Assignments:
         """A new task."""
         self._queue(task).append(task)
-        return self._sends()
+        return self._assignments()
 
     def done(self, worker: int) -> Assignments:
         """A worker has done the first of its tasks."""
         self.sent[worker].popleft()
-        return self._sends()
+        return self._assignments()
 
-    def lost(self, worker: int) -> Assignments:
-        """A worker is gone, and another has its number: what it had is done again, first."""
+    def requeue(self, worker: int) -> Assignments:
+        """Queue the tasks of a worker that was replaced again, before all others."""
         for task in reversed(self.sent[worker]):
             self._queue(task).appendleft(task)
         self.sent[worker].clear()
-        return self._sends()
+        return self._assignments()
 
     def _queue(self, task: Task) -> deque[Task]:
         return self.queue if task.owner is None else self.queues[task.owner]
 
-    def _sends(self) -> Assignments:
+    def _assignments(self) -> Assignments:
         found: Assignments = []
         for worker, queue in enumerate(self.queues):
-            while queue and self._room(worker):
+            while queue and self._has_room(worker):
                 found.append(self._send(worker, queue.popleft()))
-        while self.queue and (free := self._free()) is not None:
+        while self.queue and (free := self._least_busy()) is not None:
             found.append(self._send(free, self.queue.popleft()))
         return found
 
-    def _room(self, worker: int) -> bool:
+    def _has_room(self, worker: int) -> bool:
         return len(self.sent[worker]) < self.room
 
     def _send(self, worker: int, task: Task) -> tuple[int, Task]:
         self.sent[worker].append(task)
         return worker, task
 
-    def _free(self) -> int | None:
+    def _least_busy(self) -> int | None:
         """The worker with the fewest tasks, of equal ones the next in turn; None: all are busy."""
         turn = [(self._next + i) % self.workers for i in range(self.workers)]
         worker = min(turn, key=lambda each: len(self.sent[each]))
-        if not self._room(worker):
+        if not self._has_room(worker):
             return None
         self._next = (worker + 1) % self.workers
         return worker
@@ -157,40 +157,40 @@ def scheduler(way: str, workers: int) -> Scheduler:
 class Collector(Generic[T]):
     """Puts results in order: each has a number, and comes out when all before it have.
 
-    Numbers are given by `next`, in the order in which results shall come out. What waits is in a
+    Numbers are given by `reserve`, in the order in which results shall come out. What waits is in a
     heap; a result that is next goes straight through. A result may be empty, but has to be added,
     or those behind it never come out.
 
     >>> out = Collector()
-    >>> first, second, third = out.next(), out.next(), out.next()
+    >>> first, second, third = out.reserve(), out.reserve(), out.reserve()
     >>> out.add(second, "b"), out.add(first, "a"), out.add(third, "c")
     ([], ['a', 'b'], ['c'])
     """
 
     def __init__(self) -> None:
-        self.given = 0
-        """How many numbers were given."""
-        self.out = 0
-        """How many results came out: the number that is awaited."""
+        self.reserved = 0
+        """How many numbers are reserved."""
+        self.delivered = 0
+        """How many results came out, which is the number of the next."""
         self._waiting: list[tuple[int, T]] = []
 
     def __len__(self) -> int:
         """How many results have not come out."""
-        return self.given - self.out
+        return self.reserved - self.delivered
 
-    def next(self, results: int = 1) -> int:
-        """A number for the next result, the first of several."""
-        self.given += results
-        return self.given - results
+    def reserve(self, results: int = 1) -> int:
+        """Reserve numbers for the next results; returns the first."""
+        self.reserved += results
+        return self.reserved - results
 
     def add(self, number: int, result: T) -> list[T]:
-        """A result is there; all that come out with it."""
-        if number != self.out:
+        """Add a result; returns all that come out with it."""
+        if number != self.delivered:
             heappush(self._waiting, (number, result))
             return []
         found = [result]
-        self.out += 1
-        while self._waiting and self._waiting[0][0] == self.out:
+        self.delivered += 1
+        while self._waiting and self._waiting[0][0] == self.delivered:
             found.append(heappop(self._waiting)[1])
-            self.out += 1
+            self.delivered += 1
         return found

@@ -22,7 +22,7 @@ from windowlib.runtime.operator_state import keys_of
 from windowlib.runtime.regrouping import PARTITIONS, windowed_ports
 
 
-def movable(state: Mapping[str, Any]) -> bool:
+def holds_tuples(state: Mapping[str, Any]) -> bool:
     """Whether the snapshot of an operator says which tuples its only window holds."""
     windows = state["windows"]
     return len(windows) == 1 and windows[0]["spec"]["keeps"].startswith("tuples")
@@ -55,19 +55,20 @@ def stored_window(state: Mapping[str, Any], empty: Mapping[str, Any], marks: Any
     Args:
         state: the snapshot of the operator's window, with tuples.
         empty: a snapshot of the emitter's window before any tuple, for what describes it.
-        marks: gives the columns of a tuple that the emitter looks at.
+        marks: gives the columns of a tuple for the emitter.
     """
     stored = StoredWindow([], [], np.empty(0, np.int64), described_as(state, empty), {})
     tumbling = state["spec"]["kind"] == "tumbling"
     stamps: list[int] = []
     for place in PARTITIONS:
         stored.window[place] = [
-            _numbered(part, stored, stamps, marks, tumbling, state["now"]) for part in state[place]
+            _number_partition(part, stored, stamps, marks, tumbling, state["now"])
+            for part in state[place]
         ]
     return stored._replace(stamps=np.array(stamps, np.int64))
 
 
-def _numbered(
+def _number_partition(
     part: Mapping[str, Any],
     stored: StoredWindow,
     stamps: list[int],
@@ -108,7 +109,7 @@ def tuple_window(
 def key_sizes(
     operator: Operator, state: Mapping[str, Any], place: Callable[[Operator, int, Any], Any]
 ) -> Counter[Any]:
-    """About how much an operator holds of each key of a farm.
+    """About how many tuples an operator holds of each key of a farm.
 
     Args:
         operator: the operator, or a graph.

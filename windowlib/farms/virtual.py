@@ -1,7 +1,7 @@
-"""A farm in virtual time: the real emitter, scheduler and collector, and workers that only count.
+"""A farm in virtual time: the real emitter, scheduler and collector, with simulated workers.
 
-Results are computed as usual, in this process; a cost model says how long that takes. So a
-farm can be watched with more workers than the machine has cores, and every run is the same.
+Results are computed as usual, in this process; a cost model gives the time that they take. So a
+farm can be studied with more workers than the machine has cores, and every run is the same.
 
 >>> from windowlib.operators import Aggregate, agg
 >>> from windowlib import Count, Tumbling
@@ -82,12 +82,12 @@ class VirtualPool:
             del each[workers:]
 
     def close(self) -> None:
-        """There is nothing to stop."""
+        """Nothing: there are no processes."""
 
 
 @dataclass
 class SimulationReport:
-    """What came of a run."""
+    """The outcome of a run."""
 
     end: float = 0.0
     """When the last result came out."""

@@ -1,9 +1,9 @@
-"""Farms that give away windows, or parts of them: the emitter is here, the work elsewhere.
+"""Farms whose emitter runs the window, and whose workers compute windows or parts of them.
 
 In window farming whole windows go to workers, which apply the operator's function to each.
 Agnostic workers are given a window when it fires and they are free. Active workers have windows of
-their own, one in n of each partition, and are given the tuples as they come: what folds tuples one
-by one has done most of the work when the window fires.
+their own, one in n of each partition, and are given the tuples as they come, so that a function of
+single tuples has done most of its work when the window fires.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ ROOM = 1 << 16
 
 
 class RunningWindowFarm(RunningFarm):
-    """A farm whose emitter keeps the window, and gives away what fires."""
+    """A farm whose emitter runs the window, and dispatches what fires."""
 
     worker = WindowWorker
 
@@ -67,8 +67,8 @@ class RunningWindowFarm(RunningFarm):
         (spec,) = farm.operator.windows
         assert spec is not None
         spec = replace(spec, order_by=None)  # batches come in that order
-        self.local = WindowEvaluator(farm.operator)
-        partial = self.local.window.state.consumer.partial
+        self.evaluator = WindowEvaluator(farm.operator)
+        partial = self.evaluator.window.state.consumer.partial
         at_end = getattr(farm.operator, "flush_at_end", False)
         self.emitter = Emitter(spec, partial, at_end).open(self._now / 1e6)
         self.numbering = RowNumbering(spec)
@@ -76,7 +76,7 @@ class RunningWindowFarm(RunningFarm):
         self.base = 0  # the first row of the last batch
         self.stamps: Stamps | None = None  # when its rows came, as they are stored; None: now
         self.dispatch = farm.dispatch(self)
-        self._limit, self._seen = ROOM, 0
+        self._limit, self._rows_seen = ROOM, 0
 
     @property
     def _emitter(self) -> Emitter:
@@ -108,36 +108,38 @@ class RunningWindowFarm(RunningFarm):
     def _visible_due(self) -> int | None:
         return self.emitter._visible_due()
 
-    def _ticks(self) -> int | None:
+    def _next_tick(self) -> int | None:
         tick: int | None = self._window.state.tick
         return tick
 
-    def _batch(self, batch: Any, port: int, stamps: Stamps | None) -> None:
-        """Store rows, let the emitter see them, and give away what fires."""
+    def _insert_batch_rows(self, batch: Any, port: int, stamps: Stamps | None) -> None:
+        """Store rows, pass them to the emitter, and dispatch what fires."""
         layout = self.numbering.take(batch, self.chunks.end, stamps)
         self.schema = batch.schema.remove_metadata()
         failures: list[Exception] = []
         with collect_failures(failures):  # up to a row that it refuses, all have been taken
-            self.emitter.insert_batch(layout.marks, times=None if stamps is None else TIME)
-        taken = self._taken() if failures else batch.num_rows
-        self._seen += taken
+            self.emitter.insert_batch(
+                layout.emitter_columns, times=None if stamps is None else TIME
+            )
+        taken = self._rows_taken() if failures else batch.num_rows
+        self._rows_seen += taken
         base = self.base = self.chunks.append(layout.batch).base
         stored = stamps is not None and layout.order is not None
         self.stamps = stamps[layout.order] if stored else stamps  # type: ignore[index]
         self.dispatch.arrived(self.numbering.extents(layout, base, taken))
-        self._fired()
+        self._dispatch_firings()
         self.dispatch.after_firings()
         self.throttle()
         self._release()
         raise_first(failures)
 
-    def _taken(self) -> int:
-        """How many rows of a batch the emitter has taken that has refused one."""
-        return int(self._window.seen) - self._seen
+    def _rows_taken(self) -> int:
+        """How many rows of a batch the emitter has taken before it refused one."""
+        return int(self._window.seen) - self._rows_seen
 
     def _punctuate(self, port: int) -> None:
         self.emitter.punctuate()
-        self._fired()
+        self._dispatch_firings()
         marks = [
             (number,)
             for number, output in enumerate(self.model.outputs)
@@ -145,52 +147,52 @@ class RunningWindowFarm(RunningFarm):
         ]
         if marks:
             self._end_batch()
-            self.deliver(self.numbers(), list(marks))
+            self.deliver(self.reserve(), list(marks))
         self.throttle()
 
     def _advance(self, now: int) -> None:
         self.emitter.advance_micros(now)
-        self._fired()
+        self._dispatch_firings()
         self.throttle()
 
     def _finish(self) -> None:
         self.emitter.finish()
-        self._fired()
+        self._dispatch_firings()
 
     def _end_batch(self) -> None:
         self.dispatch.flush()
 
-    def _worked(self, worker: int, task: Task, seconds: float) -> None:
+    def _task_done(self, worker: int, task: Task, seconds: float) -> None:
         self.dispatch.worked(worker, task, seconds)
 
-    def _answers_taken(self) -> None:
+    def _answers_processed(self) -> None:
         self.dispatch.flush_full()
 
     def _held_tasks(self) -> int:
         return int(self.dispatch.held_tasks())
 
-    def _fired(self) -> None:
-        """Give away what has fired."""
+    def _dispatch_firings(self) -> None:
+        """Dispatch what has fired."""
         emitter = self._emitter
         firings, emitter.fired = emitter.fired, []
-        first = self.numbers(len(firings))
+        first = self.reserve(len(firings))
         if not any(firing.empty or firing.late for firing in firings):
             self.dispatch.fired_together(firings, first)
         else:  # punctuations and late rows, of which there are few
             for number, firing in enumerate(firings, first):
-                self._fired_alone(firing, number)
+                self._dispatch_firing(firing, number)
         self.dispatch.flush_full()
 
-    def _fired_alone(self, firing: StoredFiring, number: int) -> None:
+    def _dispatch_firing(self, firing: StoredFiring, number: int) -> None:
         if firing.empty:
-            self.put(Task("empty", (firing.now,), then=self.receiver([number])))
+            self.submit(Task("empty", (firing.now,), then=self.receiver([number])))
         elif firing.late:
-            (row,) = self._stored(firing.runs()).to_pylist()
+            (row,) = self._read_rows(firing.runs()).to_pylist()
             self.deliver(number, [(self.model.output("late", self.farm.name), row)])
         else:
             self.dispatch.fired(firing, number)
 
-    def _stored(self, runs: list[RowRange]) -> Any:
+    def _read_rows(self, runs: list[RowRange]) -> Any:
         """The rows of runs, as they are stored."""
         return ChunkReader(self.chunks.folder).read(self.chunks.chunk_ranges(runs))
 
@@ -214,7 +216,7 @@ class RunningWindowFarm(RunningFarm):
         return self._emitter.passed(key, start)
 
     def receiver(self, numbers: list[int]) -> Any:
-        """What takes the results of windows: a list for each."""
+        """A function that takes the results of windows, a list for each."""
 
         def receive(found: Any) -> None:
             if isinstance(found, FailedResult):
@@ -229,13 +231,13 @@ class RunningWindowFarm(RunningFarm):
         return receive
 
     def chunk_ranges(self, runs: list[RowRange]) -> TaskRows:
-        """Where the rows of runs are; without any, what columns they would have."""
+        """The pieces of chunks with the rows of runs; without rows, their columns."""
         return self.chunks.chunk_ranges(runs) or self.schema or []
 
     # -- memory -----------------------------------------------------------------------------------
 
     def _release(self) -> None:
-        """Give up chunks behind the oldest row that a window holds, or a task under way reads."""
+        """Remove chunks behind the oldest row that a window holds or a task reads."""
         if self.chunks.rows <= self._limit:
             return
         emitter = self._emitter
@@ -251,12 +253,12 @@ class RunningWindowFarm(RunningFarm):
 
     # -- state ------------------------------------------------------------------------------------
 
-    def _saved(self) -> Any:
+    def _dump(self) -> Any:
         emitter = self._emitter
         needed = emitter.needed()
         rows = None
         if len(needed):
-            rows = stream_bytes(self._stored(row_ranges(needed)))
+            rows = stream_bytes(self._read_rows(row_ranges(needed)))
         keys = self.numbering.keys
         known = None if keys is None else keys.values(np.arange(len(keys)))
         return {
@@ -267,13 +269,13 @@ class RunningWindowFarm(RunningFarm):
             "schema": self.schema,
             "keys": known,
             "counts": self.numbering.counts.tolist(),
-            "seen": self._seen,
+            "seen": self._rows_seen,
             "dispatch": self.dispatch.saved(),
         }
 
-    def use(self, pool: Any, workers: int) -> None:
+    def switch_pool(self, pool: Any, workers: int) -> None:
         """Go on with other workers: these hold nothing that is not in chunks as well."""
-        super().use(pool, workers)
+        super().switch_pool(pool, workers)
         self.dispatch.resized()
 
     def adopt(self, state: Mapping[str, Any], schema: Any) -> None:
@@ -286,7 +288,7 @@ class RunningWindowFarm(RunningFarm):
         stored = stored_window(
             window, empty["windows"][0], lambda row: {name: row[name] for name in columns}
         )
-        rows = self._table(stored.rows, schema) if stored.rows else None
+        rows = self._as_batch(stored.rows, schema) if stored.rows else None
         emitter = {**empty, "windows": [stored.window], "now": state["now"]}
         keys = list(stored.counts) if self.numbering.keys is not None and rows is not None else []
         self._put(
@@ -307,7 +309,7 @@ class RunningWindowFarm(RunningFarm):
                 },
             }
         )
-        self._seen = int(self._window.seen)
+        self._rows_seen = int(self._window.seen)
         self.base, self.stamps = 0, stored.stamps
         self.dispatch.adopted(stored.extents, stored.counts)
         self.dispatch.flush_full()
@@ -315,15 +317,15 @@ class RunningWindowFarm(RunningFarm):
     def _adopt_event_time(
         self, state: Mapping[str, Any], empty: Mapping[str, Any], schema: Any
     ) -> None:
-        """The same for windows of event time: the emitter takes the rows, and puts them away."""
+        """`adopt` for windows of event time: the emitter's window gets numbers for its rows."""
         own = described_as(state["windows"][0], empty["windows"][0])
         self.emitter.restore({**empty, "windows": [own], "now": state["now"]})
-        self._now = self._told = state["now"]
+        self._now = self.worker_time = state["now"]
         self._ended = set(state["ended"])
-        self._seen, self.schema = int(self._window.seen), schema
+        self._rows_seen, self.schema = int(self._window.seen), schema
         rows = {id(row): row for row in self._window.all_rows()}
         if rows:
-            batch = self._table(list(rows.values()), schema)
+            batch = self._as_batch(list(rows.values()), schema)
             base, self.schema = self.chunks.append(batch).base, batch.schema
             marks = {
                 which: {**{name: row[name] for name in self.numbering.columns}, AT: at, INDEX: 0}
@@ -331,13 +333,13 @@ class RunningWindowFarm(RunningFarm):
             }
             self._window.replace_rows(lambda row: marks[id(row)])
 
-    def released(self) -> dict[str, Any]:
+    def operator_snapshot(self) -> dict[str, Any]:
         """The state as a snapshot of the operator alone, after waiting for what is under way."""
         self.drain()
         state, numbers = self.emitter.snapshot(), self._emitter.needed()
         rows: dict[int, Any] = {}
         if len(numbers):
-            batch = self._stored(row_ranges(numbers))
+            batch = self._read_rows(row_ranges(numbers))
             rows = dict(zip(numbers.tolist(), batch.to_pylist(), strict=True))
         running = self.farm.operator.open()
         alone = running.snapshot()
@@ -365,7 +367,7 @@ class RunningWindowFarm(RunningFarm):
         if self.numbering.keys is not None and state["keys"]:
             types = [self.schema.field(name).type for name in self.numbering.keys.names]
             self.numbering.keys.load(state["keys"], types)
-        self._seen = state["seen"]
+        self._rows_seen = state["seen"]
         self.numbering.counts = np.array(state["counts"], np.int64)
         self.dispatch = self.farm.dispatch(self)  # which knows nothing of other rows
         if state["dispatch"] is not None:
@@ -397,13 +399,13 @@ class Dispatch:
         """All windows that fire at this moment have been passed to `fired`."""
 
     def flush(self) -> None:
-        """Nothing may be held back."""
+        """Submit all windows that are held back."""
 
     def worked(self, worker: int, task: Task, seconds: float) -> None:
         """A worker has done a task."""
 
     def held_tasks(self) -> int:
-        """How many whole tasks there would be of what is held back."""
+        """How many whole tasks are held back."""
         return 0
 
     def oldest(self) -> int | None:
@@ -411,10 +413,10 @@ class Dispatch:
         return None
 
     def adopted(self, extents: Iterable[StoredExtent], counts: Mapping[Any, int]) -> None:
-        """Tuples are stored that came before the farm; how many each partition has had."""
+        """Tuples that came before the farm are stored; `counts` are those of each partition."""
 
     def resized(self) -> None:
-        """There are other workers, which have taken nothing yet."""
+        """The workers have been replaced, and have no tuples yet."""
 
     def saved(self) -> Any:
         """State between two calls, when nothing is under way."""
@@ -461,14 +463,13 @@ class AgnosticDispatch(Dispatch):
     """Any worker may have any window; `batch` neighbours of a partition go together.
 
     Without a `batch`, windows of all partitions go together, as many as are `TASK` seconds of work
-    by what the last ones took, or a share of those that wait. If workers have nothing to do, they
-    get what there is.
+    by what the last ones took, or a share of those that wait. Idle workers get whatever waits.
     """
 
     def __init__(self, run: RunningWindowFarm) -> None:
         super().__init__(run)
-        self._together: list[HeldFiring] = []
-        self._apart: dict[Any, list[HeldFiring]] = {}  # by partition, for a `batch`
+        self._held: list[HeldFiring] = []
+        self._held_by_key: dict[Any, list[HeldFiring]] = {}  # by partition, for a `batch`
         self._seconds: float | None = None  # that a window takes
         self.size = 1
         """How many windows make a task, where nothing else is said."""
@@ -481,18 +482,18 @@ class AgnosticDispatch(Dispatch):
         """Hold them until there are enough of a partition, or of all."""
         pairs = zip(firings, count(first), strict=False)
         if self.farm.batch is None:
-            self._together += pairs
-            while self._seconds is not None and len(self._together) >= self.size:
-                self._give_some()
+            self._held += pairs
+            while self._seconds is not None and len(self._held) >= self.size:
+                self._submit_some()
             return
         for pair in pairs:
-            held = self._apart.setdefault(pair[0].key, [])
+            held = self._held_by_key.setdefault(pair[0].key, [])
             held.append(pair)
             if len(held) >= self.farm.batch:
-                self._give(self._apart.pop(pair[0].key))
+                self._submit(self._held_by_key.pop(pair[0].key))
 
     def worked(self, worker: int, task: Task, seconds: float) -> None:
-        """Learn how long windows take: the fast ones of the last tasks count most."""
+        """Estimate how long windows take; the fast ones of the last tasks count most."""
         if task.windows:
             each = seconds / task.windows
             before = each if self._seconds is None else self._seconds
@@ -500,30 +501,30 @@ class AgnosticDispatch(Dispatch):
             self.size = min(MOST, max(1, int(TASK / max(self._seconds, 1e-9))))
 
     def flush_full(self) -> None:
-        """Give away what is held while a worker has nothing to do; one by one at first."""
-        while self._together and self.run.idle:
-            self._give_some()
+        """Submit held windows while a worker is idle; one by one at first."""
+        while self._held and self.run.idle:
+            self._submit_some()
 
     def held_tasks(self) -> int:
-        """Windows wait for the first one, which says how many of them make a task."""
-        return len(self._together) // self.size
+        """How many tasks the held windows make, at the present size of a task."""
+        return len(self._held) // self.size
 
-    def _give_some(self) -> None:
-        share = len(self._together) // (LONG * self.run.workers)  # so that the last ones are short
+    def _submit_some(self) -> None:
+        share = len(self._held) // (LONG * self.run.workers)  # so that the last ones are short
         size = min(max(self.size, share), LONG * self.size, MOST)
-        held = self._together[:size]
-        del self._together[:size]
-        self._give(held)
+        held = self._held[:size]
+        del self._held[:size]
+        self._submit(held)
 
-    def _give(self, held: list[HeldFiring]) -> None:
-        """One task of several windows, neighbours next to each other."""
+    def _submit(self, held: list[HeldFiring]) -> None:
+        """Submit one task of several windows, neighbours next to each other."""
         if self.run.numbering.keys is not None:
             by_key: dict[Any, list[HeldFiring]] = {}
             for pair in held:
                 by_key.setdefault(pair[0].key, []).append(pair)
             held = [pair for some in by_key.values() for pair in some]
         runs, windows = extent_columns([firing for firing, _ in held])
-        self.run.put(
+        self.run.submit(
             Task(
                 "windows",
                 (self.run.chunk_ranges(runs), windows, self.run.as_columns),
@@ -534,15 +535,15 @@ class AgnosticDispatch(Dispatch):
         )
 
     def flush(self) -> None:
-        """Give away what is held."""
-        while self._together:
-            self._give_some()
-        for key in list(self._apart):
-            self._give(self._apart.pop(key))
+        """Submit all held windows."""
+        while self._held:
+            self._submit_some()
+        for key in list(self._held_by_key):
+            self._submit(self._held_by_key.pop(key))
 
     def oldest(self) -> int | None:
-        """The oldest row of what is held."""
-        held = chain(self._together, *self._apart.values())
+        """The oldest row of a held window."""
+        held = chain(self._held, *self._held_by_key.values())
         rows = [firing.oldest for firing, _ in held]
         return min((row for row in rows if row is not None), default=None)
 
@@ -556,36 +557,36 @@ class ActiveDispatch(Dispatch):
 
     def __init__(self, run: RunningWindowFarm) -> None:
         super().__init__(run)
-        self.turns = RoundRobin(self.run.workers, self.farm.batch or 1)
+        self.round_robin = RoundRobin(self.run.workers, self.farm.batch or 1)
         (spec,) = self.farm.operator.windows
         assert spec is not None
         self.model = model_of(spec)
         self._tumbling = isinstance(spec, Tumbling)
         self._fired: dict[Any, int] = {}
         self._ends: dict[Any, int] = {}  # where the last tumbling window of a partition ended
-        self._new: list[StoredExtent] = []
-        self._taken: dict[WindowName, RowRange] = {}  # the tuples that owners have
+        self._new_extents: list[StoredExtent] = []
+        self._owned_rows: dict[WindowName, RowRange] = {}  # the tuples that owners have
 
     def _owner(self, key: Any, number: int) -> int:
-        found: int = self.turns.owner(number, key_shift(key, self.run.workers))
+        found: int = self.round_robin.owner(number, key_shift(key, self.run.workers))
         return found
 
     def arrived(self, stored_extents: Iterable[StoredExtent]) -> None:
-        """Remember what came: which of it is in open windows is known when the others fired."""
-        if self._early():
-            self._new += stored_extents
+        """Note the extents; those in open windows are known after the firings."""
+        if self._sends_early():
+            self._new_extents += stored_extents
 
-    def _early(self) -> bool:
+    def _sends_early(self) -> bool:
         """Whether tuples go to the owners of their windows as they come.
 
         Not where all tuples of a window are read at once: then an owner has nothing that others
         have not, and a window is for a free worker.
         """
         schema = self.run.schema
-        return schema is not None and self.run.local.fills(schema)
+        return schema is not None and self.run.evaluator.fills_windows(schema)
 
-    def _name(self, firing: StoredFiring) -> WindowName:
-        """The name by which an owner may have had tuples of a window."""
+    def _window_name(self, firing: StoredFiring) -> WindowName:
+        """The name by which the owner of a window may have tuples of it."""
         if self._tumbling:
             return firing.key, firing.number
         assert isinstance(self.model, RegularWindows)
@@ -596,37 +597,37 @@ class ActiveDispatch(Dispatch):
 
     def fired(self, firing: StoredFiring, number: int) -> None:
         """The worker that owns the window gets the missing tuples, and computes the window."""
-        which = self._name(firing)
+        which = self._window_name(firing)
         self._fired[firing.key] = firing.number + 1
         if firing.lo < firing.hi:
             self._ends[firing.key] = firing.hi
-        begin, end = self._taken.pop(which, (firing.lo, firing.lo))
+        begin, end = self._owned_rows.pop(which, (firing.lo, firing.lo))
         # An owner that began elsewhere has to begin anew.
         taken = end - begin if begin == firing.lo and end <= firing.hi else -1
         pieces = self.run.chunk_ranges(firing.runs())
         args = (which, taken, pieces, BatchExtent(firing.key, 0, firing.hi - firing.lo, firing.now))
-        owner = self._owner(*which) if self._early() else None
+        owner = self._owner(*which) if self._sends_early() else None
         then = self.run.receiver([number])
-        self.run.put(Task("close", args, owner=owner, first=firing.oldest, then=then))
+        self.run.submit(Task("close", args, owner=owner, first=firing.oldest, then=then))
 
     def after_firings(self) -> None:
         """Send tuples on to the owners of their open windows."""
-        stored_extents, self._new = self._new, []
+        stored_extents, self._new_extents = self._new_extents, []
         for extent in stored_extents:
-            for number, begin, lo, hi in self._open(extent):
+            for number, begin, lo, hi in self._open_windows(extent):
                 which = (extent.key, number)
                 # A window of which a worker has not had the beginning comes to it as a whole.
-                known, end = self._taken.get(which, (begin, begin))
+                known, end = self._owned_rows.get(which, (begin, begin))
                 if end == lo:
-                    self._taken[which] = known, hi
+                    self._owned_rows[which] = known, hi
                     at = extent.at + lo - extent.first
-                    self._take(which, (at, at + hi - lo))
+                    self._send_rows(which, (at, at + hi - lo))
 
-    def _take(self, which: WindowName, rows: RowRange) -> None:
+    def _send_rows(self, which: WindowName, rows: RowRange) -> None:
         pieces = self.run.chunk_ranges([rows])
         self.run.pool.send(self._owner(*which), "take", (which, pieces), self.run.chunks.oldest)
 
-    def _open(self, extent: StoredExtent) -> Iterator[tuple[int, int, int, int]]:
+    def _open_windows(self, extent: StoredExtent) -> Iterator[tuple[int, int, int, int]]:
         """The windows that are still open: number, first tuple, and those of an extent in it."""
         if self._tumbling:
             return self._open_tumbling(extent)
@@ -654,10 +655,10 @@ class ActiveDispatch(Dispatch):
     def _open_by_time(
         self, extent: StoredExtent, model: TimeWindows
     ) -> Iterator[tuple[int, int, int, int]]:
-        """By when they came: `[first, last]` of each go up with it."""
+        """By arrival time, with which the first and last windows of tuples ascend."""
         run = self.run
         if run.stamps is None:
-            stamps = np.full(extent.size, run._told - run.start)
+            stamps = np.full(extent.size, run.worker_time - run.start)
         else:
             at = extent.at - run.base
             stamps = run.stamps[at : at + extent.size] - run.start
@@ -668,13 +669,13 @@ class ActiveDispatch(Dispatch):
                 yield w, lo, lo, hi
 
     def resized(self) -> None:
-        """Windows have other owners, which get them as a whole."""
-        self.turns = RoundRobin(self.run.workers, self.farm.batch or 1)
-        self._taken.clear()
+        """Windows have new owners, which get them as a whole."""
+        self.round_robin = RoundRobin(self.run.workers, self.farm.batch or 1)
+        self._owned_rows.clear()
 
     def saved(self) -> Any:
-        """How many windows have fired; what workers have taken is given to them again."""
-        self._taken.clear()
+        """How many windows have fired; the tuples that workers have are sent to them again."""
+        self._owned_rows.clear()
         return list(self._fired.items())
 
     def load(self, state: Any) -> None:

@@ -1,4 +1,4 @@
-"""What is known of an operator's function: whether it is incremental, associative or neither.
+"""The kind of an operator's function: incremental, associative or neither.
 
 | kind | a result is made | so |
 | --- | --- | --- |
@@ -63,14 +63,14 @@ def kind_of(operator: Operator) -> FunctionKind:
 
 
 def function_of(operator: Operator) -> WindowFunction:
-    """The same, with the part that decides and whether order matters."""
+    """The function of an operator: its kind, what decides it, and whether order matters."""
     named = operator.functions()
     if named is None:
         return WindowFunction(operator.function_kind, f"the function of {operator.name}")
-    return _together(named)
+    return _combined_function(named)
 
 
-def _together(named: Iterable[tuple[str, Fold]]) -> WindowFunction:
+def _combined_function(named: Iterable[tuple[str, Fold]]) -> WindowFunction:
     kind, shown, commutative = KINDS[0], "its function", True
     for text, fold in named:
         commutative = commutative and fold.commutative
@@ -80,13 +80,13 @@ def _together(named: Iterable[tuple[str, Fold]]) -> WindowFunction:
 
 
 def has_parts(operator: Operator) -> bool:
-    """Whether an operator says what it makes of a part of a window."""
+    """Whether an operator defines partials of a window."""
     own = type(operator)
     return own.part_of is not Operator.part_of or own.parts_of is not Operator.parts_of
 
 
 def ordered_parts(operator: Operator) -> Operator | None:
-    """The same operator with parts that may be merged in any order; None if it has no such parts.
+    """The operator with partials that merge in any order; None if it has no such partials.
 
     >>> from windowlib.operators import Aggregate, agg
     >>> from windowlib import Count, Tumbling
@@ -98,7 +98,7 @@ def ordered_parts(operator: Operator) -> Operator | None:
 
 
 def reads_twice(operator: Operator) -> bool:
-    """Whether an operator looks at the tuples once more, given the result of the whole window."""
+    """Whether an operator reads the tuples again, given the result of the whole window."""
     return type(operator).emit_again is not Operator.emit_again
 
 

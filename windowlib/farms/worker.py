@@ -1,6 +1,6 @@
-"""What one worker of a farm can do, by the names that tasks have for it.
+"""The worker of a farm: one method for each kind of task.
 
-A worker is the same in a process of its own and where time is virtual.
+A worker is the same in a process of its own and in virtual time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from windowlib.columnar.inputs import empty_batch
 from windowlib.errors import FarmError
-from windowlib.farms.chunks import ChunkRange, ChunkReader, write_whole
+from windowlib.farms.chunks import ChunkRange, ChunkReader, write_file
 from windowlib.farms.evaluator import (
     BatchExtent,
     ColumnResults,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 LARGE = 1 << 12
-"""Bytes of a partial beyond which workers hand it over by themselves."""
+"""Bytes of a partial beyond which it goes to other workers in a file."""
 
 TaskRows: TypeAlias = Sequence[ChunkRange] | pa.Schema
 """Where rows are; or, for an empty window, what columns rows have, as far as any have come."""
@@ -53,7 +53,7 @@ class PartialReference(NamedTuple):
 class StoredPartial:
     """In place of a large partial: the file that one worker has written for others to read.
 
-    Its parent passes it on without a look at what is in it, and removes it with the last reference.
+    Its parent passes it on unread, and removes the file with the last reference.
     """
 
     __slots__ = ("__weakref__", "path")
@@ -64,16 +64,16 @@ class StoredPartial:
     def __reduce__(self) -> tuple[type[StoredPartial], tuple[str]]:
         return StoredPartial, (self.path,)
 
-    def owned(self) -> None:
+    def take_ownership(self) -> None:
         """Remove the file with the last reference to it."""
-        weakref.finalize(self, _removed, self.path).atexit = False
+        weakref.finalize(self, _remove_file, self.path).atexit = False
 
     def bytes(self) -> bytes:
         """The content of the file."""
         return Path(self.path).read_bytes()
 
 
-def _removed(path: str) -> None:
+def _remove_file(path: str) -> None:
     with suppress(FileNotFoundError):  # with the folder
         os.unlink(path)
 
@@ -101,13 +101,13 @@ class WindowWorker:
     """A worker that is given windows, or parts of them."""
 
     silent = frozenset({"take"})
-    """What has no answer."""
+    """The tasks that have no answer."""
 
     def __init__(self, setup: WorkerSetup) -> None:
         self.evaluator = WindowEvaluator(setup.operator)
         self.reader = ChunkReader(setup.folder)
-        self._open: dict[Any, tuple[FilledWindow, int]] = {}
-        self._stores, self._parts = True, 0  # whether partials may be written, and how many were
+        self._open_windows: dict[Any, tuple[FilledWindow, int]] = {}
+        self._can_store, self._parts = True, 0  # whether partials may be written, and how many were
 
     def do(self, work: str, args: Any, oldest: int) -> Any:
         """The answer to a task."""
@@ -123,24 +123,24 @@ class WindowWorker:
     def windows(
         self, rows: TaskRows, columns: ExtentColumns, as_columns: bool = False
     ) -> list[list[Item] | WorkerException] | ColumnResults:
-        """What each of several windows sends; as columns, if that is wanted and can be."""
+        """The items of each window; with `as_columns`, columns if that is possible."""
         batch, extents = self._read(rows), list(map(BatchExtent, *columns))
         found = self.evaluator.columns(batch, extents) if as_columns else None
-        return _each(self.evaluator.windows, batch, extents) if found is None else found
+        return _evaluate_each(self.evaluator.windows, batch, extents) if found is None else found
 
     def take(self, which: Any, rows: TaskRows) -> None:
-        """Some tuples of a window that this worker will be given; they are folded in at once."""
+        """Fold in some tuples of a window of this worker before it fires."""
         batch = self._read(rows)
-        if self.evaluator.fills(batch.schema):
-            filled, size = self._open.get(which) or (self.evaluator.blank(), 0)
+        if self.evaluator.fills_windows(batch.schema):
+            filled, size = self._open_windows.get(which) or (self.evaluator.empty_window(), 0)
             filled.add(list(rows_of(batch)))
-            self._open[which] = filled, size + batch.num_rows
+            self._open_windows[which] = filled, size + batch.num_rows
 
     def close(
         self, which: Any, taken: int, rows: TaskRows, extent: BatchExtent
     ) -> list[list[Item]]:
-        """What a window sends, of which this worker has taken some tuples."""
-        filled, size = self._open.pop(which, (None, 0))
+        """The items of a window of which this worker may have some tuples."""
+        filled, size = self._open_windows.pop(which, (None, 0))
         batch = self._read(rows)
         if filled is None or size != taken:  # another worker had taken them, and is gone
             return self.evaluator.windows(batch, [extent])
@@ -154,58 +154,58 @@ class WindowWorker:
         closes: Sequence[WindowEnd],
         as_columns: bool = False,
     ) -> tuple[list[Any], list[WindowResult | WorkerException | None]]:
-        """The partials of slices, or of parts of a window; and what windows send that end here."""
-        made = _each(self.evaluator.partials, self._read(rows), extents)
-        sent = [self._closed(made, *close, as_columns) for close in closes]
-        return self._handed_over(made), sent
+        """The partials of slices, or of parts of a window; and the items of windows they end."""
+        made = _evaluate_each(self.evaluator.partials, self._read(rows), extents)
+        sent = [self._end_window(made, *close, as_columns) for close in closes]
+        return self._store_large(made), sent
 
-    def _handed_over(self, made: list[Any]) -> list[Any]:
-        """Partials for other workers: large ones go there without their parent."""
+    def _store_large(self, made: list[Any]) -> list[Any]:
+        """Partials for other workers, large ones as files."""
         first = next((each for each in made if not isinstance(each, WorkerException)), None)
-        if first is None or not self._stores or len(pickle.dumps(first, protocol=5)) <= LARGE:
+        if first is None or not self._can_store or len(pickle.dumps(first, protocol=5)) <= LARGE:
             return made
         return [each if isinstance(each, WorkerException) else self._store(each) for each in made]
 
     def _store(self, partial: Any) -> Any:
-        """A file with a partial; or the partial, if it is no plain data or there is no room."""
+        """Store a partial in a file; returns it as it is if it cannot be written."""
         path = os.path.join(self.reader.folder, f"part-{os.getpid()}-{id(self)}-{self._parts}")
         self._parts += 1
         try:
-            data = self.evaluator.part_bytes(partial)
-            write_whole(path, data)
+            data = self.evaluator.dump_part(partial)
+            write_file(path, data)
         except (FarmError, OSError):
-            self._stores = False
+            self._can_store = False
             return partial
         return StoredPartial(path)
 
     def _load(self, partials: Sequence[Any]) -> list[Any]:
-        """Partials, wherever they are."""
+        """Partials, read from their files where they are stored."""
         return [
-            self.evaluator.part_from(each.bytes()) if isinstance(each, StoredPartial) else each
+            self.evaluator.load_part(each.bytes()) if isinstance(each, StoredPartial) else each
             for each in partials
         ]
 
-    def _closed(
+    def _end_window(
         self, made: Sequence[Any], key: Any, partials: Sequence[Any], now: int, as_columns: bool
     ) -> WindowResult | WorkerException | None:
-        """What a window sends; nothing is known if one of its partials could not be made."""
+        """The items of a window; None if one of its partials could not be made."""
         partials = [
             made[each.at] if isinstance(each, PartialReference) else each for each in partials
         ]
         if any(isinstance(each, WorkerException) for each in partials):
             return None
         try:
-            return self._finished(key, partials, now, as_columns)
+            return self._finish_window(key, partials, now, as_columns)
         except Exception as error:
             return WorkerException.of(error)
 
     def finish(
         self, key: Any, partials: Sequence[Any], now: int, as_columns: bool = False
     ) -> list[WindowResult]:
-        """What a window sends that is made of partials."""
-        return [self._finished(key, partials, now, as_columns)]
+        """The items of a window that is made of partials."""
+        return [self._finish_window(key, partials, now, as_columns)]
 
-    def _finished(
+    def _finish_window(
         self, key: Any, partials: Sequence[Any], now: int, as_columns: bool
     ) -> WindowResult:
         finish = self.evaluator.finish_columns if as_columns else self.evaluator.finish
@@ -213,21 +213,21 @@ class WindowWorker:
 
     def merged(self, partials: Sequence[Any]) -> Any:
         """The partials merged."""
-        (found,) = self._handed_over([self.evaluator.merged(self._load(partials))])
+        (found,) = self._store_large([self.evaluator.merged(self._load(partials))])
         return found
 
     def again(self, rows: TaskRows, extent: BatchExtent, whole: Any) -> tuple[list[Item], Any]:
-        """What a part of a window sends, given the result of the whole, and what it becomes."""
+        """The items of a part of a window, given the result of the whole, and the new part."""
         (whole,) = self._load([whole])
-        return self.evaluator.round(self._read(rows), extent, whole)
+        return self.evaluator.emit_round(self._read(rows), extent, whole)
 
     def empty(self, now: int) -> list[list[Item]]:
-        """What a punctuation sends that closes nothing."""
+        """The items for a punctuation that closes nothing."""
         return [self.evaluator.empty(now)]
 
 
 class WorkerException(NamedTuple):
-    """An exception as it is sent: itself, or what can be said of it, and its notes."""
+    """An exception as it is sent: itself, or one with its message, and its notes."""
 
     error: Exception
     notes: list[str]
@@ -250,12 +250,12 @@ class WorkerException(NamedTuple):
         return self.error
 
 
-def _each(act: Any, batch: pa.RecordBatch, extents: Sequence[BatchExtent]) -> list[Any]:
-    """The result for each of several; an exception stands for the one that raised it."""
+def _evaluate_each(act: Any, batch: pa.RecordBatch, extents: Sequence[BatchExtent]) -> list[Any]:
+    """The results of several extents, with an exception in place of each that raised one."""
     try:
         found: list[Any] = act(batch, extents)
     except Exception as error:
         if len(extents) == 1:
             return [WorkerException.of(error)]
-        return [result for each in extents for result in _each(act, batch, [each])]
+        return [result for each in extents for result in _evaluate_each(act, batch, [each])]
     return found

@@ -1,6 +1,6 @@
 """Windows inside Spark: attach any operator to a DataFrame, streaming or static.
 
-What only the driver needs is loaded when it is asked for: every Python worker loads this package.
+Modules that only the driver needs are loaded on first use: every Python worker loads this package.
 """
 
 from importlib import import_module
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # which would take every name for one that is here
+if not TYPE_CHECKING:  # a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name not in MODULES:

@@ -1,4 +1,4 @@
-"""The package itself for the executors of a cluster, and for the server of Spark Connect."""
+"""Deployment of the package on the executors of a cluster and the server of Spark Connect."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from weakref import WeakSet
 from windowlib.errors import HostError
 
 ARCHIVE = "windowlib.zip"
-_shipped: WeakSet[Any] = WeakSet()
-_checked: WeakSet[Any] = WeakSet()
+_sessions_with_package: WeakSet[Any] = WeakSet()
+_checked_servers: WeakSet[Any] = WeakSet()
 
 
 def ship(spark: Any) -> None:
-    """Send the package to the executors, once a session, unless they run in this process's own."""
-    if spark not in _shipped and not is_local(spark):
+    """Send the package to the executors, once a session, unless they are threads of this driver."""
+    if spark not in _sessions_with_package and not is_local(spark):
         spark.addArtifacts(str(archive()), pyfile=True)
-        _shipped.add(spark)
+        _sessions_with_package.add(spark)
 
 
 def is_connect(spark: Any) -> bool:
-    """Whether a session is that of a server elsewhere."""
+    """Whether a session is a client of Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -41,12 +41,14 @@ def is_local(spark: Any) -> bool:
 
 def check_server(spark: Any) -> None:
     """Refuse a stream on a server that lacks the package: files of a session reach no stream."""
-    if not is_connect(spark) or spark in _checked:
+    if not is_connect(spark) or spark in _checked_servers:
         return
 
     name = ARCHIVE
 
-    def look(batches: Iterable[Any]) -> Iterator[Any]:  # inside, so that it travels as code
+    def check_workers(
+        batches: Iterable[Any],
+    ) -> Iterator[Any]:  # inside, so that it travels as code
         import sys
 
         import pyarrow
@@ -56,7 +58,7 @@ def check_server(spark: Any) -> None:
             found = any(finder.find_spec("windowlib", own) for finder in sys.meta_path)
             yield pyarrow.record_batch({"found": [found]})
 
-    (row,) = spark.range(0, 1, 1, 1).mapInArrow(look, "found boolean").collect()
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(check_workers, "found boolean").collect()
     if not row.found:
         msg = (
             "a stream on Spark Connect needs windowlib on the server, because files that a client "
@@ -64,7 +66,7 @@ def check_server(spark: Any) -> None:
             "pip install spl-windows"
         )
         raise HostError(msg)
-    _checked.add(spark)
+    _checked_servers.add(spark)
 
 
 def archive(to: Path | None = None) -> Path:

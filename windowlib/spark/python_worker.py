@@ -1,4 +1,4 @@
-"""The Python worker that runs the task at hand: Spark keeps it for many tasks, of many queries."""
+"""The Python worker of the present task: Spark keeps it for many tasks, of many queries."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _loaded = 0  # modules that garbage collections leave out
 
 
 def run_of(nonce: str) -> str:
-    """Which run of which query the task at hand belongs to."""
+    """An identifier of the query run that the present task belongs to."""
     context = TaskContext.get()
     group = None if context is None else context.getLocalProperty("spark.jobGroup.id")
     return f"{nonce} {group or ''}"
 
 
 def end_task() -> None:
-    """Keep what a task has loaded out of garbage collections from now on.
+    """Exclude what a task has loaded from later garbage collections.
 
-    Spark collects garbage after every task, and the worker takes no other one before that is done.
-    It looks at all objects: with numpy, Arrow and compiled loops, that takes about as long as to
-    fold a million rows. Modules stay for good, so it need not look at what they hold.
+    Spark collects garbage after every task, before the worker takes another one. That visits all
+    objects: with numpy, Arrow and compiled loops, it takes about as long as to fold a million rows.
+    Modules stay loaded, so their objects need no visit.
     """
     global _loaded
     if TaskContext.get() is not None and len(sys.modules) > _loaded:

@@ -96,7 +96,7 @@ def session(
 
 @contextmanager
 def compiled_pyspark(master: str) -> Iterator[None]:
-    """Meanwhile, a Java that starts lets its workers load PySpark as it is installed, compiled.
+    """A context in which Java starts with workers that load the installed, compiled PySpark.
 
     Spark puts an archive of PySpark's sources, `python/lib/pyspark.zip` in its home, first on the
     path of its workers. Python cannot keep what it compiles of an archive, so each worker compiles
@@ -106,20 +106,20 @@ def compiled_pyspark(master: str) -> Iterator[None]:
     Args:
         master: where Spark runs.
     """
-    installed = _installed_pyspark()
+    installed = _pyspark_folder()
     same_python = os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
     if installed is None or not same_python or not master.startswith("local"):
         yield
         return
-    os.environ["SPARK_HOME"] = _home(installed)
+    os.environ["SPARK_HOME"] = _spark_home(installed)
     try:
         yield
     finally:
         del os.environ["SPARK_HOME"]
 
 
-def _installed_pyspark() -> Path | None:
-    """Where pip has installed PySpark, unless Spark is somewhere else."""
+def _pyspark_folder() -> Path | None:
+    """The folder where pip has installed PySpark; None if Spark is somewhere else."""
     found = find_spec("pyspark")
     if "SPARK_HOME" in os.environ or os.name != "posix" or found is None or found.origin is None:
         return None
@@ -128,7 +128,7 @@ def _installed_pyspark() -> Path | None:
 
 
 @cache
-def _home(installed: Path) -> str:
+def _spark_home(installed: Path) -> str:
     """A home of Spark without Python, for as long as this process lives."""
     home = tempfile.mkdtemp(prefix="windowlib-spark-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
@@ -139,7 +139,7 @@ def _home(installed: Path) -> str:
 
 
 def _running() -> bool:
-    """Whether there is a session, whose settings may be someone's choice."""
+    """Whether there is a session, whose settings the user may have chosen."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 

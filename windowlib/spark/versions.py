@@ -1,4 +1,4 @@
-"""What differs between the versions of Spark: the only module that asks which one there is.
+"""Differences between the versions of Spark: the only module that checks the version.
 
 | | 4.0 | 4.1 | 4.2 and newer |
 | --- | --- | --- | --- |
@@ -137,14 +137,14 @@ class PandasProcessor(StatefulProcessor):
     # Spark's names, not ours: it calls some of them by keyword.
     # ruff: noqa: N802, N803
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
-        """Rows have come for a bucket, or a greeting."""
+        """Process rows for a bucket, or a greeting."""
         plain = (row for frame in rows for row in frame.itertuples(index=False))
         return self._frames(self.processor.handleInputRows(key, plain, timerValues))
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
     ) -> Iterator[Any]:
-        """Something is due in a bucket."""
+        """Process a timer of a bucket."""
         return self._frames(self.processor.handleExpiredTimer(key, timerValues, expiredTimerInfo))
 
     def close(self) -> None:
@@ -185,17 +185,17 @@ def file_manager() -> str:
 
 
 def state_reader(spark: SparkSession) -> DataFrameReader:
-    """What reads state variables from a checkpoint.
+    """A reader of state variables in a checkpoint.
 
-    Spark 4.1 and 4.2 look for the coordinator of state stores while they read, and only what
-    manages streams starts it.
+    Spark 4.1 and 4.2 look for the coordinator of state stores while they read, which only the
+    manager of streams starts.
     """
     _ = spark.streams.active
     return spark.read.format("statestore")
 
 
 def offset_of(text: str | None) -> Any:
-    """Where a source is, from the progress of a query: JSON, or what older ones make of it.
+    """The offset of a source in the progress of a query: JSON, or Python text in older versions.
 
     >>> offset_of('{"logOffset": 3}'), offset_of("{'logOffset': 3}"), offset_of("None")
     ({'logOffset': 3}, {'logOffset': 3}, None)

@@ -1,7 +1,6 @@
 """A kit for testing operators: scripts, transcripts, one answer everywhere, and contracts.
 
-Nothing here needs pytest or Hypothesis until it is used: `strategies` needs Hypothesis, and the
-fixtures come with pytest, which finds them by itself.
+Only `strategies` needs Hypothesis, and only the fixtures need pytest, which finds them by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from windowlib.testing.window_matrix import configurations
     from windowlib.window.clock import HandClock
 
-_HOMES = {
+_MODULES = {
     "HandClock": "windowlib.window.clock",
     "OperatorContract": "windowlib.testing.contracts",
     "Script": "windowlib.testing.scripts",
@@ -53,9 +52,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is used: pytest loads this package in every run, also where nothing of it is."""
+    """Load a name on first use: pytest imports this package in every run, used or not."""
     if name == "strategies":
         return import_module("windowlib.testing.strategies")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

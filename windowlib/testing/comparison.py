@@ -1,4 +1,4 @@
-"""When two values are the same, and how to show where two lists of them are not."""
+"""Equality of values in tests, and the first difference of two lists as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDEST = 400
 
 
 def equal(expected: Any, got: Any) -> bool:
-    """Whether a value is the one that was written down: `==`, and NaN is NaN.
+    """Whether a value is the expected one: by `==`, and NaN equals NaN.
 
     >>> equal({"x": 1}, {"x": 1.0}), equal([float("nan")], [float("nan")]), equal(1, "1")
     (True, True, False)
@@ -26,12 +26,12 @@ def equal(expected: Any, got: Any) -> bool:
     return bool(expected == got) or _both_nan(expected, got)
 
 
-def near(tolerance: float) -> Same:
-    """A function that says whether two values are the same, to the type and the last digits.
+def within_tolerance(tolerance: float) -> Same:
+    """A function that compares two values: the same types, and floats within a tolerance.
 
     Floats may differ by `tolerance` of their size, or by `tolerance` itself near zero.
 
-    >>> same = near(1e-9)
+    >>> same = within_tolerance(1e-9)
     >>> same({"x": 0.1 + 0.2}, {"x": 0.3}), same(1, 1.0), same(1, True), same([None], [None])
     (True, False, False, True)
     """
@@ -58,19 +58,19 @@ def _both_nan(a: Any, b: Any) -> bool:
 
 
 def first_difference(expected: Sequence[Any], got: Sequence[Any], same: Same) -> int | None:
-    """Where two lists differ first; None if they are the same."""
+    """The first index at which two lists differ; None if they are the same."""
     for at, (a, b) in enumerate(zip(expected, got, strict=False)):
         if not same(a, b):
             return at
     return None if len(expected) == len(got) else min(len(expected), len(got))
 
 
-def shown(item: Any) -> str:
+def item_text(item: Any) -> str:
     """A value as text that is the same in every run, and not too long."""
     text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(item))
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 4]} ..."
 
 
-def at(items: Sequence[Any], place: int) -> str:
+def item_at(items: Sequence[Any], place: int) -> str:
     """The item at a place, as text."""
-    return shown(items[place]) if place < len(items) else "nothing"
+    return item_text(items[place]) if place < len(items) else "nothing"

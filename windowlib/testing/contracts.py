@@ -19,11 +19,17 @@ from windowlib.runtime.marks import Mark
 from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Attribute
 from windowlib.summaries.summarizers import Summarizer
-from windowlib.testing.comparison import at, equal, first_difference, near, shown
+from windowlib.testing.comparison import (
+    equal,
+    first_difference,
+    item_at,
+    item_text,
+    within_tolerance,
+)
 from windowlib.testing.executions import (
     Case,
     NotApplicable,
-    Sent,
+    OutputItems,
     as_arrow,
     outputs,
     row_by_row,
@@ -39,8 +45,8 @@ class RefusedRow(Exception):  # noqa: N818 - raised by the readers of rows below
     """Raised by a reader that refuses a row."""
 
 
-def each(examples: Any, count: int, check: Callable[[Any], None]) -> None:
-    """Check one list of examples, or each that a Hypothesis strategy makes."""
+def check_examples(examples: Any, count: int, check: Callable[[Any], None]) -> None:
+    """Call `check` with one list of examples, or with each that a Hypothesis strategy makes."""
     if not hasattr(examples, "flatmap"):
         check(list(examples))
         return
@@ -53,7 +59,7 @@ def each(examples: Any, count: int, check: Callable[[Any], None]) -> None:
 
 
 class OperatorContract:
-    """What every operator has to keep to; subclass it, and say which operator and which rows.
+    """The rules for every operator; a subclass says which operator and which rows.
 
     Attributes:
         operator: the operator.
@@ -108,7 +114,7 @@ class OperatorContract:
         self._each(check)
 
     def test_its_description_is_stable(self) -> None:
-        """A copy says the same of itself, and nothing that is another one tomorrow."""
+        """A copy has the same description, without anything that differs between runs."""
         op = self._operator()
         said, again = op.describe(), op.rebuilt().describe()
         assert said == again, f"{op!r}: a copy describes itself otherwise: {said} and {again}"
@@ -117,7 +123,7 @@ class OperatorContract:
             assert " at 0x" not in text, f"{op!r}: describe()[{name!r}] has an address: {text}"
 
     def test_its_rows_are_as_its_schema_says(self) -> None:
-        """Where it says the columns of its outputs, all rows have those, of those types."""
+        """All rows have the columns and types of the schema of their output, if it has one."""
         op = self._operator()
 
         def check(case: Case) -> None:
@@ -144,21 +150,21 @@ class OperatorContract:
         self._each(check)
 
     def test_it_leaves_its_rows_alone(self) -> None:
-        """The rows that come in are as they were, when all is done."""
+        """The input rows are unchanged at the end."""
 
         def check(case: Case) -> None:
             before = copy.deepcopy(list(case.items))
             row_by_row(case)
-            place = first_difference(before, case.items, near(0))
+            place = first_difference(before, case.items, within_tolerance(0))
             assert place is None, (
-                f"{case.operator!r}: it changes its input. It was {at(before, place)} and is "
-                f"{at(case.items, place)}."
+                f"{case.operator!r}: it changes its input. It was {item_at(before, place)} and is "
+                f"{item_at(case.items, place)}."
             )
 
         self._each(check)
 
     def test_two_of_it_share_nothing(self) -> None:
-        """Two that run at the same time give what one gives."""
+        """Two instances that run at the same time give what one gives."""
 
         def check(case: Case) -> None:
             expected = row_by_row(case)
@@ -179,7 +185,7 @@ class OperatorContract:
         assert op.name in said, f"{op!r}: explain() does not name it: {said!r}"
 
     def test_something_comes_out(self) -> None:
-        """The rows make it send something, or none of these tests says much."""
+        """The rows make it send something; otherwise these tests show little."""
         seen: list[int] = []
         self._each(lambda case: seen.append(len(row_by_row(case))))
         assert self.silent or any(seen), (
@@ -187,7 +193,7 @@ class OperatorContract:
             f"or say silent = True."
         )
 
-    # -- how --------------------------------------------------------------------------------------
+    # -- helpers ----------------------------------------------------------------------------------
 
     def _operator(self) -> Operator:
         if not isinstance(self.operator, Operator):
@@ -200,23 +206,23 @@ class OperatorContract:
 
     def _each(self, check: Callable[[Case], Any]) -> None:
         op = self._operator()
-        each(self.rows, self.examples, lambda rows: check(Case(op, rows, self.times)))
+        check_examples(self.rows, self.examples, lambda rows: check(Case(op, rows, self.times)))
 
-    def _compare(self, how: str, expected: Sent, got: Sent) -> None:
-        place = first_difference(expected, got, near(self.tolerance))
+    def _compare(self, how: str, expected: OutputItems, got: OutputItems) -> None:
+        place = first_difference(expected, got, within_tolerance(self.tolerance))
         assert place is None, (
             f"{self.operator!r}: {how}, it differs at row {place + 1} of what comes out.\n"
-            f"  expected  {at(expected, place)}\n  got       {at(got, place)}"
+            f"  expected  {item_at(expected, place)}\n  got       {item_at(got, place)}"
         )
 
     def _fail(self, case: Case, number: int) -> None:
-        """Refuse the row of this number, once; compare what a copy of the state does then."""
+        """Refuse the row of this number once, and compare with a copy restored from then on."""
         run, copied = FailingReplay(case, number), None
         for place, item in enumerate(case.items):
             try:
                 run.take([item])
             except RefusedRow:
-                copied = self._copy(run, case, case.items[place + 1 :])
+                copied = self._restored_output(run, case, case.items[place + 1 :])
                 break
         if copied is None:
             return  # it came at the end of the input, after which there is nothing to go on with
@@ -226,7 +232,7 @@ class OperatorContract:
         run.finish()
         self._compare("restored after a failure", outputs(run.events)[seen:], copied)
 
-    def _copy(self, run: SteppedReplay, case: Case, rest: Sequence[Any]) -> Sent:
+    def _restored_output(self, run: SteppedReplay, case: Case, rest: Sequence[Any]) -> OutputItems:
         assert run.running is not None
         other = case.replay(start=run.running.now)
         other.take([])
@@ -242,28 +248,28 @@ class FailingReplay(SteppedReplay):
 
     def __init__(self, case: Case, number: int) -> None:
         super().__init__(case.operator, times=case.times)
-        self._left = number
+        self._remaining = number
 
     def _listeners(self, running: Any, name: str) -> Any:
         row, mark = super()._listeners(running, name)
 
-        def picky(item: Any) -> None:
-            self._left -= 1
-            if self._left == -1:
-                raise RefusedRow(shown(item))
+        def refusing(item: Any) -> None:
+            self._remaining -= 1
+            if self._remaining == -1:
+                raise RefusedRow(item_text(item))
             row(item)
 
-        return picky, mark
+        return refusing, mark
 
 
-def check_schemas(operator: Operator, schemas: Sequence[Any], found: Sent) -> None:
+def check_schemas(operator: Operator, schemas: Sequence[Any], found: OutputItems) -> None:
     """Refuse rows that have other columns, or other types, than the schema of their output."""
     import pyarrow as pa
 
     for port, schema in zip(operator.model.outputs, schemas, strict=True):
         rows = [r for name, r in found if name == port.name and not isinstance(r, Mark)]
         for row in rows if schema is not None else ():
-            whose = f"{operator!r}: the row {shown(row)} of {port.name!r}"
+            whose = f"{operator!r}: the row {item_text(row)} of {port.name!r}"
             if extra := [name for name in row if name not in schema.names]:
                 msg = f"{whose} has {extra}, and its schema has only {schema.names}."
                 raise AssertionError(msg)
@@ -278,7 +284,7 @@ def check_schemas(operator: Operator, schemas: Sequence[Any], found: Sent) -> No
 
 
 class SummarizerContract:
-    """What every summarizer has to keep to.
+    """The rules for every summarizer.
 
     Attributes:
         summarizer: its class, or what makes one.
@@ -330,7 +336,7 @@ class SummarizerContract:
         self._each(check)
 
     def test_two_of_it_share_nothing(self) -> None:
-        """Two that are filled at the same time are as if each were alone."""
+        """Two instances that are filled at the same time are independent."""
 
         def check(tuples: list[Any]) -> None:
             whole = copy.deepcopy(self._filled(tuples).value())  # before there are two
@@ -343,7 +349,7 @@ class SummarizerContract:
 
         self._each(check)
 
-    # -- how --------------------------------------------------------------------------------------
+    # -- helpers ----------------------------------------------------------------------------------
 
     def _new(self) -> Summarizer[Any]:
         make = type(self).__dict__.get("summarizer", self.summarizer)
@@ -364,10 +370,10 @@ class SummarizerContract:
         return made
 
     def _each(self, check: Callable[[list[Any]], None]) -> None:
-        each(self.tuples, self.examples, check)
+        check_examples(self.tuples, self.examples, check)
 
     def _compare(self, how: str, expected: Any, got: Any) -> None:
         assert equal(expected, got), (
             f"{type(self).__name__}: {how}, its value is another one.\n"
-            f"  expected  {shown(expected)}\n  got       {shown(got)}"
+            f"  expected  {item_text(expected)}\n  got       {item_text(got)}"
         )

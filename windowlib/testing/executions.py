@@ -1,6 +1,6 @@
 """The executions of an operator: rows, batches, restarts, farms, Spark; each a function of a case.
 
-An execution gives all that comes out, in order. Where one does not apply, `NotApplicable` says why.
+An execution gives the whole output, in order. If it does not apply, it raises `NotApplicable`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from windowlib.window.tumbling import TumblingWindow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Sent = list[tuple[str, Any]]
-Grouped = Callable[[Sent], Sent]
+OutputItems = list[tuple[str, Any]]
+Grouped = Callable[[OutputItems], OutputItems]
 SIZES = (1, 2, 3, 7)
 """The sizes of batches that a stream is cut into, beside whole runs of rows and random ones."""
 MOST_RESTARTS = 12
 SPARK = "Spark, a static DataFrame"
-FORGETS = "each place evicts its own partitions, so others are forgotten than in one place"
+EVICTION_REASON = "each place evicts its own partitions, so others are forgotten than in one place"
 
 
 class NotApplicable(Exception):  # noqa: N818 - no error: the report says it
@@ -44,14 +44,14 @@ class NotApplicable(Exception):  # noqa: N818 - no error: the report says it
 
 
 class Execution(NamedTuple):
-    """A name, and what runs it."""
+    """An execution: its name, and the function that runs it."""
 
     name: str
-    run: Callable[[], Sent]
+    run: Callable[[], OutputItems]
 
 
 class Case(NamedTuple):
-    """What goes in: rows and marks, and the column of arrival times."""
+    """An operator and its input: rows and marks, and the column of arrival times."""
 
     operator: Operator
     items: Sequence[Any]
@@ -62,7 +62,7 @@ class Case(NamedTuple):
         return SteppedReplay(self.operator, times=self.times, **more)
 
 
-def outputs(events: Iterable[OutputEvent]) -> Sent:
+def outputs(events: Iterable[OutputEvent]) -> OutputItems:
     """The output without its times, which differ where a whole batch is taken at once."""
     return [(port, item) for _, port, item in events]
 
@@ -70,8 +70,8 @@ def outputs(events: Iterable[OutputEvent]) -> Sent:
 # -- rows -----------------------------------------------------------------------------------------
 
 
-def row_by_row(case: Case, items: Sequence[Any] | None = None, **more: Any) -> Sent:
-    """Row by row, as it is meant."""
+def row_by_row(case: Case, items: Sequence[Any] | None = None, **more: Any) -> OutputItems:
+    """Row by row: the execution that defines the result."""
     run = case.replay(**more)
     try:
         run.take(case.items if items is None else items)
@@ -81,7 +81,7 @@ def row_by_row(case: Case, items: Sequence[Any] | None = None, **more: Any) -> S
     return outputs(run.events)
 
 
-def at_once(case: Case) -> Sent:
+def rows_together(case: Case) -> OutputItems:
     """All rows between two marks at once."""
     run = case.replay()
     for is_row, group in groupby(case.items, key=is_row_item):
@@ -102,7 +102,7 @@ class ReferenceRunning(Running):
         return make(spec, events=op, summarizer=summarizer, start=start, engine="reference")
 
 
-def reference(case: Case) -> Sent:
+def reference(case: Case) -> OutputItems:
     """With the reference engine in its windows."""
     op = case.operator
     if type(op).open is not Operator.open or not any(op.windows):
@@ -110,7 +110,7 @@ def reference(case: Case) -> Sent:
     return row_by_row(case, opener=lambda start: ReferenceRunning(op, start))
 
 
-def with_restarts(case: Case, places: Iterable[int]) -> Sent:
+def with_restarts(case: Case, places: Iterable[int]) -> OutputItems:
     """Saved as bytes and restored in a new copy before the items at some places."""
     wanted = set(places)
     items: list[Any] = []
@@ -122,7 +122,7 @@ def with_restarts(case: Case, places: Iterable[int]) -> Sent:
 
 def row_executions(case: Case, *, restarts: bool) -> Iterator[Execution]:
     """The executions that take single rows."""
-    yield Execution("rows taken together", lambda: at_once(case))
+    yield Execution("rows taken together", lambda: rows_together(case))
     yield Execution("the reference engine", lambda: reference(case))
     if not restarts:
         return
@@ -137,7 +137,7 @@ def row_executions(case: Case, *, restarts: bool) -> Iterator[Execution]:
 
 
 def as_arrow(case: Case) -> ArrowCase:
-    """The rows as Arrow tables, one for each input; they may be other values then."""
+    """The rows as Arrow tables, one for each input, which may change values."""
     import pyarrow as pa
 
     ports = _ports(case)
@@ -147,13 +147,13 @@ def as_arrow(case: Case) -> ArrowCase:
         if odd := [type(row).__name__ for row in rows if not isinstance(row, Mapping)]:
             raise NotApplicable(f"its rows are no dicts, but {odd[0]}")
         try:
-            tables[port] = pa.Table.from_pylist(_filled(rows))
+            tables[port] = pa.Table.from_pylist(_with_all_columns(rows))
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise NotApplicable(f"its rows are no Arrow columns ({error})") from None
     return ArrowCase(case, ports, tables)
 
 
-def _filled(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _with_all_columns(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows that have all columns, those of the first row first."""
     names = dict.fromkeys(name for row in rows for name in row)
     return [{name: row.get(name) for name in names} for row in rows]
@@ -189,7 +189,7 @@ class ArrowCase(NamedTuple):
             items[place] = Tagged(item.port, row) if isinstance(item, Tagged) else row
         return self.case._replace(items=items)
 
-    def pieces(self, sizes: Iterator[int]) -> Iterator[tuple[int, Any] | Mark | Restart | Tagged]:
+    def batches(self, sizes: Iterator[int]) -> Iterator[tuple[int, Any] | Mark | Restart | Tagged]:
         """Ports and batches, and the marks between them; no batch has more rows than its size."""
         offsets = dict.fromkeys(self.tables, 0)
         places = range(len(self.case.items))
@@ -208,10 +208,10 @@ class ArrowCase(NamedTuple):
 
 def in_batches(
     arrow_case: ArrowCase, sizes: Iterator[int], *, restarts: bool = False, arrays: bool = False
-) -> Sent:
+) -> OutputItems:
     """As Arrow batches, columns at once where it can."""
     run = arrow_case.case.replay(arrays=arrays)
-    for piece in arrow_case.pieces(sizes):
+    for piece in arrow_case.batches(sizes):
         if type(piece) is tuple:
             run.take_batch(piece[1], piece[0])
         else:
@@ -222,8 +222,8 @@ def in_batches(
     return outputs(run.events)
 
 
-def always(size: int) -> Iterator[int]:
-    """The same size each time."""
+def constant_sizes(size: int) -> Iterator[int]:
+    """One size without end."""
     while True:
         yield size
 
@@ -237,9 +237,9 @@ def random_sizes(seed: int) -> Iterator[int]:
 
 def batch_executions(arrow_case: ArrowCase, *, restarts: bool) -> Iterator[Execution]:
     """The executions that take Arrow batches."""
-    yield Execution("whole batches", lambda: in_batches(arrow_case, always(10**9)))
+    yield Execution("whole batches", lambda: in_batches(arrow_case, constant_sizes(10**9)))
     for size in SIZES:
-        yield Execution(f"batches of {size}", partial(in_batches, arrow_case, always(size)))
+        yield Execution(f"batches of {size}", partial(in_batches, arrow_case, constant_sizes(size)))
     yield Execution("batches of random sizes", lambda: in_batches(arrow_case, random_sizes(0)))
     if not restarts:
         return
@@ -253,7 +253,7 @@ def batch_executions(arrow_case: ArrowCase, *, restarts: bool) -> Iterator[Execu
 # -- farms ----------------------------------------------------------------------------------------
 
 
-class Bytes:
+class PicklingPool:
     """A pool of virtual workers whose tasks and answers are bytes, as those of processes are."""
 
     def __init__(self, pool: Any) -> None:
@@ -263,16 +263,16 @@ class Bytes:
         return getattr(self._pool, name)
 
     def send(self, worker: int, work: str, args: Any, oldest: int) -> None:
-        """Give a worker something to do."""
+        """Send a task to a worker."""
         self._pool.send(worker, work, pickle.loads(pickle.dumps(args)), oldest)
 
     def wait(self, *, block: bool) -> Iterator[Any]:
-        """What is done."""
+        """The answers of tasks that are done."""
         for answer in self._pool.wait(block=block):
             yield pickle.loads(pickle.dumps(answer))
 
 
-def forgetful(operator: Operator) -> bool:
+def evicts_partitions(operator: Operator) -> bool:
     """Whether partitions are evicted, in it or in an operator of a graph.
 
     Where keys are spread, each place counts its own partitions against the limit, as
@@ -282,7 +282,7 @@ def forgetful(operator: Operator) -> bool:
     return any(spec is not None and spec.forget is not None for op in nodes for spec in op.windows)
 
 
-def on_farm(case: Case, make: Callable[..., Any], *, restarts: bool = False) -> Sent:
+def on_farm(case: Case, make: Callable[..., Any], *, restarts: bool = False) -> OutputItems:
     """On three workers, whose speed varies."""
     from windowlib.farms import KeyFarm
     from windowlib.farms.virtual import VirtualPool
@@ -291,12 +291,12 @@ def on_farm(case: Case, make: Callable[..., Any], *, restarts: bool = False) -> 
         farm = make(case.operator, workers=3, chunk=5)
     except FarmError as error:
         raise NotApplicable(str(error)) from None
-    if isinstance(farm, KeyFarm) and forgetful(case.operator):
-        raise NotApplicable(FORGETS)
+    if isinstance(farm, KeyFarm) and evicts_partitions(case.operator):
+        raise NotApplicable(EVICTION_REASON)
     rng = random.Random(0)
 
     def pool(workers: int, job: Any) -> Any:
-        return Bytes(VirtualPool(workers, job, cost=lambda *_: rng.random()))
+        return PicklingPool(VirtualPool(workers, job, cost=lambda *_: rng.random()))
 
     items = list(case.items)
     if restarts:
@@ -304,8 +304,8 @@ def on_farm(case: Case, make: Callable[..., Any], *, restarts: bool = False) -> 
     return row_by_row(case, items, opener=lambda start: farm.open(start, pool=pool))
 
 
-def farm_kinds() -> dict[str, Callable[..., Any]]:
-    """The farms there are."""
+def farm_patterns() -> dict[str, Callable[..., Any]]:
+    """The farm of each pattern, by name."""
     from windowlib.farms import KeyFarm, PaneFarm, WindowFarm, WindowPartition
 
     return {
@@ -320,7 +320,7 @@ def farm_kinds() -> dict[str, Callable[..., Any]]:
 
 def farm_executions(case: Case, *, restarts: bool) -> Iterator[Execution]:
     """The executions in farms."""
-    for name, make in farm_kinds().items():
+    for name, make in farm_patterns().items():
         yield Execution(name, partial(on_farm, case, make))
         if restarts:
             yield Execution(f"{name}, restarted", partial(on_farm, case, make, restarts=True))
@@ -329,26 +329,26 @@ def farm_executions(case: Case, *, restarts: bool) -> Iterator[Execution]:
 # -- rows whose order is fixed within a key only --------------------------------------------------
 
 
-def in_keys(case: Case, found: Sent) -> Sent:
-    """What came out, key by key: for hosts where time and the end come to each key on its own.
+def sorted_by_key(case: Case, found: OutputItems) -> OutputItems:
+    """Output sorted by key, for hosts where time and the end come to each key separately.
 
-    Rows of no key that came in are left out: those of empty windows, which fire in every place.
-    Without the key in the rows that come out, all of them are put in one order, by their texts.
+    Rows whose key is not in the input are left out: those of empty windows, which fire everywhere.
+    If output rows lack the key, they are sorted by their texts.
     """
     columns = case.operator.splits_by(0) or ()
     rows = [(port, item) for port, item in found if not isinstance(item, Mark)]
-    if not columns or not all(_has(item, columns) for _, item in rows):
+    if not columns or not all(_has_columns(item, columns) for _, item in rows):
         return sorted(rows, key=repr)
-    came = {_key(_row(item), columns) for item in case.items if is_row_item(item)}
-    kept = [each for each in rows if _key(each[1], columns) in came]
-    return sorted(kept, key=lambda each: (_key(each[1], columns), each[0]))
+    came = {_key_text(_row(item), columns) for item in case.items if is_row_item(item)}
+    kept = [each for each in rows if _key_text(each[1], columns) in came]
+    return sorted(kept, key=lambda each: (_key_text(each[1], columns), each[0]))
 
 
-def _has(item: Any, columns: tuple[str, ...]) -> bool:
+def _has_columns(item: Any, columns: tuple[str, ...]) -> bool:
     return isinstance(item, Mapping) and all(name in item for name in columns)
 
 
-def _key(item: Any, columns: tuple[str, ...]) -> str:
+def _key_text(item: Any, columns: tuple[str, ...]) -> str:
     return repr([item.get(name) if isinstance(item, Mapping) else None for name in columns])
 
 
@@ -356,30 +356,32 @@ def _key(item: Any, columns: tuple[str, ...]) -> str:
 
 
 def spark_execution(
-    spark: SparkSession, arrow_case: ArrowCase, expected: Sent
-) -> tuple[Execution, Sent, Grouped]:
+    spark: SparkSession, arrow_case: ArrowCase, expected: OutputItems
+) -> tuple[Execution, OutputItems, Grouped]:
     """The execution, what it should give, and how to put both in one order."""
     columns: dict[str, list[str]] = {}
 
-    def run() -> Sent:
+    def run() -> OutputItems:
         found = _run_on_spark(spark, arrow_case)
         columns.update(found[1])
         return found[0]
 
-    def by_key(sent: Sent) -> Sent:
+    def by_key(sent: OutputItems) -> OutputItems:
         """Rows with the columns of the schema for Spark, key by key."""
         shaped = [
             (port, {name: item.get(name) for name in columns[port]})
             for port, item in sent
             if not isinstance(item, Mark)
         ]
-        return in_keys(arrow_case.rows(), shaped)
+        return sorted_by_key(arrow_case.rows(), shaped)
 
     return Execution(SPARK, run), expected, by_key
 
 
-def _run_on_spark(spark: SparkSession, arrow_case: ArrowCase) -> tuple[Sent, dict[str, list[str]]]:
-    """What comes out, and the columns of each output."""
+def _run_on_spark(
+    spark: SparkSession, arrow_case: ArrowCase
+) -> tuple[OutputItems, dict[str, list[str]]]:
+    """The output, and the columns of each port."""
     from windowlib.spark import attach
 
     case = arrow_case.case
@@ -404,8 +406,8 @@ def _check_for_spark(arrow_case: ArrowCase) -> None:
         raise NotApplicable("with several inputs, Spark takes their rows in an order of its own")
     if len(arrow_case.ports) != len(case.items):
         raise NotApplicable("a DataFrame has no marks among its rows")
-    if forgetful(case.operator):
-        raise NotApplicable(FORGETS)
+    if evicts_partitions(case.operator):
+        raise NotApplicable(EVICTION_REASON)
     if not arrow_case.ports:
         raise NotApplicable("there are no rows")
     if case.times is not None and not isinstance(case.times, str):

@@ -1,7 +1,7 @@
 """The pytest plugin: an option and four fixtures, which load nothing until they are used.
 
-The names of the fixtures begin with `windowlib_`, because a plugin's fixtures are there in every
-project that installs it.
+The names of the fixtures begin with `windowlib_`, because every project that installs the library
+gets them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from windowlib.window.clock import HandClock
 
 # What Spark and its libraries do themselves, which no test of an operator can change.
-THEIRS = ("ResourceWarning", "DeprecationWarning", "FutureWarning")
+SPARK_WARNINGS = ("ResourceWarning", "DeprecationWarning", "FutureWarning")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,18 +33,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say so to `assert_golden`, which may be called without a fixture."""
+    """Pass the option on to `assert_golden`, which may be called without a fixture."""
     if config.getoption("--update-golden"):
-        _update(True)
+        _set_update(True)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Runs that come after this one in the same process are not meant."""
+    """Reset the option for later runs in the same process."""
     if config.getoption("--update-golden"):
-        _update(False)
+        _set_update(False)
 
 
-def _update(asked: bool) -> None:
+def _set_update(asked: bool) -> None:
     from windowlib.testing.transcripts import update_all
 
     update_all(asked)
@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let tests on Spark pass where warnings are errors."""
     for item in items:
         if "windowlib_spark" in getattr(item, "fixturenames", ()):
-            for kind in THEIRS:
+            for kind in SPARK_WARNINGS:
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{kind}"))
 
 

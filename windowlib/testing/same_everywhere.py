@@ -20,18 +20,18 @@ from windowlib.errors import OperatorError
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.replay import items_of, ordered_input
 from windowlib.spec.policies import Attribute
-from windowlib.testing.comparison import Same, first_difference, near, shown
+from windowlib.testing.comparison import Same, first_difference, item_text, within_tolerance
 from windowlib.testing.executions import (
     Case,
     Execution,
     NotApplicable,
-    Sent,
+    OutputItems,
     as_arrow,
     batch_executions,
     farm_executions,
-    in_keys,
     row_by_row,
     row_executions,
+    sorted_by_key,
     spark_execution,
 )
 
@@ -43,7 +43,7 @@ PLAIN = "plain Python, row by row"
 
 @dataclass
 class Report:
-    """Which ways gave the same, and which do not apply to this operator or these rows."""
+    """The executions that gave the same rows, and those that do not apply, with the reason."""
 
     ran: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -92,26 +92,26 @@ def assert_same_everywhere(
         raise OperatorError(msg)
     items = list(items_of(list(ordered_input(operator.order_by, rows))))
     case = Case(operator, items, times)
-    check = Check(operator, near(tolerance), Report())
+    check = Check(operator, within_tolerance(tolerance), Report())
     expected = row_by_row(case)
     check.report.rows = len(expected)
     for execution in row_executions(case, restarts=restarts):
         check(execution, expected)
     if batches or farms or spark is not None:
-        _with_arrow(check, case, expected, batches, restarts, farms, spark)
+        _compare_columnar(check, case, expected, batches, restarts, farms, spark)
     return check.report
 
 
-def _with_arrow(
+def _compare_columnar(
     check: Check,
     case: Case,
-    expected: Sent,
+    expected: OutputItems,
     batches: bool,
     restarts: bool,
     farms: bool,
     spark: SparkSession | None,
 ) -> None:
-    """The ways that take columns, compared with rows as columns have them."""
+    """Compare the executions on columns with the rows as columns hold them."""
     try:
         arrow_case = as_arrow(case)
     except NotApplicable as reason:
@@ -127,23 +127,28 @@ def _with_arrow(
     if farms:
         for execution in farm_executions(rows, restarts=restarts):
             by_key = execution.name.startswith("KeyFarm")
-            check(execution, expected, (lambda found: in_keys(rows, found)) if by_key else None)
+            check(
+                execution, expected, (lambda found: sorted_by_key(rows, found)) if by_key else None
+            )
     if spark is not None:
         check(*spark_execution(spark, arrow_case, expected))
 
 
 @dataclass
 class Check:
-    """Compares ways with what they should give."""
+    """Compares executions with the expected output."""
 
     operator: Operator
     same: Same
     report: Report
 
     def __call__(
-        self, execution: Execution, expected: Sent, grouped: Callable[[Sent], Sent] | None = None
+        self,
+        execution: Execution,
+        expected: OutputItems,
+        grouped: Callable[[OutputItems], OutputItems] | None = None,
     ) -> None:
-        """Run one, and raise if it gives something else."""
+        """Run an execution, and raise if its output differs."""
         __tracebackhide__ = True
         try:
             got = execution.run()
@@ -163,11 +168,11 @@ class Check:
             raise AssertionError(self._message(execution.name, expected, got, place))
         self.report.ran.append(execution.name)
 
-    def _message(self, name: str, expected: Sent, got: Sent, place: int) -> str:
+    def _message(self, name: str, expected: OutputItems, got: OutputItems, place: int) -> str:
         width = max(len(name), len(PLAIN))
         port = (expected if place < len(expected) else got)[place][0]
         ports = len(self.operator.model.outputs) > 1
-        ours, theirs = ([shown_item(item, ports) for item in items] for items in (expected, got))
+        ours, theirs = ([output_text(item, ports) for item in items] for items in (expected, got))
         return "\n".join(
             [
                 f"{self.operator!r} is not the same everywhere: {name} differs at row {place + 1} "
@@ -180,9 +185,9 @@ class Check:
         )
 
 
-def shown_item(item: tuple[str, Any], ports: bool) -> str:
+def output_text(item: tuple[str, Any], ports: bool) -> str:
     """A row that came out, with its output if there are several."""
-    return f"{item[0]} {shown(item[1])}" if ports else shown(item[1])
+    return f"{item[0]} {item_text(item[1])}" if ports else item_text(item[1])
 
 
 def _at(texts: list[str], place: int) -> str:

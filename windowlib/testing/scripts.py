@@ -1,4 +1,4 @@
-"""Scripted runs: what goes in, step by step, and what has to come out.
+"""Scripted runs: the input of an operator, step by step, and the expected output.
 
 >>> from windowlib.operators import Aggregate, agg
 >>> from windowlib import Count, Either, Time, Tumbling
@@ -25,7 +25,7 @@ from windowlib.runtime.operator import Operator
 from windowlib.runtime.replay import ordered_input
 from windowlib.runtime.running import Running
 from windowlib.spec.policies import Attribute
-from windowlib.testing.comparison import at, equal, first_difference, shown
+from windowlib.testing.comparison import equal, first_difference, item_at, item_text
 from windowlib.testing.stepped_replay import OutputEvent, SteppedReplay
 
 
@@ -36,12 +36,12 @@ class ScriptStep(NamedTuple):
     out: tuple[OutputEvent, ...]
 
     def __str__(self) -> str:
-        sent = ", ".join(f"{port} {shown(item)}" for _, port, item in self.out)
+        sent = ", ".join(f"{port} {item_text(item)}" for _, port, item in self.out)
         return f"{self.text}  ->  {sent or 'nothing'}"
 
 
 class Script:
-    """An operator at work, and what it has sent; made by `script`.
+    """A running operator and its output; made by `script`.
 
     Every method gives the script itself, so that calls can be chained. Rows of one call are one
     batch: where the window says `order_by`, they are put in that order.
@@ -59,14 +59,14 @@ class Script:
             raise OperatorError(msg)
         self.operator = operator
         self.steps: list[ScriptStep] = []
-        """What was done, and what came out each time."""
+        """The steps so far, each with its output."""
         self._replay = CountedReplay(operator, times=times, start=start)
         self._read = {port.name: 0 for port in operator.model.outputs}
 
-    # -- what goes in -----------------------------------------------------------------------------
+    # -- input ------------------------------------------------------------------------------------
 
     def rows(self, *rows: Any, port: int | str | None = None) -> Self:
-        """Rows come in, one after the other.
+        """Insert rows, one after the other.
 
         Args:
             rows: the rows; `to(port, row)`, `punct()` and `advance(...)` may stand among them.
@@ -76,42 +76,42 @@ class Script:
             if isinstance(row, list) and row and all(isinstance(each, Mapping) for each in row):
                 msg = "rows([...]): a list of rows is not a row. Write rows(*rows)."
                 raise OperatorError(msg)
-        text = f"rows({', '.join(map(shown, rows))}{self._of(port)})"
+        text = f"rows({', '.join(map(item_text, rows))}{self._port_text(port)})"
         items = list(rows if port is None else (Tagged(port, row) for row in rows))
-        return self._do(
+        return self._run_step(
             text, lambda: self._replay.take(ordered_input(self.operator.order_by, items))
         )
 
     def batch(self, batch: Any, *, port: int | str = 0) -> Self:
-        """An Arrow batch or table comes in whole."""
+        """Insert an Arrow batch or table."""
         number = self.operator.model.input(port, self.operator.name)
-        text = f"batch(<{batch.num_rows} rows>{self._of(port or None)})"
-        return self._do(text, lambda: self._replay.take_batch(batch, number))
+        text = f"batch(<{batch.num_rows} rows>{self._port_text(port or None)})"
+        return self._run_step(text, lambda: self._replay.take_batch(batch, number))
 
     def advance(self, to: Instant | str) -> Self:
-        """The clock moves: to a point in time, or on by a text such as "3s"."""
-        return self._do(f"advance({to!r})", lambda: self._replay.take([advance(to)]))
+        """Move the clock: to a point in time, or on by a text such as "3s"."""
+        return self._run_step(f"advance({to!r})", lambda: self._replay.take([advance(to)]))
 
     def punct(self, port: int | str | None = None) -> Self:
-        """A window punctuation comes in."""
+        """Insert a window punctuation."""
         mark = punct() if port is None else Tagged(port, punct())
         text = "punct()" if port is None else f"punct({port!r})"
-        return self._do(text, lambda: self._replay.take([mark]))
+        return self._run_step(text, lambda: self._replay.take([mark]))
 
     def restart(self) -> Self:
-        """It is saved as bytes, and goes on from there in a new copy."""
-        return self._do("restart()", lambda: self._replay.take([restart()]))
+        """Save the operator as bytes, and go on from there in a new copy."""
+        return self._run_step("restart()", lambda: self._replay.take([restart()]))
 
     def finish(self) -> Self:
-        """The input ends."""
-        return self._do("finish()", self._replay.finish)
+        """End the input."""
+        return self._run_step("finish()", self._replay.finish)
 
-    # -- what comes out ---------------------------------------------------------------------------
+    # -- output -----------------------------------------------------------------------------------
 
     def expect(
         self, *rows: Any, port: int | str = 0, puncts: bool = False, exact: bool = True
     ) -> Self:
-        """These rows have come out of an output since this was last asked of it, and no others.
+        """Check that an output has sent these rows, and no others, since the last `expect`.
 
         Args:
             rows: what is expected, in order; nothing at all if there are none. Values are compared
@@ -126,15 +126,15 @@ class Script:
         of_port = self.port(name, puncts=True)
         fresh, self._read[name] = of_port[self._read[name] :], len(of_port)
         got = [item for item in fresh if puncts or not isinstance(item, Mark)]
-        wanted = list(rows) if exact else _matched(rows, got)
-        text = f"expect({', '.join(map(shown, rows))}{self._of(port or None)})"
+        wanted = list(rows) if exact else _in_arrival_order(rows, got)
+        text = f"expect({', '.join(map(item_text, rows))}{self._port_text(port or None)})"
         if (place := first_difference(wanted, got, equal)) is not None:
             raise AssertionError(self._failure(text, name, wanted, got, place))
         self.steps.append(ScriptStep(text, ()))
         return self
 
     def port(self, name: int | str = 0, *, puncts: bool = False) -> list[Any]:
-        """Everything that one output has sent."""
+        """All rows that one output has sent."""
         number = self.operator.model.output(name, self.operator.name)
         wanted = self.operator.model.outputs[number].name
         events = [item for _, port, item in self._replay.events if port == wanted]
@@ -148,15 +148,15 @@ class Script:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What its windows did so far: firings, evicted tuples, partitions; see `Counters`."""
+        """The counters of its windows: firings, evicted tuples, partitions; see `Counters`."""
         return self._replay.counts()
 
-    # -- how --------------------------------------------------------------------------------------
+    # -- helpers ----------------------------------------------------------------------------------
 
-    def _of(self, port: int | str | None) -> str:
+    def _port_text(self, port: int | str | None) -> str:
         return "" if port is None else f", port={port!r}"
 
-    def _do(self, text: str, step: Any) -> Self:
+    def _run_step(self, text: str, step: Any) -> Self:
         try:
             out = step()
         except Exception as error:
@@ -171,12 +171,12 @@ class Script:
         lines = [
             f"step {number} of a script of {self.operator.name}, at time {now}: {port!r} differs "
             f"at row {place + 1}.",
-            f"  expected  {at(wanted, place)}",
-            f"  got       {at(got, place)}",
+            f"  expected  {item_at(wanted, place)}",
+            f"  got       {item_at(got, place)}",
             f"All that was expected ({len(wanted)}):",
-            *(f"  {shown(row)}" for row in wanted),
+            *(f"  {item_text(row)}" for row in wanted),
             f"All that came ({len(got)}):",
-            *(f"  {shown(row)}" for row in got),
+            *(f"  {item_text(row)}" for row in got),
             "The script:",
             *(f"  {at_} {step}" for at_, step in enumerate(self.steps, 1)),
             f"> {number} {text}",
@@ -187,8 +187,8 @@ class Script:
         return f"<script of {self.operator.name}, {len(self.steps)} steps>"
 
 
-def _matched(rows: tuple[Any, ...], got: list[Any]) -> list[Any]:
-    """The rows in the order of what came; those that did not come are at the end."""
+def _in_arrival_order(rows: tuple[Any, ...], got: list[Any]) -> list[Any]:
+    """Expected rows in the order of arrival; those that did not arrive are at the end."""
     left, found = list(rows), []
     for item in got:
         place = next((i for i, row in enumerate(left) if equal(row, item)), None)
@@ -201,7 +201,7 @@ def _matched(rows: tuple[Any, ...], got: list[Any]) -> list[Any]:
 def script(
     operator: Operator, *, times: Attribute | None = None, start: Instant | None = None
 ) -> Script:
-    """Start an operator, for a test that says step by step what goes in and what comes out.
+    """Start an operator, for a test that goes through input and output step by step.
 
     Args:
         operator: an operator, or a `Graph`.
@@ -219,22 +219,22 @@ class CountedReplay(SteppedReplay):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._watched: list[Counters] = []
+        self._counters: list[Counters] = []
 
     def counts(self) -> dict[str, int]:
-        """What `Counters` counts, of all that ran one after the other; partitions of the last."""
-        each = [counters.read() for counters in self._watched]
+        """The counters summed over all restarts; the partitions are those of the last."""
+        each = [counters.read() for counters in self._counters]
         return {
             name: each[-1][name] if name == "partitions" else sum(counts[name] for counts in each)
             for name in (each[-1] if each else ())
         }
 
     def _opened(self, chunk: Sequence[Any]) -> Running:
-        return self._seen(super()._opened(chunk))
+        return self._watch(super()._opened(chunk))
 
     def _restarted(self, running: Running) -> Running:
-        return self._seen(super()._restarted(running))
+        return self._watch(super()._restarted(running))
 
-    def _seen(self, running: Running) -> Running:
-        self._watched.append(Counters(running))
+    def _watch(self, running: Running) -> Running:
+        self._counters.append(Counters(running))
         return running

@@ -1,4 +1,4 @@
-"""A replay step by step, with all that comes out and when: what the kit is built on."""
+"""A replay in steps, which records all output with its times: the base of the testing kit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Opener = Callable[[Instant], Running]
 
 
 class OutputEvent(NamedTuple):
-    """Something that came out: when, at which output, and the row, or `punct()`."""
+    """An item of the output: its time, its port, and the row, or `punct()`."""
 
     at: int
     port: str
@@ -50,24 +50,24 @@ class SteppedReplay(Replay):
         self.running: Running | None = None
         self._opener = operator.open if opener is None else opener
         self._arrays = arrays
-        self._held: list[Any] = []
+        self._before_start: list[Any] = []
 
     def take(self, items: Iterable[Any]) -> list[OutputEvent]:
-        """Rows one by one, and marks; what came out."""
-        return self._fed(list(items), self._one)
+        """Insert rows one by one, and marks; returns the output."""
+        return self._run(list(items), self._take_items)
 
     def take_many(self, items: Iterable[Any]) -> list[OutputEvent]:
-        """The same with rows taken together, as `replay` of a list does; no marks among them."""
-        return self._fed(list(items), self._many_rows)
+        """Insert rows together, as `replay` of a list does, without marks; returns the output."""
+        return self._run(list(items), self._take_rows)
 
     def take_batch(self, batch: Any, port: int = 0) -> list[OutputEvent]:
-        """The rows of an Arrow batch for an input port."""
-        return self._fed([batch], lambda items: self._batches(items, port))
+        """Insert the rows of an Arrow batch at an input port; returns the output."""
+        return self._run([batch], lambda items: self._take_batches(items, port))
 
     def finish(self, *, warn: bool = False) -> list[OutputEvent]:
-        """The input ends; what came out."""
+        """End the input; returns the output."""
         seen = len(self.events)
-        self._fed([], self._one, now=True)
+        self._run([], self._take_items, now=True)
         assert self.running is not None
         if warn:
             self._warn(self.running)
@@ -75,34 +75,34 @@ class SteppedReplay(Replay):
         return self.events[seen:]
 
     def close(self) -> None:
-        """Give up what it holds outside this process, if anything."""
+        """Release what it holds outside this process, if anything."""
         close = getattr(self.running, "close", None)
         if close is not None:
             close()
 
     @property
     def now(self) -> int:
-        """Where the clock is, in microseconds."""
+        """The time of the clock, in microseconds."""
         return 0 if self.running is None else self.running.micros
 
     # -- how ----------------------------------------------------------------------------------
 
-    def _fed(
+    def _run(
         self, items: list[Any], take: Callable[[list[Any]], None], *, now: bool = False
     ) -> list[OutputEvent]:
         seen = len(self.events)
         if self.running is None:
             known = self._times is None or self._start is not None or any(map(is_row_item, items))
-            if not known and not now:  # it takes a row to say when to start
-                self._held += items
+            if not known and not now:  # the first row determines the start of the clock
+                self._before_start += items
                 return []
-            held, self._held = self._held, []
+            held, self._before_start = self._before_start, []
             self.running = self._opened([*held, *items])
-            self._one(held)
+            self._take_items(held)
         take(items)
         return self.events[seen:]
 
-    def _one(self, items: list[Any]) -> None:
+    def _take_items(self, items: list[Any]) -> None:
         for item in items:
             assert self.running is not None
             if is_row_item(item):
@@ -110,12 +110,12 @@ class SteppedReplay(Replay):
             else:
                 self.running = self._take(self.running, [item])
 
-    def _many_rows(self, items: list[Any]) -> None:
+    def _take_rows(self, items: list[Any]) -> None:
         assert self.running is not None
         if items:
             self.running = self._take(self.running, items)
 
-    def _batches(self, items: list[Any], port: int) -> None:
+    def _take_batches(self, items: list[Any], port: int) -> None:
         assert self.running is not None
         for batch in items:
             if len(self.running.model.inputs) == 1:
@@ -125,7 +125,7 @@ class SteppedReplay(Replay):
             column = None if self._times is None else self._times.column
             self.running.insert_batch(batch, port, times=column)  # type: ignore[arg-type]
 
-    # -- what a replay does, and this does in its own way ---------------------------------------
+    # -- overrides ------------------------------------------------------------------------------
 
     def _open(self, start: Instant) -> Running:
         return self._opener(start)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: specifications, streams of rows that make them work, cuts into batches.
+"""Hypothesis strategies: specifications, streams of rows for them, cuts into batches.
 
 Values shrink to small windows and short streams. All of them are ordinary strategies, so that
 `st.data()`, `map` and `filter` do what they do elsewhere.
@@ -49,7 +49,7 @@ def _seconds(seconds: float) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def _chosen(argument: str, given: Sequence[Any], known: Sequence[Any]) -> list[Any]:
+def _checked_choices(argument: str, given: Sequence[Any], known: Sequence[Any]) -> list[Any]:
     """The requested choices; unknown ones are refused."""
     names = [given] if isinstance(given, str) else list(given)
     for name in names:
@@ -126,8 +126,8 @@ def specs(  # noqa: D417 - Hypothesis gives the first argument
         forget: whether partitions may be evicted.
         column: the column that deltas are of.
     """
-    names = _chosen("policies", policies, POLICIES)
-    kind = draw(st.sampled_from(_chosen("kinds", kinds, KINDS)))
+    names = _checked_choices("policies", policies, POLICIES)
+    kind = draw(st.sampled_from(_checked_choices("kinds", kinds, KINDS)))
     fitting = [name for name in names if kind == "tumbling" or name not in TUMBLING_ONLY]
     if not fitting:
         msg = (

@@ -1,4 +1,4 @@
-"""Transcripts, a whole run as text with one line an event; and golden files to keep them in.
+"""Transcripts: a whole run as text, a line for each event; and golden files for them.
 
 >>> from windowlib.operators import Aggregate, agg
 >>> from windowlib import Count, Tumbling
@@ -27,7 +27,7 @@ from windowlib.runtime.marks import Mark, Restart, Tagged
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.replay import items_of, joined_inputs
 from windowlib.spec.policies import Attribute
-from windowlib.testing.comparison import shown
+from windowlib.testing.comparison import item_text
 from windowlib.testing.stepped_replay import OutputEvent, SteppedReplay
 
 Line = tuple[str, str, str]
@@ -40,7 +40,7 @@ def transcript(
     times: Attribute | None = None,
     start: Instant | None = None,
 ) -> str:
-    """Run an operator, and write down what goes in and comes out: a line an event.
+    """Run an operator, and write its input and output as text, a line for each event.
 
     Each line has the time in seconds, the port, and the row. What comes out stands further to the
     right, below what made it; what time sends stands at its own time, before the line that says how
@@ -83,29 +83,29 @@ def _input(run: SteppedReplay, item: Any) -> tuple[str, str]:
         return "restart", ""
     if isinstance(row, Mark) and row.at is not None:
         return "time", ""
-    return inputs[number].name if inputs else "in", shown(row)
+    return inputs[number].name if inputs else "in", item_text(row)
 
 
 def _output(event: OutputEvent) -> Line:
-    return instant_text(event.at), event.port, f"  {shown(event.item)}"
+    return instant_text(event.at), event.port, f"  {item_text(event.item)}"
 
 
-# -- golden files: text that was looked at once, and is kept to be compared with --
+# -- golden files: texts that were reviewed once, for comparison --
 
 VARIABLE = "WINDOWLIB_UPDATE_GOLDEN"
-HOW = f"Run pytest --update-golden, or set {VARIABLE}=1, look at the file, and commit it."
-_asked = False
+UPDATE_HINT = f"Run pytest --update-golden, or set {VARIABLE}=1, look at the file, and commit it."
+_update_requested = False
 
 
 def update_all(asked: bool) -> None:
-    """Say whether golden files are to be written from now on; for test runners."""
-    global _asked
-    _asked = asked
+    """Set whether golden files are written; for test runners."""
+    global _update_requested
+    _update_requested = asked
 
 
 def updating() -> bool:
-    """Whether golden files are to be written: an argument or the environment says so."""
-    return _asked or os.environ.get(VARIABLE, "0") not in ("", "0")
+    """Whether golden files are written, by `update_all` or the environment."""
+    return _update_requested or os.environ.get(VARIABLE, "0") not in ("", "0")
 
 
 def assert_golden(text: str, path: str | Path, *, update: bool | None = None) -> None:
@@ -124,11 +124,15 @@ def assert_golden(text: str, path: str | Path, *, update: bool | None = None) ->
         path.write_text(text, encoding="utf-8", newline="\n")
         return
     if not path.exists():
-        raise AssertionError(f"{path}: there is no such golden file. {HOW} It would be:\n{text}")
+        raise AssertionError(
+            f"{path}: there is no such golden file. {UPDATE_HINT} It would be:\n{text}"
+        )
     kept = path.read_text(encoding="utf-8")
     if kept != text:
         diff = difflib.unified_diff(
             kept.splitlines(), text.splitlines(), f"{path} (kept)", "made now", lineterm=""
         )
-        msg = "\n".join([f"{path}: the text is another one now.", *diff, f"If it is right: {HOW}"])
+        msg = "\n".join(
+            [f"{path}: the text is another one now.", *diff, f"If it is right: {UPDATE_HINT}"]
+        )
         raise AssertionError(msg)

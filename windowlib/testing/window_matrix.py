@@ -21,7 +21,7 @@ from windowlib.spec.policies import (
 )
 from windowlib.spec.specification import Sliding, Spec, Tumbling
 
-FORGETS: tuple[PartitionEviction | None, ...] = (
+EVICTIONS: tuple[PartitionEviction | None, ...] = (
     None,
     PartitionAge("7s"),
     PartitionCount(2),
@@ -71,7 +71,7 @@ def configurations(
         if model.partitioned != "only":
             found.append(spec)
         if model.partitioned != "never":
-            found += [replace(spec, by=by, forget=forget) for forget in FORGETS]
+            found += [replace(spec, by=by, forget=forget) for forget in EVICTIONS]
     return [spec for spec in found if takes(spec)]
 
 

@@ -1,1 +1,1 @@
-"""Built on the library: the command line, traces and drawings, conformance, the demo."""
+"""Tools that use the library: the command line, traces and drawings, conformance, the demo."""

@@ -19,7 +19,7 @@ from typing import NoReturn
 from windowlib.errors import WindowlibError, WindowlibWarning
 from windowlib.tools import conformance
 from windowlib.tools.commands import check, demo, run, state, trace
-from windowlib.tools.commands.usage import FoundError, UsageError, one_line
+from windowlib.tools.commands.usage import CheckError, UsageError, one_line
 
 # A command is a module with a function `add`, which declares it; this table is how it is found.
 COMMANDS = {
@@ -42,18 +42,18 @@ class _CommandParser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code."""
+    """Run a command; returns its exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
-    _writable()
+    _make_streams_safe()
     who = f"windowlib {words[0]}" if words and words[0] in COMMANDS else "windowlib"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", WindowlibWarning)
-            warnings.showwarning = lambda message, *_, **__: _say(who, str(message))
+            warnings.showwarning = lambda message, *_, **__: _print_message(who, str(message))
             code = _run(words)
         sys.stdout.flush()
-    except FoundError as error:
-        _say(who, one_line(error))
+    except CheckError as error:
+        _print_message(who, one_line(error))
         return 1
     except (UsageError, WindowlibError, OSError) as error:
         if isinstance(error, OSError) and isinstance(sys.stdout, io.TextIOWrapper):
@@ -63,14 +63,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):  # the reader has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
-        _say(who, one_line(error))
+        _print_message(who, one_line(error))
         return 2
     except KeyboardInterrupt:
         return 130
     return code
 
 
-def _writable() -> None:
+def _make_streams_safe() -> None:
     """Make printing safe: where a stream is closed, and where it lacks letters."""
     if sys.stdout is None:  # closed by the parent process
         sys.stdout = ClosedOutput()
@@ -90,7 +90,7 @@ def _run(words: Sequence[str]) -> int:
     return code
 
 
-def _say(who: str, text: str) -> None:
+def _print_message(who: str, text: str) -> None:
     shown = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
     print(f"{who}: {shown}", file=sys.stderr)
 

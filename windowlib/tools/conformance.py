@@ -1,4 +1,4 @@
-"""Runs recorded event traces through the public containers: also `windowlib conformance`.
+"""Conformance: recorded event traces run through the containers; also `windowlib conformance`.
 
 A trace file holds one case per line (JSON, gzipped or not): a window, its input, and the events
 that the original SPL window library fired.
@@ -180,7 +180,9 @@ class _EventLog(WindowEvents[Row, Any]):
     def write(self, event: str, **more: Any) -> None:
         self.log.append({"i": self.i, "e": event, **more})
 
-    def part(self, event: str, window: Window[Row, Any], key: Any, row: Row | None = None) -> None:
+    def write_partition_event(
+        self, event: str, window: Window[Row, Any], key: Any, row: Row | None = None
+    ) -> None:
         more: Event = {} if row is None else {"t": row.id}
         more["p"] = key
         if not self.summarizes:
@@ -190,38 +192,38 @@ class _EventLog(WindowEvents[Row, Any]):
         self.write(event, **more)
 
     def before_insert(self, window: Window[Row, Any], row: Row, key: Any) -> None:
-        self.part("before_insert", window, key, row)
+        self.write_partition_event("before_insert", window, key, row)
 
     def after_insert(self, window: Window[Row, Any], row: Row, key: Any) -> None:
-        self.part("after_insert", window, key, row)
+        self.write_partition_event("after_insert", window, key, row)
 
     def before_evict(self, window: Window[Row, Any], row: Row, key: Any) -> None:
-        self.part("before_evict", window, key, row)
+        self.write_partition_event("before_evict", window, key, row)
 
     def after_evict(self, window: Window[Row, Any], row: Row, key: Any) -> None:
-        self.part("after_evict", window, key, row)
+        self.write_partition_event("after_evict", window, key, row)
 
     def before_flush(self, window: Window[Row, Any], key: Any) -> None:
-        self.part("before_flush", window, key)
+        self.write_partition_event("before_flush", window, key)
 
     def after_flush(self, window: Window[Row, Any], key: Any) -> None:
-        self.part("after_flush", window, key)
+        self.write_partition_event("after_flush", window, key)
 
     def on_trigger(self, window: Window[Row, Any], key: Any) -> None:
-        self.part("trigger", window, key)
+        self.write_partition_event("trigger", window, key)
 
     def on_initial_full(self, window: Window[Row, Any], key: Any) -> None:
-        self.part("initial_full", window, key)
+        self.write_partition_event("initial_full", window, key)
 
     def on_empty_punctuation(self, window: Window[Row, Any]) -> None:
         self.write("empty_punct")
 
-    def parts(self, window: Window[Row, Any], keys: Sequence[Any]) -> list[Event]:
+    def contents(self, window: Window[Row, Any], keys: Sequence[Any]) -> list[Event]:
         held = {key: () if self.summarizes else window[key] for key in keys}
         return [{"p": key, "w": [t.id for t in held[key]]} for key in keys]
 
     def on_partitions_evicted(self, window: Window[Row, Any], keys: Sequence[Any]) -> None:
-        self.write("partition_eviction", parts=self.parts(window, keys))
+        self.write("partition_eviction", parts=self.contents(window, keys))
 
 
 def _recorder(window: dict[str, Any], log: list[Event]) -> _EventLog:
@@ -233,13 +235,13 @@ def _recorder(window: dict[str, Any], log: list[Event]) -> _EventLog:
     class Selecting(_EventLog):
         def select_partitions(self, window: Window[Row, Any], keys: Sequence[Any]) -> list[Any]:
             marked = select(window, keys)
-            self.write("partition_selection", parts=self.parts(window, keys), marked=marked)
+            self.write("partition_selection", parts=self.contents(window, keys), marked=marked)
             return marked
 
     return Selecting(log, window["summarizer"])
 
 
-def _born(window: Window[Row, Any]) -> Callable[[Any], int]:
+def _creation_order(window: Window[Row, Any]) -> Callable[[Any], int]:
     order = list(window.keys())
     return order.index
 
@@ -254,7 +256,7 @@ SELECTORS: dict[str, Callable[[Window[Row, Any], Sequence[Any]], list[Any]]] = {
     "minkey": lambda _, keys: [min(keys)],
     "largest": lambda window, keys: [max(keys, key=window.size)],
     "smallest": lambda window, keys: [min(keys, key=window.size)],
-    "oldest": lambda window, keys: [min(keys, key=_born(window))],
+    "oldest": lambda window, keys: [min(keys, key=_creation_order(window))],
     "lfu": lambda window, keys: [min(keys, key=window.insertions)],
     "dup": lambda _, keys: [keys[0], keys[0]],
     "rev2": lambda _, keys: list(keys[1::-1]),
@@ -293,7 +295,7 @@ def add(commands: Any) -> None:
 
 
 def report(arguments: argparse.Namespace) -> int:
-    """Print what differs, and how many cases there were."""
+    """Print the mismatches, and the number of cases."""
     total = wrong = 0
     for case in _recorded(arguments.paths):
         total += 1

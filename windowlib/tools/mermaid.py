@@ -32,7 +32,7 @@ LONGEST = 60
 SPECIAL = {ord(sign): f"#{ord(sign)};" for sign in '"#&;<>`\\'}
 
 
-class Flow(NamedTuple):
+class FlowGraph(NamedTuple):
     """The nodes and streams of a graph; an operator alone is a graph of one node."""
 
     operator: Operator
@@ -41,8 +41,8 @@ class Flow(NamedTuple):
     sinks: dict[str, Stream]
 
     @property
-    def expecting(self) -> list[bool]:
-        """Which inputs must carry punctuations, because what reads them needs some."""
+    def punctuated_inputs(self) -> list[bool]:
+        """Which inputs must carry punctuations, because their readers need them."""
         ports = self.operator.model.inputs
         # A graph has no windows of its own, and what its inputs expect is settled.
         windows = self.operator.windows
@@ -52,7 +52,7 @@ class Flow(NamedTuple):
     def punctuated(self, stream: Stream) -> bool:
         """Whether a stream carries punctuations."""
         if stream.node is None:
-            return self.expecting[stream.port]
+            return self.punctuated_inputs[stream.port]
         output = self.nodes[stream.node].model.outputs[stream.port]
         if output.preserves is None:
             return output.punctuation == "generating"
@@ -60,20 +60,20 @@ class Flow(NamedTuple):
         return len(before) == 1 and self.punctuated(before[0])
 
 
-def flow(operator: Operator) -> Flow:
-    """What there is to draw of an operator."""
+def flow_graph(operator: Operator) -> FlowGraph:
+    """The nodes and streams of an operator."""
     if isinstance(operator, Graph):
         nodes = {name: operator.operators[name] for name in operator.names}
-        return Flow(operator, nodes, operator.feeds, operator.sinks)
+        return FlowGraph(operator, nodes, operator.feeds, operator.sinks)
     name, model = operator.name, operator.model
     feeds = {name: [[Stream(None, port)] for port in range(len(model.inputs))]}
     sinks = {port.name: Stream(name, number) for number, port in enumerate(model.outputs)}
-    return Flow(operator, {name: operator}, feeds, sinks)
+    return FlowGraph(operator, {name: operator}, feeds, sinks)
 
 
 def flowchart(operator: Operator) -> str:
     """The flowchart of an operator, from top to bottom."""
-    drawn = flow(operator)
+    drawn = flow_graph(operator)
     edges = list(_edges(drawn))
     lines = ["flowchart TD", *_boxes(drawn), *edges]
     if any("==>" in edge or '"P"' in edge for edge in edges):
@@ -81,7 +81,7 @@ def flowchart(operator: Operator) -> str:
     return "\n    ".join(lines)
 
 
-def _boxes(drawn: Flow) -> Iterator[str]:
+def _boxes(drawn: FlowGraph) -> Iterator[str]:
     for number, port in enumerate(drawn.operator.model.inputs):
         yield f'in{number}(["{_text(port.name)}"])'
     for number, (name, operator) in enumerate(drawn.nodes.items()):
@@ -92,7 +92,7 @@ def _boxes(drawn: Flow) -> Iterator[str]:
 
 
 def node_lines(name: str, operator: Operator) -> list[str]:
-    """What stands in the box of an operator: its name and kind, and its windows."""
+    """The lines in the box of an operator: its name and kind, and its windows."""
     kind = type(operator).__name__
     lines = [kind if name == kind else f"{name}: {kind}"]
     if isinstance(operator, Graph):
@@ -104,7 +104,7 @@ def node_lines(name: str, operator: Operator) -> list[str]:
     return lines
 
 
-def _edges(drawn: Flow) -> Iterator[str]:
+def _edges(drawn: FlowGraph) -> Iterator[str]:
     numbers = {name: number for number, name in enumerate(drawn.nodes)}
     for name, feeds in drawn.feeds.items():
         for port, streams in enumerate(feeds):
@@ -115,14 +115,14 @@ def _edges(drawn: Flow) -> Iterator[str]:
         yield _edge(drawn, numbers, stream, f"out{number}", _output(drawn, stream))
 
 
-def _edge(drawn: Flow, numbers: dict[str, int], stream: Stream, to: str, label: str) -> str:
+def _edge(drawn: FlowGraph, numbers: dict[str, int], stream: Stream, to: str, label: str) -> str:
     source = f"in{stream.port}" if stream.node is None else f"op{numbers[stream.node]}"
     line = "==>" if drawn.punctuated(stream) else "-->"
     return f'{source} {line}|"{label}"| {to}' if label else f"{source} {line} {to}"
 
 
-def _label(drawn: Flow, stream: Stream, name: str, port: int) -> str:
-    """Where a stream leaves and enters, if that is not plain, and whether it needs punctuations."""
+def _label(drawn: FlowGraph, stream: Stream, name: str, port: int) -> str:
+    """The ports of a stream, where there are several, and whether it needs punctuations."""
     operator = drawn.nodes[name]
     ports, windows = operator.model.inputs, operator.windows
     left = _output(drawn, stream)
@@ -132,7 +132,7 @@ def _label(drawn: Flow, stream: Stream, name: str, port: int) -> str:
     return " ".join([*[ways] * bool(ways), *["P"] * needed])
 
 
-def _output(drawn: Flow, stream: Stream) -> str:
+def _output(drawn: FlowGraph, stream: Stream) -> str:
     """The name of the output that a stream leaves by, if there are several."""
     if stream.node is None:
         return ""

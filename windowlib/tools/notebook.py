@@ -1,7 +1,7 @@
-"""How specifications and operators show themselves in a notebook: HTML without scripts.
+"""Specifications and operators as HTML for notebooks, without scripts.
 
-Text has no colour of its own, so it is read on a dark page as on a light one; pictures bring their
-own white ground.
+Text has no colour of its own, so that it is legible on dark and light pages; pictures have a white
+background.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def spec_html(spec: Spec) -> str:
     '<div>'
     """
     head = f"<div><code>{escape(repr(spec))}</code></div>"
-    small = smaller(spec)
+    small = scaled_down(spec)
     try:
         picture = trace(small).to_html()
     except WindowlibError:  # no rows can be generated for a callable
@@ -45,12 +45,12 @@ def spec_html(spec: Spec) -> str:
     return f"<div>{head}{scaled}{picture}</div>"
 
 
-def smaller(spec: Spec) -> Spec:
-    """The same window with all counts divided by one number, if they are too large to draw.
+def scaled_down(spec: Spec) -> Spec:
+    """A window with all counts divided by one number, if they are too large to draw.
 
-    >>> smaller(Sliding(Count(100), every=Count(20)))
+    >>> scaled_down(Sliding(Count(100), every=Count(20)))
     Sliding(Count(size=10), every=Count(size=2))
-    >>> smaller(Sliding(Count(100), every=Count(7)))
+    >>> scaled_down(Sliding(Count(100), every=Count(7)))
     Sliding(Count(size=100), every=Count(size=7))
     """
     sizes = [policy.size for policy in spec.policies if isinstance(policy, Count)]

@@ -94,7 +94,7 @@ def _cross(x: float, y: float) -> str:
     return tag("path", d=arms, stroke=LEAVES, stroke_width=2.5, class_="forget")
 
 
-class _Processed(NamedTuple):
+class _WindowBar(NamedTuple):
     """A bar: the window, the x of its tuples, and of what processed it."""
 
     event: Event
@@ -185,7 +185,7 @@ class _Picture:
         self.y += 32
         self.parts.append(line(MARGIN, self.y, self._x(len(self.moments) - 1) + 20, self.y))
         gone = self._gone(key)
-        bars: list[_Processed] = []
+        bars: list[_WindowBar] = []
         for i, moment in enumerate(self.moments):
             own = [event for event in moment.events if event.key == key]
             if moment.kind == "tuple" and moment.key == key:
@@ -195,13 +195,13 @@ class _Picture:
         self.y += RADIUS + 14 + 12 * any(moment.values for moment in self.moments)
         self._bars(bars, colour)
 
-    def _processed(self, event: Event, moment: Moment, x: float) -> _Processed:
+    def _processed(self, event: Event, moment: Moment, x: float) -> _WindowBar:
         """A window that is processed before the tuple enters has its sign before the tuple."""
         before = moment.kind == "tuple" and self.order.index(event.name) < self.order.index(
             "insert"
         )
         members = [self.x_of[number] for number in event.tuples]
-        return _Processed(event, members, x - PITCH / 2 if before else x)
+        return _WindowBar(event, members, x - PITCH / 2 if before else x)
 
     def _gone(self, key: Any) -> set[int]:
         """The tuples of a lane that are no longer in the window at the end."""
@@ -219,7 +219,7 @@ class _Picture:
             self.parts.append(label(x, self.y + RADIUS + 12, values, 10, MUTED))
 
     def _changes(self, x: float, events: list[Event]) -> None:
-        """What leaves at a step, and the first time the window is full."""
+        """Mark tuples that leave at a step, and the first time the window is full."""
         evicted = [n for e in events if e.name == "evict" for n in e.tuples]
         names = {event.name for event in events}
         if evicted:
@@ -235,7 +235,7 @@ class _Picture:
             self.used.add("empty")
             self.parts.append(_dot(x, self.y, 5, "white", stroke=MUTED, class_="empty"))
 
-    def _bars(self, bars: list[_Processed], colour: str) -> None:
+    def _bars(self, bars: list[_WindowBar], colour: str) -> None:
         """Stack the bars, each in the first row where it does not touch another."""
         ends: list[float] = []
         for bar in bars:
@@ -244,7 +244,7 @@ class _Picture:
             self._one_bar(bar, self.y + row * ROW, colour)
         self.y += len(ends) * ROW + 6
 
-    def _one_bar(self, bar: _Processed, y: float, colour: str) -> None:
+    def _one_bar(self, bar: _WindowBar, y: float, colour: str) -> None:
         event = bar.event
         self.used.update((event.name, "partial" if event.partial else "whole"))
         drawn = [tag("title", escape(f"{event.name}: {contents(event)}"))]

@@ -1,4 +1,4 @@
-"""See a window work: run a stream through it and draw what happened at each step.
+"""Traces of windows: a stream runs through a window, and each step is recorded and drawn.
 
 >>> print(trace("sliding, count(4), count(2)", range(8)))
 sliding, count(4), count(2)
@@ -81,7 +81,7 @@ class _Arrival:
         return repr(self.row)
 
 
-class _Of(Getter):
+class _ArrivalGetter(Getter):
     """Reads an attribute of the row inside an arrival, and looks like that attribute."""
 
     __slots__ = ()
@@ -96,25 +96,28 @@ class _Of(Getter):
         return repr(self.attribute)
 
 
-def _numbered(spec: Spec) -> Spec:
-    """The same window, for arrivals in place of rows, with keys that the caller passes."""
+def _arrival_spec(spec: Spec) -> Spec:
+    """The window for arrivals in place of rows, with keys that the caller passes."""
     changes: dict[str, Any] = {"by": KEY if spec.partitioned else None}
-    stamp: _Of | None = None
+    stamp: _ArrivalGetter | None = None
     for name in ("evict", "every"):
         policy = getattr(spec, name, None)
         if policy is not None and policy.delta is not None:
-            of = _Of(policy.attribute, f"Delta({policy.attribute!r}, {policy.threshold!r})")
+            of = _ArrivalGetter(
+                policy.attribute, f"Delta({policy.attribute!r}, {policy.threshold!r})"
+            )
             changes[name] = Delta(of, policy.threshold)
         elif policy is not None and policy.event is not None:
-            stamp = stamp or _Of(policy.attribute, repr(policy))  # of both, which must be equal
+            # One getter for both policies, which must be equal.
+            stamp = stamp or _ArrivalGetter(policy.attribute, repr(policy))
             changes[name] = EventPolicy(stamp, policy.size, offset=policy.offset)
     if spec.watermark is not None and spec.watermark.sources is not None:
-        sources = _Of(spec.watermark.sources, repr(spec.watermark))
+        sources = _ArrivalGetter(spec.watermark.sources, repr(spec.watermark))
         changes["watermark"] = replace(spec.watermark, sources=sources)
     return replace(spec, **changes)
 
 
-def _usable(key: Any) -> Any:
+def _lane_key(key: Any) -> Any:
     """A key that a lane can be found by again, which NaN cannot."""
     try:
         hash(key)
@@ -131,28 +134,28 @@ class _Recorder(WindowEvents[_Arrival, Any]):
         self.moments: list[Moment] = []
         self._full: set[Any] = set()
         self._late = 0
-        self._zero = as_instant(start) / 1e6
+        self._start = as_instant(start) / 1e6
         self._deltas = spec.deltas
         self._key: Callable[[Any], Any] | None = None
         if spec.by is not None and spec.by is not KEY:
             self._key = key_getter(spec.by, f"by={spec.by!r}")  # type: ignore[arg-type]
         make: Any = SlidingWindow if isinstance(spec, Sliding) else TumblingWindow
         make = EventTimeWindow if spec.event_time else make
-        self.window: Any = make(_numbered(spec), events=self, start=start)
+        self.window: Any = make(_arrival_spec(spec), events=self, start=start)
 
     def take(self, number: int, row: Any) -> None:
-        key = DEFAULT_KEY if self._key is None else _usable(self._key(row))
+        key = DEFAULT_KEY if self._key is None else _lane_key(self._key(row))
         values = {label(d): Getter(d.attribute, repr(d))(row) for d in self._deltas}
-        self._open("tuple", number, key, values)
+        self._begin_moment("tuple", number, key, values)
         arrival = _Arrival(number, row)
         if self._key is None:
             self.window.insert(arrival)
         else:
             self.window.insert(arrival, key)
         if isinstance(self.window, EventTimeWindow):
-            self._passed(arrival, key, values)
+            self._note_watermark(arrival, key, values)
 
-    def _passed(self, arrival: _Arrival, key: Any, values: dict[str, Any]) -> None:
+    def _note_watermark(self, arrival: _Arrival, key: Any, values: dict[str, Any]) -> None:
         """Note the timestamp of a tuple, where the watermark is after it, and if it was late."""
         event = self.window.spec.evict.event
         values[label(event.attribute.attribute)] = event.attribute(arrival)
@@ -163,26 +166,26 @@ class _Recorder(WindowEvents[_Arrival, Any]):
 
     def finish(self) -> None:
         """The stream ends, which closes what is open."""
-        self._open("end")
+        self._begin_moment("end")
         self.window.finish()
         if not self.moments[-1].events:
             self.moments.pop()
 
     def punctuate(self) -> None:
-        self._open("punct")
+        self._begin_moment("punct")
         self.window.punctuate()
 
     def advance(self, to: Instant) -> None:
-        self._open("clock")
+        self._begin_moment("clock")
         self.window.advance(to)
         if not self.moments[-1].events:
             self.moments.pop()
 
-    def _open(self, kind: Any, *more: Any) -> None:
+    def _begin_moment(self, kind: Any, *more: Any) -> None:
         self.moments.append(Moment(kind, self._now(), *more))
 
     def _now(self) -> float:
-        return round(float(self.window.now) - self._zero, 6)
+        return round(float(self.window.now) - self._start, 6)
 
     def _add(
         self, name: EventName, key: Any, tuples: Iterable[_Arrival] = (), **more: bool
@@ -190,7 +193,7 @@ class _Recorder(WindowEvents[_Arrival, Any]):
         moment = self.moments[-1]
         if moment.kind == "clock" and moment.time != self._now():
             if moment.events:
-                self._open("clock")
+                self._begin_moment("clock")
             else:
                 moment.time = self._now()
         event = Event(name, key, tuple(arrival.number for arrival in tuples), **more)
@@ -307,7 +310,7 @@ def _arrivals(
 
 
 class Trace:
-    """What a window did with a stream: `print` it, or show `to_svg()`."""
+    """The steps of a window on a stream: `print` it, or show `to_svg()`."""
 
     def __init__(self, spec: Spec, moments: Sequence[Moment]) -> None:
         self.spec = spec
@@ -345,7 +348,7 @@ class Trace:
         )
 
     def heading(self, key: Any) -> str:
-        """What to write above a partition; nothing if there is only one."""
+        """The heading of a partition; empty if there is only one."""
         by = self.spec.by
         if by is None or self.idle(key):
             return "" if by is None else "no partition"

@@ -1,4 +1,4 @@
-"""When tuples arrive: in bursts, at random, or at a steady pace; and how bursty a stream is.
+"""Arrival processes: bursts, random or steady arrivals; and how bursty a stream is.
 
 Times are seconds since the start, as float64. A process is a value; what it gives depends on the
 seed alone, not on the size of the chunks it is read in.
@@ -42,7 +42,7 @@ class Arrivals(ABC):
     def stream(
         self, n: int | None = None, seed: int = 0, *, chunk: int = BLOCK
     ) -> Iterator[Floats]:
-        """The same arrivals, `chunk` at a time; without `n` they do not end.
+        """The arrivals in chunks of `chunk`; without `n` they do not end.
 
         >>> [part.tolist() for part in Steady(rate=4).stream(3, chunk=2)]
         [[0.25, 0.5], [0.75]]

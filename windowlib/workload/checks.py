@@ -1,4 +1,4 @@
-"""What the arguments of a workload have to be, and where its random numbers come from."""
+"""Checks of the arguments of workloads, and their random numbers."""
 
 from __future__ import annotations
 

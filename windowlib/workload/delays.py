@@ -1,4 +1,4 @@
-"""How late tuples are: the time between their timestamp and their arrival."""
+"""Delays of tuples: the time between their timestamp and their arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tuples hold: points in several dimensions, and keys of which some come more often.
+"""The values of tuples: points in several dimensions, and keys, some more frequent than others.
 
 Points lie in the unit cube, and small values are good ones. A correlated point is good or bad in
 all dimensions at once, so few points are best. An anticorrelated point pays for a good value in
@@ -18,7 +18,7 @@ from windowlib.workload.checks import Floats, generator, number, share, whole
 
 BLOCK = 1 << 14
 # Of 10,000 points about 0.05, 2 and 20 percent are undominated in 4 dimensions, as is usual.
-ASIDE, THICK = 0.1, 0.035
+SPREAD, THICKNESS = 0.1, 0.035
 KINDS = ("correlated", "independent", "anticorrelated")
 
 
@@ -75,10 +75,10 @@ class Points:
                 # The mean of some uniform numbers: most points in the middle of the diagonal.
                 level = draws.random((BLOCK, self.dims)).mean(axis=1)
             else:
-                level = draws.normal(0.5, THICK, BLOCK)
+                level = draws.normal(0.5, THICKNESS, BLOCK)
             room = np.minimum(level, 1 - level)[:, None]
             if self.kind == "correlated":
-                moves = draws.normal(0.0, 1.0, (BLOCK, self.dims)) * (ASIDE * room)
+                moves = draws.normal(0.0, 1.0, (BLOCK, self.dims)) * (SPREAD * room)
             else:
                 moves = draws.uniform(-1.0, 1.0, (BLOCK, self.dims)) * room
             # What one dimension gains the next one loses, so the sum stays.

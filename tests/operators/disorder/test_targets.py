@@ -61,6 +61,6 @@ def test_open_panes_are_as_many_as_the_slack_is_long():
     for panes in (2, 5, 10, 20):
         watched = Watched(Panes(0, size=PANE, slack=panes * PANE))
         watched.running.insert_many((int(each),) for each in ts[:30_000])
-        (lane,) = watched.live._lanes.values()
+        (lane,) = watched.live._buffers.values()
         found.append(len(lane.slices))
     assert all(panes <= n <= panes + 2 for panes, n in zip((2, 5, 10, 20), found, strict=True))

@@ -306,7 +306,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch):
-    monkeypatch.setattr(meters, "DRAW", 0)
+    monkeypatch.setattr(meters, "REDRAW_SECONDS", 0)
     monkeypatch.setenv("TERM", "xterm")
     meter = Meter(Terminal(), total=200)
     meter.update(50, 3)
@@ -321,7 +321,7 @@ def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch):
 
 @pytest.mark.parametrize("term", [None, "dumb"])
 def test_elsewhere_progress_is_lines(term, monkeypatch):
-    monkeypatch.setattr(meters, "SAY", 0)
+    monkeypatch.setattr(meters, "LINE_SECONDS", 0)
     monkeypatch.setenv("TERM", term or "xterm")
     meter = Meter(Terminal() if term else io.StringIO())
     meter.update(50, 3)

@@ -200,7 +200,7 @@ class PaneColumns:
                 for parts in (
                     [each.ts for each in taken],
                     [hi for hi, _ in placed],
-                    [np.full(len(each.at), each.lane.number) for each in taken],
+                    [np.full(len(each.at), each.buffer.number) for each in taken],
                 )
             )
             lo = np.concatenate([lo for _, lo in placed])[order] if self._hops else None
@@ -215,9 +215,9 @@ class PaneColumns:
 
     def _placed(self, taken: Any, steps: list[PaneStep]) -> tuple[Array, Any]:
         """The last and the first window of the rows of a lane; adds what they close."""
-        lane, (moves, bounds) = taken.lane, taken.reached
+        lane, (moves, bounds) = taken.buffer, taken.reached
         first = int(bounds[0] if lane.bound is None else lane.bound)
-        lane.bound, lane.seen = first, lane.state.punctuation
+        lane.bound, lane.punctuation = first, lane.state.punctuation
         pairs = zip(taken.at[moves].tolist(), bounds.tolist(), strict=True)
         steps += [PaneStep(lane, at, bound) for at, bound in pairs if bound > first]
         hi = self._starts.indexes(taken.ts)

@@ -34,14 +34,14 @@ MAX_UNUSED_ROWS = 1 << 14
 class Rule(Protocol):
     """The rule that matches right rows to left rows."""
 
-    def found_many(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
-        """The extent of the index that matches each timestamp and key."""
+    def match_ranges(self, ts: Any, keys: Any, index: RightIndex) -> tuple[Any, Any]:
+        """Where in the index the matches of each timestamp and key are."""
 
     def final_many(self, ts: Any, keys: Any, index: RightIndex, arrivals: RightProgress) -> Any:
         """The row of the batch with which the matches of each timestamp become final."""
 
-    def needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
-        """The first place in the index that a key still needs, given a timestamp."""
+    def first_needed_many(self, ts: Any, keys: Any, index: RightIndex) -> Any:
+        """The first place in the index that each key needs from a timestamp on."""
 
 
 @dataclass(slots=True)
@@ -339,7 +339,7 @@ class TimeJoinEngine:
         order = _leaving(causes, left.ts[going])
         if order is not None:
             going, causes = going[order], causes[order]
-        lo, hi = self.rule.found_many(left.ts[going], left.keys[going], index)
+        lo, hi = self.rule.match_ranges(left.ts[going], left.keys[going], index)
         counts = np.maximum(hi - lo, 1)  # one without a match is a pair, too
         there = np.repeat(hi > lo, counts)
         places = np.full(len(there), -1)
@@ -368,7 +368,7 @@ class TimeJoinEngine:
             known = left.keys >= 0
             np.minimum.at(floor, left.keys[known], left.ts[known])
         ids = np.arange(len(self.keys))
-        first = self.rule.needed_many(floor, ids, index)
+        first = self.rule.first_needed_many(floor, ids, index)
         needed = np.arange(len(right)) >= first[right.keys[index.places]]
         which = np.zeros(len(right), bool)
         which[index.places[needed]] = True

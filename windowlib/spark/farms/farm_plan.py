@@ -9,10 +9,10 @@ are; buckets merge them |
 | `PaneFarm` of event time | tasks fold rows into partials of slices; buckets merge them |
 | `PaneFarm` of other windows | buckets send the slices of what fires; tasks compute partials; \
 tasks merge them |
-| `WindowPartition` | the same with pieces of each window; they may be looked at twice |
+| `WindowPartition` | the same with pieces of each window, which may be read twice |
 
-Which windows a row is in is often known only where all rows of its key are: then rows go there
-first, and what fires goes on to the tasks.
+The windows of a row are often known only where all rows of its key are: then rows go there first,
+and what fires goes on to the tasks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from windowlib.spark.farms.slice_partials import (
     PartialMerger,
     SlicePartials,
     native_slices,
-    with_places,
+    with_row_numbers,
 )
 from windowlib.spark.farms.window_stages import (
     ID,
@@ -55,8 +55,8 @@ from windowlib.spark.farms.window_stages import (
     CollectRows,
     ComputePartials,
     FiringSender,
-    LookAgain,
     MergePartials,
+    RereadRows,
     ResultRows,
     ReturnWhole,
 )
@@ -74,7 +74,7 @@ from windowlib.spark.plan.query_plan import (
     plan_query,
     with_output,
 )
-from windowlib.spark.plan.static import bounds
+from windowlib.spark.plan.static import time_bounds
 from windowlib.spark.plan.types import quoted
 from windowlib.window.consumer import Decline
 
@@ -83,8 +83,8 @@ if TYPE_CHECKING:
 
 WIDTH = 96
 TASKS = 3
-"""Tasks for each worker, so that none waits long for the last one."""
-PAYS = "It pays where a window takes milliseconds."
+"""Tasks for each worker, so that no worker waits long for the last task."""
+WORTH_IT = "It pays where a window takes milliseconds."
 
 
 class AttachedFarm(Attached):
@@ -104,10 +104,10 @@ class AttachedFarm(Attached):
         """The DataFrame of the farm's output."""
         farm_plan = self._plan(frames)
         plan = farm_plan.plan
-        validation.warn_clock(self.operator, self.options.clock_said, plan.streaming)
+        validation.warn_clock(self.operator, self.options.has_clock, plan.streaming)
         if farm_plan.ordered:
             order_by = self.options.order_by
-            validation.warn_order(self.operator, order_by, frames, plan.takes_by_time)
+            validation.warn_order(self.operator, order_by, frames, plan.ordered_by_time)
         validation.warn_late(self.operator, frames)
         prepare_session(farm_plan.plan)
         return farm_plan.frame()
@@ -116,11 +116,11 @@ class AttachedFarm(Attached):
         plan = plan_query(self.operator, self.options, frames)
         plan = numbered(plan) if self.numbered else plan
         if self.farm.heaviest is not None:
-            return chosen_for_spark(self.farm, plan, self.numbered)
+            return best_plan(self.farm, plan, self.numbered)
         return plan_of(self.farm, plan, self.numbered)
 
     def explain(self, *frames: DataFrame) -> str:
-        """Which farm it is and why, what its stages do, and how the operator runs."""
+        """The farm with its reason, its stages, and how the operator runs."""
         farm_plan = self._plan(frames)
         said = [("farm", farm_plan.shown)]
         said += [(f"stage {n}", text) for n, text in enumerate(farm_plan.stages(), 1)]
@@ -150,11 +150,11 @@ class FarmPlan:
         self.farm, self.plan, self.numbered = farm, plan, numbered
         self.operator, self.workers = plan.operator, farm.workers
         self.shown = f"{type(farm).__name__}: {farm.choice}"
-        """Which farm it is, and why."""
+        """The farm and its reason."""
 
     @property
     def tasks(self) -> int:
-        """How many tasks share the work: several for each worker, which take them when free."""
+        """How many tasks share the work: several for each worker."""
         return TASKS * int(self.workers)
 
     def frame(self) -> DataFrame:
@@ -167,7 +167,7 @@ class FarmPlan:
 
 
 class OperatorPlan(FarmPlan):
-    """The operator alone, where no farm would pay."""
+    """The operator alone, where a farm would be slower."""
 
     def frame(self) -> DataFrame:
         """The plan of the operator."""
@@ -222,7 +222,7 @@ class WindowFarmPlan(FarmPlan):
 
 
 class ActivePlan(FarmPlan):
-    """Buckets are workers that have windows of their own, and get all rows."""
+    """Buckets are workers: each gets all rows and computes its own windows."""
 
     def frame(self) -> DataFrame:
         """One stage."""
@@ -252,8 +252,10 @@ class SharesPlan(FarmPlan):
     def __init__(self, farm: Any, plan: QueryPlan, numbered: bool, why: str = "") -> None:
         super().__init__(farm, plan, numbered)
         self.why = why
-        self.twice = reads_twice(self.operator)
-        self.shared = isinstance(farm, PaneFarm) and not self.twice and not self.spec.event_time
+        self.reads_twice = reads_twice(self.operator)
+        self.shared = (
+            isinstance(farm, PaneFarm) and not self.reads_twice and not self.spec.event_time
+        )
 
     @property
     def spec(self) -> Any:
@@ -268,18 +270,18 @@ class SharesPlan(FarmPlan):
         return max(given, self.workers) if isinstance(self.farm, PaneFarm) else given
 
     def frame(self) -> DataFrame:
-        """Three stages; five with a second look at the tuples."""
+        """Three stages; five with a second pass over the tuples."""
         how: dict[str, Any] = {"shared": True} if self.shared else {"pieces": self.parts}
         sender = FiringSender(self.operator, **how, tasks=self.tasks)
-        work = ComputePartials(self.operator, self.plan.inputs[0], keeps=self.twice)
+        work = ComputePartials(self.operator, self.plan.inputs[0], keeps=self.reads_twice)
         sent = sent_windows(self, sender).repartition(self.tasks)
         found = sent.mapInArrow(work, SHARES).repartition(self.tasks, ID)
         results = ResultRows(self.plan, self.numbered)
-        if not self.twice:
+        if not self.reads_twice:
             merge = MergePartials(self.operator, results)
             return found.mapInArrow(merge, self.plan.output.struct)
         whole = found.mapInArrow(ReturnWhole(self.operator), SHARES).repartition(self.tasks)
-        again = LookAgain(self.operator, self.plan.inputs[0], results)
+        again = RereadRows(self.operator, self.plan.inputs[0], results)
         rows = whole.mapInArrow(again, SHARES).repartition(self.tasks, ID)
         return rows.mapInArrow(CollectRows(results), self.plan.output.struct)
 
@@ -299,7 +301,7 @@ class SharesPlan(FarmPlan):
         return [
             f"buckets keep the window, and send {sent}{why}",
             f"round robin over {self.tasks} tasks, each of which computes what it gets",
-            *(again if self.twice else [last]),
+            *(again if self.reads_twice else [last]),
         ]
 
 
@@ -315,7 +317,7 @@ class PaneFarmPlan(FarmPlan):
         return spec
 
     @property
-    def _time(self) -> Slicing | None:
+    def _time_slicing(self) -> Slicing | None:
         """How time is cut, if windows go by time."""
         model = model_of(self.spec)
         if not isinstance(model, TimeWindows):
@@ -343,13 +345,15 @@ class PaneFarmPlan(FarmPlan):
         """Two stages; only the first sees rows."""
         frame, times = self.plan.frames[0], self.plan.options.times
         if times is not None:
-            frame = frame.crossJoin(fn.broadcast(bounds([frame], times)))
-        picks = self._picks
+            frame = frame.crossJoin(fn.broadcast(time_bounds([frame], times)))
+        picks = self._picking_operator
         if picks is None:
-            frame = self._ranged(frame)  # behind the join, under which Spark removes a sort
+            frame = self._range_partitioned(
+                frame
+            )  # behind the join, under which Spark removes a sort
         if (native := self.native) is not None:
-            return self._merged(native.operator, native.partials(frame))
-        slices = self._time if times is not None else None
+            return self._merged_frame(native.operator, native.partials(frame))
+        slices = self._time_slicing if times is not None else None
         order, operator = self._order, picks or self.operator
         placed = picks is not None
         order = order if placed or self.plan.streaming else ()  # which Spark has sorted by
@@ -359,17 +363,17 @@ class PaneFarmPlan(FarmPlan):
             fields.append(StructField(AT, DayTimeIntervalType(), True))
         struct = StructType([*fields, StructField(PART, BinaryType(), True)])
         merger = PartialMerger(operator, self.numbered)
-        return self._merged(merger, frame.mapInArrow(work, struct))
+        return self._merged_frame(merger, frame.mapInArrow(work, struct))
 
     @property
-    def _picks(self) -> Operator | None:
-        """The operator with places in the order beside the values that it picks, if that will do.
+    def _picking_operator(self) -> Operator | None:
+        """The operator with partials that carry positions of values; None if it has none.
 
-        Then rows stay where they are, although their order matters.
+        With it rows stay where they are, although their order matters.
         """
         return ordered_parts(self.operator) if self._order else None
 
-    def _ranged(self, frame: DataFrame) -> DataFrame:
+    def _range_partitioned(self, frame: DataFrame) -> DataFrame:
         """The rows with neighbours in one task, if their order matters.
 
         The partials of one slice are merged in the order of the tasks that made them.
@@ -379,22 +383,22 @@ class PaneFarmPlan(FarmPlan):
             return frame
         columns = [fn.col(quoted(name)) for name in order]
         struct = StructType([*frame.schema.fields, StructField(PLACE, LongType(), True)])
-        placed = frame.mapInArrow(with_places, struct)
+        placed = frame.mapInArrow(with_row_numbers, struct)
         ranged = placed.repartitionByRange(self.tasks, *columns)
         # A stream is not sorted by Spark; its tasks sort what they get.
         return ranged if self.plan.streaming else ranged.sortWithinPartitions(*columns, PLACE)
 
-    def _merged(self, merger: Any, partials: DataFrame) -> DataFrame:
+    def _merged_frame(self, merger: Any, partials: DataFrame) -> DataFrame:
         times = None if self.plan.options.times is None else AT
         farm = type(self.farm).__name__
-        if self._picks is not None:  # whose parts are others than those of rows in order
+        if self._picking_operator is not None:  # whose parts are others than those of rows in order
             farm += ", values with their places"
         return frame_of(over_partials(self.plan, merger, partials, farm, times))
 
     @property
     def native(self) -> NativeSlices | None:
         """How Spark itself computes partials, if it can."""
-        times, slices = self.plan.options.times, self._time
+        times, slices = self.plan.options.times, self._time_slicing
         if times is None or slices is None or self.numbered:
             return None
         names = [str(name) for name in names_in(self.spec.by) or ()]
@@ -411,7 +415,7 @@ class PaneFarmPlan(FarmPlan):
             ]
         order, of = ", ".join(self._order), ordered_function(self.operator)
         first, where = [], ", which stay where they are"
-        if self._picks is not None:
+        if self._picking_operator is not None:
             where += f"; the values of {of} have their places in the order by {order}"
         elif order:
             ranges = f"rows go to {self.tasks} tasks by ranges of {order}"
@@ -441,13 +445,13 @@ class FoldedPanePlan(FarmPlan):
 def plan_of(farm: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
     """The plan of a farm, given that of its operator."""
     if farm.inner is not None:
-        return _plan_around(farm, farm.inner, plan, numbered)
+        return _nested_plan(farm, farm.inner, plan, numbered)
     if isinstance(farm, KeyFarm):
         return KeyFarmPlan(farm, plan, numbered)
     (spec,) = plan.operator.windows
     assert spec is not None
     if isinstance(farm, WindowFarm):
-        passive = _passive(spec) if farm.active else ""
+        passive = _passive_reason(spec) if farm.active else ""
         if farm.active and not passive:
             return ActivePlan(farm, plan, numbered)
         found = WindowFarmPlan(farm, plan, numbered)
@@ -456,16 +460,16 @@ def plan_of(farm: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
     panes = isinstance(farm, PaneFarm)
     if panes and spec.event_time:
         why = "windows are numbered where they fire" if numbered else kept_rows(plan.bucket_spec())
-        why = _twice(plan.operator) or why
+        why = _second_pass_reason(plan.operator) or why
         early: type[FarmPlan] = FoldedPanePlan
     elif panes or isinstance(model_of(spec), TimeWindows):
-        why, early = brought_together(plan, spec), PaneFarmPlan
+        why, early = why_rows_meet_first(plan, spec), PaneFarmPlan
     else:
         return SharesPlan(farm, plan, numbered)
     return SharesPlan(farm, plan, numbered, why) if why else early(farm, plan, numbered)
 
 
-def _plan_around(farm: Farm, inner: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
+def _nested_plan(farm: Farm, inner: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
     """The plan of a farm of farms: as in process, the inner one has the windows of all of them."""
     one = copy(inner)
     one.workers = farm.workers
@@ -474,7 +478,7 @@ def _plan_around(farm: Farm, inner: Farm, plan: QueryPlan, numbered: bool) -> Fa
     return found
 
 
-def chosen_for_spark(farm: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
+def best_plan(farm: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
     """The plan of the best farm on Spark, or of none, in place of what `farm` chose."""
     kind, reason = best_on_spark(farm, plan, numbered)
     if kind is None:
@@ -492,7 +496,7 @@ def chosen_for_spark(farm: Farm, plan: QueryPlan, numbered: bool) -> FarmPlan:
 def best_on_spark(
     farm: Farm, plan: QueryPlan, numbered: bool = False
 ) -> tuple[type[Farm] | None, str]:
-    """The kind of farm that is best on Spark, None if none pays, and why; or there is no choice.
+    """The best kind of farm on Spark, None if the operator alone is faster, and the reason.
 
     Args:
         farm: what is best in process.
@@ -511,7 +515,7 @@ def best_on_spark(
         if not numbered and not kept_rows(plan.bucket_spec()):
             kind = None if unsafe(model, function, "pane") else PaneFarm
             return kind, "rows are folded into slices of event time before the shuffle."
-    elif parts and not brought_together(plan, spec):
+    elif parts and not why_rows_meet_first(plan, spec):
         early = PaneFarmPlan(PaneFarm(operator, workers=workers), plan, numbered=False)
         if early.native is not None:
             return PaneFarm, "Spark's own functions make a row of each slice before the shuffle."
@@ -519,24 +523,27 @@ def best_on_spark(
             return PaneFarm, f"{shown}, so tasks make parts of slices where the rows are."
     if spread:
         return KeyFarm, by_key.reason
-    if not numbered and takes_columns(operator, plan.inputs[0]):
+    if not numbered and has_kernels(operator, plan.inputs[0]):
         return None, "its functions take less time than to send windows to other tasks."
     if not parts or (isinstance(model, CountWindows) and model.slide == 1):
         near = "neighbours go together, so that the tuples which they share are sent once"
-        return WindowFarm, f"any task may take any window; {near}. {PAYS}"
+        return WindowFarm, f"any task may take any window; {near}. {WORTH_IT}"
     if model.overlapping and not isinstance(model, EventWindows):
-        return PaneFarm, f"{shown} and windows overlap, so they share slices when they fire. {PAYS}"
-    return WindowPartition, f"{shown}, so several tasks share a window. {PAYS}"
+        return (
+            PaneFarm,
+            f"{shown} and windows overlap, so they share slices when they fire. {WORTH_IT}",
+        )
+    return WindowPartition, f"{shown}, so several tasks share a window. {WORTH_IT}"
 
 
-def takes_columns(operator: Operator, schema: pa.Schema) -> bool:
+def has_kernels(operator: Operator, schema: pa.Schema) -> bool:
     """Whether an operator names functions alone that there are kernels for, of whole columns.
 
     >>> from windowlib.operators import Aggregate, agg
     >>> from windowlib import Count, Tumbling
     >>> def takes(function):
     ...     op = Aggregate(Tumbling(Count(3)), out=function)
-    ...     return takes_columns(op, pa.schema({"x": pa.int64()}))
+    ...     return has_kernels(op, pa.schema({"x": pa.int64()}))
     >>> takes(agg.median("x")), takes(agg.custom(int, lambda state, x: state + x, column="x"))
     (True, False)
     """
@@ -548,8 +555,8 @@ def takes_columns(operator: Operator, schema: pa.Schema) -> bool:
         return False
 
 
-def _passive(spec: Any) -> str:
-    """Why workers cannot keep windows of their own; "" if they can."""
+def _passive_reason(spec: Any) -> str:
+    """Why workers cannot keep windows of their own; empty if they can."""
     if names_in(spec.by) is None:
         return "the key of its window is a function"
     if spec.by is None and spec.timed:
@@ -557,9 +564,9 @@ def _passive(spec: Any) -> str:
     return ""
 
 
-def brought_together(plan: QueryPlan, spec: Any) -> str:
-    """Why the rows of a key have to be in one place before they are cut; "" if they do not."""
-    if why := _twice(plan.operator):
+def why_rows_meet_first(plan: QueryPlan, spec: Any) -> str:
+    """Why the rows of a key have to meet before they are sliced; empty if they do not."""
+    if why := _second_pass_reason(plan.operator):
         return why
     if not isinstance(model_of(spec), TimeWindows):
         return "which windows a row is in is known where all rows of its key are"
@@ -572,7 +579,7 @@ def brought_together(plan: QueryPlan, spec: Any) -> str:
     return ""
 
 
-def _twice(operator: Any) -> str:
+def _second_pass_reason(operator: Any) -> str:
     return "its tuples are looked at twice" if reads_twice(operator) else ""
 
 

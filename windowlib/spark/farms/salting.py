@@ -1,8 +1,8 @@
-"""Salts for hot panes: the rows of one pane spread over several tasks, as many as it takes.
+"""Salts for hot panes: the rows of one pane spread over several tasks.
 
-A shuffle sends all rows of a pane to one task. If a pane has most of the rows, that task takes
-longest, and the micro-batch as long as it does. With one more column to group by, a salt, the pane
-has several tasks, whose partial results are merged. How many is decided anew for every batch.
+A shuffle sends all rows of a pane to one task. If a pane has most of the rows, that task determines
+how long the micro-batch takes. With one more column to group by, a salt, the pane has several
+tasks, whose partial results are merged. Their number is decided for every batch.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from windowlib.control import Adaptive, WorkerStats
-from windowlib.control.pid import counted
+from windowlib.control.pid import check_count
 from windowlib.errors import FarmError
 from windowlib.spark.deployment import ship
 from windowlib.spark.plan.types import quoted
 
 LARGEST = 10_000
-"""Of so many groups of a batch, the largest ones, the driver is told how large they are."""
+"""The driver collects the sizes of so many groups of a batch, the largest ones."""
 
 
 class Salting:
@@ -57,9 +57,11 @@ class Salting:
             )
             raise FarmError(msg)
         self.policy = policy
-        self.workers = policy.workers if workers is None else counted("Salting(workers)", workers)
+        self.workers = (
+            policy.workers if workers is None else check_count("Salting(workers)", workers)
+        )
         self._lock = threading.Lock()  # Spark tells of progress from a thread of its own
-        self._batches, self._run, self._began = 0, "", 0.0
+        self._batches, self._run_id, self._last_start = 0, "", 0.0
 
     def sigma(self, rows: int) -> int:
         """How many salts a group of so many rows gets: 1 unless it is hot."""
@@ -68,8 +70,8 @@ class Salting:
     def learn(self, groups: Sequence[int]) -> list[int]:
         """Take the number of rows of the groups of a batch, and say how many salts each gets.
 
-        Of the parts of a pane the policy weighs the recent ones; here all are of one moment, so it
-        is told of them in a mixed order, not by size.
+        The policy gives recent parts more weight; here all are of one moment, so it gets them in a
+        mixed order, not by size.
         """
         with self._lock:
             self._batches += 1
@@ -92,8 +94,8 @@ class Salting:
         if not (rows and busy):
             return
         with self._lock:
-            same, came = run == self._run, began - self._began
-            self._run, self._began = run, began
+            same, came = run == self._run_id, began - self._last_start
+            self._run_id, self._last_start = run, began
             if same and came > 0:  # since when the rows of a first batch had come is unknown
                 stats = [WorkerStats(rows / came * busy, rows, busy)]
                 self.policy.sample(began, stats, interval=busy)
@@ -124,25 +126,29 @@ class Salting:
         # Keys stay in Arrow: as Python's values, two hours of a change to winter time are one.
         told = largest.set_column(len(by), name, pa.array(sigmas, pa.int64()))
         hot = frame.sparkSession.createDataFrame(told.filter(pc.field(name) > 1), counts.schema)
-        same = reduce(Column.__and__, (_of("rows", n).eqNullSafe(_of("hot", n)) for n in by))
+        same = reduce(
+            Column.__and__, (_qualified("rows", n).eqNullSafe(_qualified("hot", n)) for n in by)
+        )
         joined = frame.alias("rows").join(f.broadcast(hot.alias("hot")), same, "left")
         maps = {field.name for field in frame.schema if field.dataType.typeName() == "map"}
-        hashed = f.xxhash64(*(_of("rows", n) for n in spread or frame.columns if n not in maps))
-        salt = f.coalesce(f.pmod(hashed, _of("hot", name)), f.lit(0)).cast("int")
-        return joined.select(*(_of("rows", n) for n in frame.columns), salt.alias(name))
+        hashed = f.xxhash64(
+            *(_qualified("rows", n) for n in spread or frame.columns if n not in maps)
+        )
+        salt = f.coalesce(f.pmod(hashed, _qualified("hot", name)), f.lit(0)).cast("int")
+        return joined.select(*(_qualified("rows", n) for n in frame.columns), salt.alias(name))
 
 
-def _of(frame: str, name: str) -> Column:
+def _qualified(frame: str, name: str) -> Column:
     return f.col(f"{frame}.{quoted(name)}")
 
 
 def _seconds(text: Any) -> float:
-    """What Spark writes as a time, in seconds."""
+    """A time that Spark has written, in seconds."""
     return datetime.fromisoformat(text).timestamp()
 
 
 class _Listener(StreamingQueryListener):
-    """Tells a Salting of one query."""
+    """Passes the progress of one query to a Salting."""
 
     def __init__(self, salting: Salting, query: str) -> None:
         self._salting, self._query = salting, query
@@ -189,12 +195,14 @@ def parts(frame: Any, operator: Any, *by: str, order_by: str, salt: str = "salt"
         return work.dump(reduce(work.merge, map(work.load, table["part"].to_pylist())))
 
     schema = frame.select(*by).schema
-    salted = frame.groupBy(*by, salt).applyInArrow(_packed(of, by), schema.add("part", "binary"))
-    return salted.groupBy(*by).applyInArrow(_packed(merged, by), salted.schema)
+    salted = frame.groupBy(*by, salt).applyInArrow(
+        _group_function(of, by), schema.add("part", "binary")
+    )
+    return salted.groupBy(*by).applyInArrow(_group_function(merged, by), salted.schema)
 
 
-def _packed(made: Callable[[pa.Table], Any], by: Sequence[str]) -> Any:
-    """A function of a group that gives the columns of its key, and what is made of it as bytes."""
+def _group_function(made: Callable[[pa.Table], Any], by: Sequence[str]) -> Any:
+    """A function of a group that gives the columns of its key, and a partial as bytes."""
 
     def group(table: pa.Table) -> pa.Table:
         keys = table.select(list(by)).slice(0, 1)

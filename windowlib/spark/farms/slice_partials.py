@@ -1,7 +1,7 @@
 """Partials of slices as rows of Spark's: tasks compute them where the rows are, buckets merge them.
 
-A slice is a stretch of time between two places where a window starts or ends, so all its tuples
-are in the same windows. A partial of it then goes through the window like a tuple that came when
+A slice is the time between two points where a window starts or ends, so all its tuples are in the
+same windows. A partial of it then goes through the window like a tuple that came when
 the slice began: the same windows fire, and hold the partials of the tuples that they would hold.
 
 Counts, sums and extremes of slices are computed by Spark itself where its values are the same:
@@ -45,7 +45,7 @@ AT, PART, PLACE = "_at", "_part", "_place"
 HELPERS = (START, END, PLACE)
 """Columns that the plan adds to rows, and the operator must not see."""
 MICRO_BATCH = "streaming.sql.batchId"
-"""Where the task of a stream finds which micro-batch it is of."""
+"""The local property of a task that has the number of its micro-batch."""
 SMALL = 1 << 40
 """Up to here, a number for each pair of key and slice fits easily."""
 
@@ -74,24 +74,24 @@ class SlicePartials:
         self.operator, self.slices, self.times, self.order = operator, slices, times, tuple(order)
         self.placed = placed
         self.names = by if isinstance(by, tuple) else () if by is None else (by,)
-        self.several = isinstance(by, tuple)
+        self.composite = isinstance(by, tuple)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partials, with the columns of their key."""
         work = WindowEvaluator(self.operator)
         if self.placed:
-            batches = self._placed(gathered(batches))
+            batches = self._with_positions(gathered(batches))
         else:
             batches = self._ordered(batches) if self.order else gathered(batches)
         for batch in batches:
             yield self._partials(work, batch)
         end_task()
 
-    def _placed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _with_positions(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches in order, each row with its place among all rows, of all micro-batches."""
         context = TaskContext.get()
         now = None if context is None else context.getLocalProperty(MICRO_BATCH)
-        for batch in with_places(batches):
+        for batch in with_row_numbers(batches):
             ordered = in_order(batch, (*self.order, PLACE))
             columns = [_comparable(ordered.column(name)) for name in (*self.order, PLACE)]
             moment = pa.array(np.full(len(batch), int(now or 0)))
@@ -110,7 +110,7 @@ class SlicePartials:
         if self.slices is not None:
             start, stamps = self._stamps(batch)
             at = self.slices.of(stamps - start)
-        order, starts = _grouped(ids, at)
+        order, starts = _group_rows(ids, at)
         first = order[starts[:-1]]
         rows = batch.drop_columns([name for name in HELPERS if name in batch.schema.names])
         rows = rows.take(pa.array(order))
@@ -118,10 +118,10 @@ class SlicePartials:
             rows = rows.append_column(NUMBER, pa.array(np.arange(len(rows))))
         extents = zip(ids[first].tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
         given = [BatchExtent(keys[id], lo, hi, 0) for id, lo, hi in extents]
-        found = [work.part_bytes(part) for part in work.partials(rows, given)]
+        found = [work.dump_part(part) for part in work.partials(rows, given)]
         columns = {name: batch.column(name).take(pa.array(first)) for name in self.columns}
         if self.slices is not None:
-            begins = _begins(self.slices, at[first])
+            begins = _slice_starts(self.slices, at[first])
             begins = np.maximum(begins, 0) + start  # the first slice may begin before the first row
             columns[AT] = pa.array(begins, pa.duration("us"))
         return pa.record_batch({**columns, PART: pa.array(found, pa.binary())})
@@ -132,15 +132,15 @@ class SlicePartials:
         return list(dict.fromkeys((*self.names, *((START, END) if self.slices else ()))))
 
     def _keys(self, batch: pa.RecordBatch) -> tuple[Array, list[Any]]:
-        """The key of each row as a number, and what the numbers stand for."""
+        """The key of each row as a number, and the keys by these numbers."""
         if not self.names:
             return np.zeros(batch.num_rows, np.int64), [None]
-        keys = AnyKeys(self.names, self.several)
+        keys = AnyKeys(self.names, self.composite)
         ids = keys.encode([batch.column(name) for name in self.names]).astype(np.int64)
         return ids, keys.values(range(len(keys)))
 
     def _stamps(self, batch: pa.RecordBatch) -> tuple[int, Stamps]:
-        """When the first row of all came, and when these did."""
+        """The time of the first row of all, and the times of these rows."""
         assert self.times is not None
         (first,) = batch.slice(0, 1).select([START]).to_pylist()
         found = stamps_of(batch.column(self.times))
@@ -150,7 +150,7 @@ class SlicePartials:
         return Times(START)(first), found
 
 
-def with_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def with_row_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of a task with their places among all, for the order of equal ones."""
     context = TaskContext.get()
     place = (0 if context is None else context.partitionId()) << 40
@@ -162,11 +162,11 @@ def with_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _comparable(column: pa.Array) -> pa.Array:
-    """What orders rows, for Python, which compares times of one zone by the clock on the wall."""
+    """A column as Python may compare it: it would compare times of a zone by their local time."""
     return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
 
 
-def _grouped(ids: Array, at: Array) -> tuple[Array, Array]:
+def _group_rows(ids: Array, at: Array) -> tuple[Array, Array]:
     """The rows of each key and slice together, and where each of them starts, with the end."""
     low, width = int(at.min()), int(np.ptp(at)) + 1
     if width * (int(ids.max()) + 1) < SMALL:
@@ -182,8 +182,8 @@ def _grouped(ids: Array, at: Array) -> tuple[Array, Array]:
     return order, np.concatenate(([0], np.flatnonzero(changes) + 1, [len(order)]))
 
 
-def _begins(slices: Slicing, numbers: Array) -> Array:
-    """Where slices begin, on the axis that starts with the first row."""
+def _slice_starts(slices: Slicing, numbers: Array) -> Array:
+    """The starts of slices, on the axis that starts with the first row."""
     distinct, places = np.unique(numbers, return_inverse=True)
     begins = [int(slices.extent(each)[0]) for each in distinct.tolist()]
     return np.array(begins, np.int64)[places]
@@ -203,12 +203,12 @@ class PartialMerger(Emitter):
         super().__init__(replace(spec, order_by=None), partial, at_end)
         self.operator, self.name, self.numbered = operator, operator.name, numbered
         # A partial that several windows share must not be changed by a merge.
-        self._shares = function_of(operator).commutative
+        self._shares_partials = function_of(operator).commutative
 
     def on_open(self) -> None:
-        """Something to merge partials with."""
+        """Make the evaluator that merges partials."""
         super().on_open()
-        self._work = WindowEvaluator(self.operator)
+        self._evaluator = WindowEvaluator(self.operator)
 
     def _consume(self, firings: Firings) -> None:
         (window,) = self.containers
@@ -216,15 +216,15 @@ class PartialMerger(Emitter):
         parts = firings.content[PART].arrow()
         lo, hi, keys = firings.lo.tolist(), firings.hi.tolist(), firings.python_keys()
         times = [window.state.now] * len(keys) if firings.times is None else firings.times.tolist()
-        if self._shares:
-            found = self._shared(parts, firings.ids.tolist(), lo, hi)
+        if self._shares_partials:
+            found = self._merged_once(parts, firings.ids.tolist(), lo, hi)
         else:
-            found = ([self._work.part_from(part.as_py()) for part in parts[a:b]]
+            found = ([self._evaluator.load_part(part.as_py()) for part in parts[a:b]]
                      for a, b in zip(lo, hi, strict=True))  # fmt: skip
         for key, own, now in zip(keys, found, times, strict=True):
             self._finish(key, own, now)
 
-    def _shared(
+    def _merged_once(
         self, parts: pa.Array, ids: list[int], lo: list[int], hi: list[int]
     ) -> Iterator[list[Any]]:
         """The partials of each window merged; what windows of a partition share is merged once."""
@@ -232,26 +232,20 @@ class PartialMerger(Emitter):
         for id, a, b in zip(ids, lo, hi, strict=True):
             if id not in stacks:
                 stacks[id] = TwoStacks(
-                    self._work.operator.merge_parts,
-                    lambda at: self._work.part_from(parts[at].as_py()),
+                    self._evaluator.operator.merge_parts,
+                    lambda at: self._evaluator.load_part(parts[at].as_py()),
                 )
             yield [stacks[id].merged(a, b)] if a < b else []
 
-    def _read(self, window: Any, key: Any) -> None:
-        parts = [self._work.part_from(row[PART]) for row in window[key]]
+    def _record(self, window: Any, key: Any) -> None:
+        parts = [self._evaluator.load_part(row[PART]) for row in window[key]]
         self._finish(key, parts, window.state.now)
 
     def _finish(self, key: Any, parts: Sequence[Any], now: int) -> None:
-        number = self._number(key) if self.numbered else 0
-        for port, *rows in self._work.finish(key, parts, now):
+        number = self._firing_number(one_key(key)) if self.numbered else 0
+        for port, *rows in self._evaluator.finish(key, parts, now):
             for row in rows:
                 self._outputs[port](numbered_row(row, number) if self.numbered else row)
-
-    def _number(self, key: Any) -> int:
-        """How many windows of a key have fired before."""
-        found = self._numbers.get(one_key(key), 0)
-        self._numbers[one_key(key)] = found + 1
-        return found
 
     def splits_by(self, port: int) -> tuple[str, ...] | None:
         """The columns that keep the operator's work apart."""
@@ -282,8 +276,8 @@ class NativeSlices:
         """A row for each key and slice of rows that have the times of the first and the last."""
         clock = rows.schema[self.times].dataType
         start = _micros(fn.col(START), clock)
-        at = _micros(_there(fn.col(quoted(self.times)), self.times), clock)
-        begin = (start + self._begin(at - start)).alias(AT)
+        at = _micros(_required(fn.col(quoted(self.times)), self.times), clock)
+        begin = (start + self._slice_start(at - start)).alias(AT)
         made = rows.groupBy(*(fn.col(quoted(name)) for name in self.names), begin).agg(
             *(_function(*read).alias(name) for name, read in self.functions.items()),
             fn.first(START).alias(START),
@@ -291,8 +285,8 @@ class NativeSlices:
         )
         return made.withColumn(AT, fn.timestamp_micros(AT))
 
-    def _begin(self, x: Column) -> Column:
-        """Where the slice of a point begins, but not before the first row."""
+    def _slice_start(self, x: Column) -> Column:
+        """The start of the slice of a point, but not before the first row."""
         slices = self.slices
         within = fn.pmod(x - fn.lit(int(slices.model.phase)), fn.lit(int(slices.period)))
         cut = fn.lit(0)
@@ -331,7 +325,7 @@ def _function(name: str, column: str | None) -> Column:
     return found
 
 
-def _there(column: Column, times: str) -> Column:
+def _required(column: Column, times: str) -> Column:
     """A column that fails where it is null, in the words that it is refused with elsewhere."""
     msg = (
         f"times={times!r}: the value None is no point in time. Use a column with seconds as "

@@ -4,8 +4,8 @@ The first stage runs the window of the operator in buckets, with its state, orde
 fires is sent whole or as slices, packed as an Arrow stream. The task that gets it needs nothing
 else.
 
-Windows that fire together share slices, which are cut where one of them starts or ends. So it is
-irrelevant what the windows follow: they are known when they fire.
+Windows that fire together share slices, which are cut where one of them starts or ends. So this
+works for all policies: the windows are known when they fire.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 ID, WHAT, DATA, WORKER = "_id", "_what", "_data", "_worker"
 LEAST = 256
-"""Rows that a share of slices has at least, if there are so many: less is not worth a message."""
+"""The least rows of a share of slices, if there are so many: fewer are not worth a message."""
 
 
 def binary(*names: str) -> StructType:
@@ -51,7 +51,7 @@ def binary(*names: str) -> StructType:
 SENT = binary(WHAT, DATA)
 """Windows with their tuples, or shares of slices; without a `WHAT`, a late row."""
 SHARES = binary(ID, WHAT, DATA)
-"""What tasks made of shares; those of one group of windows have the same id."""
+"""The results of shares; those of one group of windows have the same id."""
 
 
 class SentFiring(NamedTuple):
@@ -61,13 +61,14 @@ class SentFiring(NamedTuple):
     lo: int
     hi: int
     now: int
-    said: tuple[Any, ...] | None = None
+    event_firing: tuple[Any, ...] | None = None
     """Of a window of event time: where it is on its axis, and how often it was sent."""
 
     @property
     def moment(self) -> Moment:
         """When it fired."""
-        return self.now if self.said is None else EventMoment(self.now, tuple(self.said))
+        event = self.event_firing
+        return self.now if event is None else EventMoment(self.now, tuple(event))
 
 
 class SentShare(NamedTuple):
@@ -86,7 +87,7 @@ class SentShare(NamedTuple):
 
     @property
     def id(self) -> bytes:
-        """The same for all shares of a group, and for no other.
+        """An identifier that all shares of a group have, and no others.
 
         Where a bucket has no rows, its clock fires the partition of None, which may be a key of
         another bucket. Such a window is empty, and always a single share.
@@ -138,38 +139,33 @@ class FiringSender(Emitter):
         for key, fired in held.items():
             self._send(key, columns, fired)
 
-    def _read(self, window: Any, key: Any) -> None:
+    def _record(self, window: Any, key: Any) -> None:
         rows, now = window.arrow(key), window.state.now
         said = window.firing(key) if isinstance(window, EventTimeWindow) else None
         self._send(key, rows, [SentFiring(self._number(key), 0, rows.num_rows, now, said)])
 
     def on_late(self, window: Any, tuple_: Any, key: Any) -> None:
-        """A row came late, and is sent on."""
+        """Send a late row on."""
         self.emit({WHAT: None, DATA: dump_state(dict(named_row(tuple_)))})
 
     def _number(self, key: Any) -> int:
-        """How many windows of a key have fired before."""
-        if not self.numbered:
-            return 0
-        found = self._numbers.get(one_key(key), 0)
-        self._numbers[one_key(key)] = found + 1
-        return found
+        return self._firing_number(one_key(key)) if self.numbered else 0
 
     def _send(self, key: Any, rows: pa.RecordBatch, fired: list[SentFiring]) -> None:
         if self.shared:
             # A partition with most of the rows is worth as many tasks as that takes.
             share = max(LEAST, -(-rows.num_rows // self.tasks))
-            self._shares(key, rows, fired, shared_slices(fired, share), share)
+            self._send_shares(key, rows, fired, shared_slices(fired, share), share)
         elif self.pieces:
             for each in fired:
-                self._shares(key, rows, [each], _pieces(each.lo, each.hi, self.pieces), 1)
+                self._send_shares(key, rows, [each], _divided(each.lo, each.hi, self.pieces), 1)
         else:
             base, end = min(each.lo for each in fired), max(each.hi for each in fired)
             moved = [each._replace(lo=each.lo - base, hi=each.hi - base) for each in fired]
             what = dump_state((key, [tuple(each) for each in moved]))
             self.emit({WHAT: what, DATA: stream_bytes(rows.slice(base, end - base))})
 
-    def _shares(
+    def _send_shares(
         self,
         key: Any,
         rows: pa.RecordBatch,
@@ -185,7 +181,7 @@ class FiringSender(Emitter):
             some = each.lo < each.hi
             lo, hi = (begins[each.lo], ends[each.hi]) if some else (0, 0)
             firings.append(tuple(each._replace(lo=lo, hi=hi)))
-        shares = list(_filled(slices, size)) or [[]]
+        shares = list(_packed_slices(slices, size)) or [[]]
         for place, own in enumerate(shares):
             base, end = (own[0][0], own[-1][1]) if own else (0, 0)
             moved = [(lo - base, hi - base) for lo, hi in own]
@@ -223,15 +219,15 @@ class ActiveWindows(Emitter):
         self.model = operator.model
         spec, partial, at_end = window_of(operator)
         self._names = tuple(map(str, names_in(spec.by) or ()))
-        self._several = isinstance(spec.by, tuple)
+        self._composite = isinstance(spec.by, tuple)
         super().__init__(replace(spec, by=(*self._names, WORKER)), partial, at_end)
         self.operator, self.name = operator, operator.name
         self.workers, self.numbered = workers, numbered
 
     def on_open(self) -> None:
-        """Something to compute windows with."""
+        """Make the evaluator that computes windows."""
         super().on_open()
-        self._work = WindowEvaluator(self.operator)
+        self._evaluator = WindowEvaluator(self.operator)
 
     def _consume(self, firings: Firings) -> None:
         (window,) = self.containers
@@ -247,7 +243,7 @@ class ActiveWindows(Emitter):
         ]
         self._compute(pa.record_batch(columns), owned)
 
-    def _read(self, window: Any, key: Any) -> None:
+    def _record(self, window: Any, key: Any) -> None:
         for own, number in self._owned(key):
             rows = window.arrow(key)
             rows = rows.drop_columns([WORKER]) if WORKER in rows.schema.names else rows
@@ -255,18 +251,17 @@ class ActiveWindows(Emitter):
             self._compute(rows, [(number, extent)])
 
     def _owned(self, shared: tuple[Any, ...] | None) -> Iterator[tuple[Any, int]]:
-        """The key of the operator's window, and which one of it fires, if it is its worker's."""
+        """The key and number of a window that fires, if it is one of this worker."""
         if shared is None:  # the clock of a bucket without rows has ticked, and that is no window
             return
         *parts, worker = shared
-        key = tuple(parts) if self._several else parts[0] if parts else None
-        number = self._numbers.get(one_key(shared), 0)
-        self._numbers[one_key(shared)] = number + 1
+        key = tuple(parts) if self._composite else parts[0] if parts else None
+        number = self._firing_number(one_key(shared))
         if (key_shift(key, self.workers) + number) % self.workers == worker:
             yield key, number
 
     def _compute(self, rows: pa.RecordBatch, owned: Sequence[tuple[int, BatchExtent]]) -> None:
-        found = self._work.windows(rows, [extent for _, extent in owned]) if owned else []
+        found = self._evaluator.windows(rows, [extent for _, extent in owned]) if owned else []
         for (number, _), items in zip(owned, found, strict=True):
             for port, *sent in items:
                 for row in sent:
@@ -298,13 +293,13 @@ def shared_slices(fired: Sequence[SentFiring], largest: int) -> list[tuple[int, 
     closed = np.bincount(places[:, 1], minlength=len(edges))
     inside = np.cumsum(opened - closed)[:-1] > 0
     found = zip(edges[:-1][inside].tolist(), edges[1:][inside].tolist(), strict=True)
-    return [part for lo, hi in found for part in _pieces(lo, hi, -(-(hi - lo) // largest))]
+    return [part for lo, hi in found for part in _divided(lo, hi, -(-(hi - lo) // largest))]
 
 
-def _pieces(lo: int, hi: int, pieces: int) -> list[tuple[int, int]]:
+def _divided(lo: int, hi: int, pieces: int) -> list[tuple[int, int]]:
     """An extent in pieces of about the same size, none of which is empty.
 
-    >>> _pieces(10, 15, 2), _pieces(10, 12, 3), _pieces(4, 4, 2)
+    >>> _divided(10, 15, 2), _divided(10, 12, 3), _divided(4, 4, 2)
     ([(10, 12), (12, 15)], [(10, 11), (11, 12)], [])
     """
     size = hi - lo
@@ -312,7 +307,7 @@ def _pieces(lo: int, hi: int, pieces: int) -> list[tuple[int, int]]:
     return [(lo + size * n // pieces, lo + size * (n + 1) // pieces) for n in range(pieces)]
 
 
-def _filled(slices: Sequence[tuple[int, int]], size: int) -> Iterator[list[tuple[int, int]]]:
+def _packed_slices(slices: Sequence[tuple[int, int]], size: int) -> Iterator[list[tuple[int, int]]]:
     """Neighbouring slices together, until there are `size` rows."""
     own: list[tuple[int, int]] = []
     for slice_ in slices:
@@ -328,7 +323,11 @@ class ResultRows:
     """Turns what an operator sends for windows into rows of Spark's."""
 
     def __init__(self, plan: QueryPlan, numbered: bool) -> None:
-        self.made, self.sent, self.numbered = plan.output.made, plan.output.sent, numbered
+        self.made, self.sent, self.numbered = (
+            plan.output.operator_schemas,
+            plan.output.spark_schemas,
+            numbered,
+        )
         self.unpack: Unpack = plan.unpack()
         names = [port.name for port in plan.operator.model.outputs]
         self.late = names.index("late") if "late" in names else 0
@@ -365,10 +364,10 @@ def numbered_row(row: Any, number: int | None) -> dict[str, Any]:
     return {**named_row(row), WINDOW: number}
 
 
-def apart(
+def without_late_rows(
     batches: Iterable[pa.RecordBatch], mark: str, late: list[bytes]
 ) -> Iterator[pa.RecordBatch]:
-    """What stands for windows; the late rows among it, which lack the mark, are put aside."""
+    """The rows of windows; late rows, which have no `mark`, go to the list `late`."""
     for batch in batches:
         marks = batch.column(mark)
         if marks.null_count:
@@ -378,38 +377,38 @@ def apart(
 
 
 class SentBatch(NamedTuple):
-    """Several rows that were sent, as one: what they said, and where the tuples of each begin."""
+    """Several sent rows as one batch: their descriptions, and where the tuples of each begin."""
 
     rows: pa.RecordBatch
-    said: list[Any]
+    descriptions: list[Any]
     begins: list[int]
 
 
 def sent_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[SentBatch]:
-    """What was sent: as much at once as makes a batch of a good size."""
+    """Sent rows in batches of about `ROWS` rows or `BYTES` bytes."""
     found: list[pa.RecordBatch] = []
     said: list[Any] = []
     begins: list[int] = []
     rows = size = 0
-    for what, data in _values(batches, WHAT, DATA):
+    for what, data in _column_values(batches, WHAT, DATA):
         said.append(load_state(what))
         begins.append(rows)
         table = stream_table(data).combine_chunks()
         found += [fitted(part, schema) for part in table.to_batches()]
         rows, size = rows + table.num_rows, size + len(data)
         if rows >= ROWS or size >= BYTES:
-            yield SentBatch(_joined(found, schema), said, begins)
+            yield SentBatch(_one_batch(found, schema), said, begins)
             found, said, begins, rows, size = [], [], [], 0, 0
     if said:
-        yield SentBatch(_joined(found, schema), said, begins)
+        yield SentBatch(_one_batch(found, schema), said, begins)
 
 
-def _values(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[tuple[Any, ...]]:
+def _column_values(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[tuple[Any, ...]]:
     for batch in batches:
         yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
 
-def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+def _one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema)
 
 
@@ -428,9 +427,9 @@ class ApplyFunction:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the windows that a task gets."""
         work, late = WindowEvaluator(self.operator), list[bytes]()
-        for sent in sent_batches(apart(batches, WHAT, late), self.schema):
+        for sent in sent_batches(without_late_rows(batches, WHAT, late), self.schema):
             numbers, extents = [], []
-            for (key, fired), base in zip(sent.said, sent.begins, strict=True):
+            for (key, fired), base in zip(sent.descriptions, sent.begins, strict=True):
                 for each in (SentFiring(*each) for each in fired):
                     numbers.append(each.number)
                     lo, hi = each.lo + base, each.hi + base
@@ -447,7 +446,7 @@ class ComputePartials:
     Args:
         operator: whose partials they are.
         schema: the columns of the rows.
-        keeps: whether the rows go on with them, to be looked at again.
+        keeps: whether the rows go on with them, for a second pass.
     """
 
     def __init__(self, operator: Operator, schema: pa.Schema, keeps: bool = False) -> None:
@@ -456,8 +455,8 @@ class ComputePartials:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partials of the shares that a task gets, and late rows as they are."""
         work, late = WindowEvaluator(self.operator), list[bytes]()
-        for sent in sent_batches(apart(batches, WHAT, late), self.schema):
-            shares = [SentShare(*each) for each in sent.said]
+        for sent in sent_batches(without_late_rows(batches, WHAT, late), self.schema):
+            shares = [SentShare(*each) for each in sent.descriptions]
             extents = [
                 BatchExtent(share.key, lo + base, hi + base, 0)
                 for share, base in zip(shares, sent.begins, strict=True)
@@ -467,7 +466,7 @@ class ComputePartials:
             ends = [*sent.begins[1:], sent.rows.num_rows]
             found = []
             for share, lo, hi in zip(shares, sent.begins, ends, strict=True):
-                own = [work.part_bytes(next(parts)) for _ in share.slices]
+                own = [work.dump_part(next(parts)) for _ in share.slices]
                 data = stream_bytes(sent.rows.slice(lo, hi - lo)) if self.keeps else None
                 found.append((share.id, dump_state((tuple(share), own)), data))
             yield _shares_batch(found)
@@ -501,7 +500,7 @@ class MergePartials:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the windows that a task gets."""
         work, groups, late = WindowEvaluator(self.operator), GroupedShares(), list[bytes]()
-        for batch in apart(batches, ID, late):
+        for batch in without_late_rows(batches, ID, late):
             yield from self.results.rows(self._merged(work, batch, groups))
         yield from self.results.late_rows(late)
         end_task()
@@ -511,7 +510,7 @@ class MergePartials:
     ) -> Iterator[tuple[int, list[Item]]]:
         # A partial that several windows share must not be changed by a merge.
         shares = function_of(self.operator).commutative
-        for id, what in _values([batch], ID, WHAT):
+        for id, what in _column_values([batch], ID, WHAT):
             said, own = load_state(what)
             share = SentShare(*said)
             if (whole := groups.add(id, share.place, share.places, (share, own))) is None:
@@ -520,13 +519,13 @@ class MergePartials:
             firings = [SentFiring(*each) for each in whole[0][0].firings]
             stacks = TwoStacks(
                 work.operator.merge_parts,
-                lambda at, parts=parts: work.part_from(parts[at]),  # type: ignore[misc]
+                lambda at, parts=parts: work.load_part(parts[at]),  # type: ignore[misc]
             )
             for each in firings:
                 if shares and each.lo < each.hi:
                     found = [stacks.merged(each.lo, each.hi)]
                 else:
-                    found = [work.part_from(part) for part in parts[each.lo : each.hi]]
+                    found = [work.load_part(part) for part in parts[each.lo : each.hi]]
                 yield each.number, work.finish(share.key, found, each.moment)
 
 
@@ -566,18 +565,18 @@ class TwoStacks:
         return self._merge(self._front[-1], self._back) if self._recent else self._front[-1]
 
     def _flip(self, leaving: int) -> None:
-        """What is left of the back becomes the front."""
+        """Move the rest of the back to the front."""
         found: list[Any] = []
         for value in reversed(self._recent[leaving:]):
             found.append(self._merge(value, found[-1]) if found else value)
         self._front, self._recent, self._back = found, [], None
 
 
-# -- a second look ---------------------------------------------------------------------------------
+# -- a second pass over the tuples -----------------------------------------------------------------
 
 
 class ReturnWhole:
-    """Merges the partials of each window, and sends the result to all who have a part of it."""
+    """Merges the partials of each window, and sends the result back to all its parts."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -587,7 +586,7 @@ class ReturnWhole:
         work, groups = WindowEvaluator(self.operator), GroupedShares()
         for batch in batches:
             found: list[tuple[bytes | None, ...]] = []
-            for id, what, data in _values([batch], ID, WHAT, DATA):
+            for id, what, data in _column_values([batch], ID, WHAT, DATA):
                 if id is None:
                     found.append((None, None, data))
                     continue
@@ -595,21 +594,21 @@ class ReturnWhole:
                 share = SentShare(*said)
                 waiting = (share, own, data)
                 if (all_of := groups.add(id, share.place, share.places, waiting)) is not None:
-                    found += self._returned(work, id, all_of)
+                    found += self._with_whole(work, id, all_of)
             yield _shares_batch(found)
         end_task()
 
-    def _returned(
+    def _with_whole(
         self, work: WindowEvaluator, id: bytes, shares: list[Any]
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        parts = [work.part_from(part) for _, own, _ in shares for part in own]
-        whole = work.part_bytes(work.merged(parts)) if parts else None
-        (firing,) = shares[0][0].firings  # windows that are looked at twice are sent one by one
+        parts = [work.load_part(part) for _, own, _ in shares for part in own]
+        whole = work.dump_part(work.merged(parts)) if parts else None
+        (firing,) = shares[0][0].firings  # windows that are read twice are sent one by one
         for share, _, data in shares:
             yield id, dump_state((tuple(share), firing, whole)), data
 
 
-class LookAgain:
+class RereadRows:
     """Sends the rows of parts of windows, given the result of the whole."""
 
     def __init__(self, operator: Operator, schema: pa.Schema, results: ResultRows) -> None:
@@ -620,11 +619,11 @@ class LookAgain:
         work = WindowEvaluator(self.operator)
         for batch in batches:
             yield _shares_batch(
-                [self._looked(work, *row) for row in _values([batch], *SHARES.names)]
+                [self._reread(work, *row) for row in _column_values([batch], *SHARES.names)]
             )
         end_task()
 
-    def _looked(
+    def _reread(
         self, work: WindowEvaluator, id: bytes | None, what: bytes, data: bytes
     ) -> tuple[bytes | None, ...]:
         if id is None:
@@ -635,16 +634,16 @@ class LookAgain:
             items = work.finish(share.key, [], fired.moment)
         else:
             rows = fitted(stream_table(data).combine_chunks().to_batches()[0], self.schema)
-            part, items = work.part_from(whole), []
+            part, items = work.load_part(whole), []
             for lo, hi in share.slices:
-                items += work.again(rows, BatchExtent(share.key, lo, hi, fired.moment), part)
+                items += work.emit_again(rows, BatchExtent(share.key, lo, hi, fired.moment), part)
         found = self.results.batches([(fired.number, items)])
         packed = [(port, stream_bytes(batch)) for port, batch in found if batch.num_rows]
         return id, dump_state((share.place, share.places)), dump_state(packed)
 
 
 class CollectRows:
-    """Brings the rows of the parts of a window into their order."""
+    """Puts the rows of the parts of a window in order."""
 
     def __init__(self, results: ResultRows) -> None:
         self.results = results
@@ -652,7 +651,7 @@ class CollectRows:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the windows that a task gets."""
         groups, late = GroupedShares(), list[bytes]()
-        for id, what, data in _values(apart(batches, ID, late), *SHARES.names):
+        for id, what, data in _column_values(without_late_rows(batches, ID, late), *SHARES.names):
             place, places = load_state(what)
             for packed in groups.add(id, place, places, data) or ():
                 for port, rows in load_state(packed):

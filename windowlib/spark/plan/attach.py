@@ -44,7 +44,7 @@ def attach(
     numbered: bool = False,
     by_spark: bool = False,
 ) -> Attached:
-    """An operator with what there is to say about its place on Spark.
+    """An operator with options for Spark.
 
     `df.transform(op)` is the same as `df.transform(attach(op))`.
 
@@ -76,7 +76,7 @@ def attach(
     """
     from windowlib.farms.farm import Farm
 
-    validation.is_operator(operator)
+    validation.check_operator(operator)
     one = operator.operator if isinstance(operator, Farm) else operator
     order: Any = order_by
     if order_by is not ... and order_by is not None and not isinstance(order_by, str):
@@ -118,9 +118,9 @@ class Attached:
     def __call__(self, *frames: DataFrame) -> DataFrame:
         """The DataFrame of the operator's output."""
         plan = plan_query(self.operator, self.options, frames)
-        validation.warn_clock(self.operator, self.options.clock_said, plan.streaming)
-        validation.warn_order(self.operator, self.options.order_by, frames, plan.takes_by_time)
-        validation.warn_cuts(self.operator, self.options.order_by, frames, plan.takes_by_time)
+        validation.warn_clock(self.operator, self.options.has_clock, plan.streaming)
+        validation.warn_order(self.operator, self.options.order_by, frames, plan.ordered_by_time)
+        validation.warn_cuts(self.operator, self.options.order_by, frames, plan.ordered_by_time)
         validation.warn_late(self.operator, frames)
         prepare_session(plan)
         return frame_of(plan)
@@ -151,10 +151,10 @@ def explain_on(operator: Operator, given: Sequence[Any]) -> str:
     """How an operator runs on DataFrames, or on streams with these schemas."""
     if all(hasattr(frame, "isStreaming") for frame in given):
         return attach(operator).explain(*given)
-    return attach(operator).explain(*(FutureStream(_struct(each)) for each in given))  # type: ignore[arg-type]
+    return attach(operator).explain(*(PlannedStream(_schema_of(each)) for each in given))  # type: ignore[arg-type]
 
 
-def _struct(given: Any) -> StructType:
+def _schema_of(given: Any) -> StructType:
     found = getattr(given, "schema", given)
     if not isinstance(found, StructType):
         msg = (
@@ -165,8 +165,8 @@ def _struct(given: Any) -> StructType:
     return found
 
 
-class FutureStream:
-    """The columns of a stream that is not there yet; what a plan asks of a DataFrame."""
+class PlannedStream:
+    """The columns of a stream that does not exist yet, with what a plan reads of a DataFrame."""
 
     isStreaming = True  # noqa: N815 - Spark's name
 
@@ -175,9 +175,9 @@ class FutureStream:
         self.sparkSession: Any = SparkSession.getActiveSession() or self
         self.conf = DEFAULTS
 
-    def select(self, names: Sequence[str]) -> FutureStream:
+    def select(self, names: Sequence[str]) -> PlannedStream:
         """Some of the columns, by their names in backticks."""
-        return FutureStream(StructType([self.schema[unquoted(name)] for name in names]))
+        return PlannedStream(StructType([self.schema[unquoted(name)] for name in names]))
 
 
 def register_view(

@@ -1,8 +1,8 @@
-"""Rows of event time are folded before the shuffle: partials of keys and slices move, not rows.
+"""Folding of event-time rows before the shuffle: partials of keys and slices move, not rows.
 
-Each task folds its rows as the windows themselves would, and sends what it has at its end. That is
-what Spark does for its own aggregations. It takes functions for which the order of rows is
-irrelevant, and a watermark that rows do not move.
+Each task folds its rows as the windows would, and sends its partials at its end, as Spark does for
+its own aggregations. It needs functions for which the order of rows is irrelevant, and a watermark
+that rows do not move.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from windowlib.window.state_bytes import dump_state
 
 
 def kept_rows(spec: BucketSpec) -> str:
-    """Why rows have to cross the shuffle; empty if their partials will do."""
+    """Why rows have to cross the shuffle; empty if their partials suffice."""
     if not spec.follows:
         return "the windows have a watermark of their own"
     if spec.holds:
@@ -35,14 +35,14 @@ def kept_rows(spec: BucketSpec) -> str:
     if not spec.operator.inserts_directly:
         return "the operator looks at each row"
     try:
-        folding(spec.operator, spec.inputs[0])
+        fold_engine(spec.operator, spec.inputs[0])
     except Decline as reason:
         return str(reason)
     return ""
 
 
-def folding(operator: Operator, schema: pa.Schema) -> EventTimeEngine:
-    """What folds rows with these columns as the windows of an operator do."""
+def fold_engine(operator: Operator, schema: pa.Schema) -> EventTimeEngine:
+    """An engine that folds rows with these columns as the windows of an operator do."""
     (window,) = operator.open().windows
     assert isinstance(window, EventTimeWindow)
     window.follow()
@@ -69,7 +69,7 @@ class Fold:
         places: list[np.ndarray] = []
         for part in gathered(self.pack.named(batches)):
             rows = part.select(range(1, part.num_columns))
-            engine = engine or folding(self.operator, rows.schema)
+            engine = engine or fold_engine(self.operator, rows.schema)
             try:
                 engine.insert(rows)
             except Decline:

@@ -1,7 +1,7 @@
-"""Spark's hash of a key, computed in Python: which bucket the state of a key belongs to.
+"""Spark's hash of a key in Python: it determines the bucket of the state of a key.
 
-Spark hashes the keys of rows with `xxhash64`. State has keys and no rows, so
-moving it takes the same hash of a key's values.
+Spark hashes the keys of rows with `xxhash64`. State has keys and no rows, so moving it needs the
+same hash of a key's values.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def key_hash(values: Sequence[Any], kinds: Sequence[DataType]) -> int:
-    """What `xxhash64` of Spark gives for columns of these types.
+    """Spark's `xxhash64` of columns of these types.
 
     >>> key_hash(["IBM", 7], [StringType(), LongType()])
     5832641129068957678
@@ -73,11 +73,11 @@ def _hasher(kind: DataType) -> Callable[[Any, int], int]:
     return found
 
 
-def _rotated(value: int, bits: int) -> int:
+def _rotate(value: int, bits: int) -> int:
     return (value << bits | value >> 64 - bits) & MASK
 
 
-def _mixed(h: int) -> int:
+def _avalanche(h: int) -> int:
     h = (h ^ h >> 33) * P2 & MASK
     h = (h ^ h >> 29) * P3 & MASK
     return h ^ h >> 32
@@ -87,18 +87,18 @@ def _int(value: int, seed: int) -> int:
     """Four bytes."""
     h = (seed + P5 + 4) & MASK
     h ^= (value & 0xFFFFFFFF) * P1 & MASK
-    return _mixed((_rotated(h, 23) * P2 + P3) & MASK)
+    return _avalanche((_rotate(h, 23) * P2 + P3) & MASK)
 
 
 def _long(value: int, seed: int) -> int:
     """Eight bytes."""
     h = (seed + P5 + 8) & MASK
     h ^= _round(value & MASK)
-    return _mixed((_rotated(h, 27) * P1 + P4) & MASK)
+    return _avalanche((_rotate(h, 27) * P1 + P4) & MASK)
 
 
 def _round(value: int) -> int:
-    return _rotated(value * P2 & MASK, 31) * P1 & MASK
+    return _rotate(value * P2 & MASK, 31) * P1 & MASK
 
 
 def _bytes(data: bytes, seed: int) -> int:
@@ -108,11 +108,11 @@ def _bytes(data: bytes, seed: int) -> int:
         while at <= size - 32:
             words = struct.unpack_from("<4Q", data, at)
             lanes = [
-                _rotated((lane + word * P2) & MASK, 31) * P1 & MASK
+                _rotate((lane + word * P2) & MASK, 31) * P1 & MASK
                 for lane, word in zip(lanes, words, strict=True)
             ]
             at += 32
-        h = sum(_rotated(x, bits) for x, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & MASK
+        h = sum(_rotate(x, bits) for x, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & MASK
         for lane in lanes:
             h = ((h ^ _round(lane)) * P1 + P4) & MASK
     else:
@@ -120,15 +120,15 @@ def _bytes(data: bytes, seed: int) -> int:
     h = (h + size) & MASK
     while at <= size - 8:
         (word,) = struct.unpack_from("<Q", data, at)
-        h = (_rotated(h ^ _round(word), 27) * P1 + P4) & MASK
+        h = (_rotate(h ^ _round(word), 27) * P1 + P4) & MASK
         at += 8
     if at <= size - 4:
         (word,) = struct.unpack_from("<I", data, at)
-        h = (_rotated(h ^ word * P1 & MASK, 23) * P2 + P3) & MASK
+        h = (_rotate(h ^ word * P1 & MASK, 23) * P2 + P3) & MASK
         at += 4
     for byte in data[at:]:
-        h = _rotated(h ^ byte * P5 & MASK, 11) * P1 & MASK
-    return _mixed(h)
+        h = _rotate(h ^ byte * P5 & MASK, 11) * P1 & MASK
+    return _avalanche(h)
 
 
 def _float(value: float, seed: int) -> int:
@@ -170,4 +170,4 @@ HASHES: dict[type[DataType], Callable[[Any, int], int]] = {
     TimestampType: _timestamp,
     TimestampNTZType: _timestamp,
 }
-"""What hashes the values of a type."""
+"""The hash function of each type."""

@@ -46,7 +46,7 @@ WINDOW = "_window"
 
 @dataclass(frozen=True)
 class AttachOptions:
-    """What `attach` was told about the place of an operator on Spark."""
+    """The options of `attach`."""
 
     key: tuple[str, ...] | None = None
     buckets: int | None = None
@@ -59,14 +59,14 @@ class AttachOptions:
     watermark: Watermark | None = None
     """How far the clock of a stream stays behind the greatest time."""
     on_arrival: bool = False
-    """Whether it was said that rows of a stream count as of when Spark takes them."""
+    """Whether rows of a stream arrive when Spark takes them, by `times=None`."""
     clock: Callable[[], float] | None = None
     by_spark: bool = False
     """Whether Spark's own aggregation has the windows."""
 
     @property
-    def clock_said(self) -> bool:
-        """Whether something says which clock an operator runs on."""
+    def has_clock(self) -> bool:
+        """Whether an option sets the clock of the operator."""
         return self.on_arrival or self.times is not None or self.clock is not None
 
 
@@ -79,11 +79,11 @@ class QueryOutput:
     arrow: pa.Schema
     """The same for Arrow."""
     ports: tuple[str | None, ...]
-    """What rows of each output are called in `_port`; None if they are not told apart."""
-    made: tuple[pa.Schema | None, ...]
-    """What the operator makes at each output."""
-    sent: tuple[pa.Schema | None, ...]
-    """What Spark gets of each output; None if the query does not use it."""
+    """The value of `_port` for rows of each output; None if there is no such column."""
+    operator_schemas: tuple[pa.Schema | None, ...]
+    """The columns of each output as the operator makes them."""
+    spark_schemas: tuple[pa.Schema | None, ...]
+    """The columns of each output as Spark gets them; None if the query does not use it."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ class QueryPlan:
     """How the buckets are numbered."""
     output: QueryOutput
     fingerprint: Mapping[str, str]
-    """What must not change as long as a checkpoint lives."""
+    """The description that must not change during the life of a checkpoint."""
     nonce: str
-    """Tells the plan from all others, also from equal ones."""
+    """Distinguishes the plan from all others, even equal ones."""
     watermark: StreamWatermark | None = None
     """Spark's watermark, if the windows of a stream follow it, or its clock."""
     copied: bool = False
@@ -122,7 +122,7 @@ class QueryPlan:
 
     @property
     def name(self) -> str:
-        """What Spark calls the metrics of the query."""
+        """The name of the query's metrics in Spark."""
         return f"windowlib {self.operator.name} {self.nonce[:8]}"
 
     @property
@@ -131,17 +131,17 @@ class QueryPlan:
         return self.streaming and self.times is not None
 
     @property
-    def takes_by_time(self) -> bool:
+    def ordered_by_time(self) -> bool:
         """Whether rows are taken by their time, so that their order is irrelevant otherwise."""
         return self.watermark is not None or self.times is not None
 
     def bucket_spec(self) -> BucketSpec:
-        """What every bucket runs."""
+        """The specification that every bucket runs."""
         return BucketSpec(
             operator=self.operator,
             inputs=self.inputs,
-            outputs=self.output.sent,
-            made=self.output.made,
+            outputs=self.output.spark_schemas,
+            made=self.output.operator_schemas,
             orders=self.orders,
             fingerprint=self.fingerprint,
             nonce=self.nonce,
@@ -151,18 +151,18 @@ class QueryPlan:
             clock=self.options.clock,
             follows=0 if self.watermark is None else self.watermark.unit,
             holds=self.holds,
-            description=description(self.operator, self.orders) | self._hashing(),
+            description=description(self.operator, self.orders) | self._hash_description(),
             numbers=self.numbers,
         )
 
-    def _hashed(self) -> list[Any]:
+    def _hashed_types(self) -> list[Any]:
         """The types in which the columns of the key are hashed."""
         pairs = zip(self.frames, self.key or (), strict=bool(self.key))
         return common_types([[frame.schema[n].dataType for n in key] for frame, key in pairs])
 
-    def _hashing(self) -> dict[str, Any]:
+    def _hash_description(self) -> dict[str, Any]:
         """The columns and types whose hash chooses the bucket of a key."""
-        kinds = [DoubleType() if kind == "double" else kind for kind in self._hashed()]
+        kinds = [DoubleType() if kind == "double" else kind for kind in self._hashed_types()]
         types = StructType([StructField(str(n), kind) for n, kind in enumerate(kinds)])
         return {"key": self.key or [], "hashed": types.jsonValue()}
 
@@ -178,10 +178,10 @@ class QueryPlan:
         """
         keys = self.key or [()] * len(self.frames)
         pairs = list(zip(self.frames, keys, strict=True))
-        hashed = self._hashed()
+        hashed = self._hashed_types()
         marked = self.watermark
         if marked is not None:
-            pairs = [(marked.added(frame), key) for frame, key in pairs]
+            pairs = [(marked.with_watermark(frame), key) for frame, key in pairs]
         found = []
         for read, (frame, key) in zip(self.frames, pairs, strict=True):
             *parts, copy = (*key, "") if not self.copied else key
@@ -198,12 +198,12 @@ class QueryPlan:
         return found
 
     def unpack(self) -> Unpack:
-        """What turns the outputs of buckets into rows."""
+        """A function that turns the outputs of buckets into rows."""
         return Unpack(self.output.ports, self.output.arrow)
 
     def arrays(self) -> OutputArrays | None:
-        """What turns the one output of buckets into arrays; None if it takes `unpack`."""
-        alone = sum(sent is not None for sent in self.output.sent) == 1
+        """Turns the only output of buckets into arrays; None if that needs `unpack`."""
+        alone = sum(sent is not None for sent in self.output.spark_schemas) == 1
         plain = alone and OutputArrays.fit(self.output.struct)
         return OutputArrays(self.output.struct) if plain else None
 
@@ -219,18 +219,12 @@ def plan_query(
     for number, frame in enumerate(frames):
         operator.check_columns(frame.columns, number)
     validation.times(options.times, options.clock, frames, streaming)
-    watermark = None
-    if streaming and options.times is not None:
-        watermark = clock_watermark(operator, options.times, options.watermark, frames)
-    elif streaming:
-        watermark = stream_watermark(operator, frames[0])
-    if watermark is not None:
-        validation.first_to_wait(operator, watermark.column, frames)
+    watermark = _query_watermark(operator, options, frames) if streaming else None
     orders = validation.orders(operator, options.order_by, frames)
     by_event_time = validation.event_order(operator, orders, options.times, streaming)
     orders = orders if by_event_time is None else (by_event_time,)
-    led = by_event_time is not None or (watermark is not None and options.times is None)
-    key = validation.key(operator, options.key, frames, led)
+    by_time = by_event_time is not None or (watermark is not None and options.times is None)
+    key = validation.key(operator, options.key, frames, by_time)
     read = tuple(
         _projected(operator, frame, port, (*order_columns(orders[port]), options.times), key)
         for port, frame in enumerate(frames)
@@ -256,20 +250,35 @@ def plan_query(
         numbers=numbers,
         output=_output_columns(operator, options, inputs, timezone),
         fingerprint=_fingerprint(operator, read, key)
-        | _clocked(watermark, options.times if streaming else None),
+        | _clock_fingerprint(watermark, options.times if streaming else None),
         nonce=uuid.uuid4().hex,
         watermark=watermark,
     )
 
 
-def _clocked(watermark: StreamWatermark | None, times: str | None) -> dict[str, str]:
-    """What a checkpoint has to know of the clock of a stream."""
+def _query_watermark(
+    operator: Operator, options: AttachOptions, frames: Sequence[DataFrame]
+) -> StreamWatermark | None:
+    """The watermark of Spark's that is the clock of streams, or that windows follow, if any."""
+    if options.times is not None:
+        found: StreamWatermark | None = clock_watermark(
+            operator, options.times, options.watermark, frames
+        )
+    else:
+        found = stream_watermark(operator, frames[0])
+    if found is not None:
+        validation.check_watermark_chain(operator, found.column, frames)
+    return found
+
+
+def _clock_fingerprint(watermark: StreamWatermark | None, times: str | None) -> dict[str, str]:
+    """The part of the fingerprint that describes the clock of a stream."""
     found = {} if watermark is None else {"watermark": "Spark's"}
     return found if times is None else {**found, "times": times}
 
 
 def shuffle_partitions(spark: Any) -> int:
-    """Into how many partitions a session shuffles rows."""
+    """The number of shuffle partitions of a session."""
     return int(str(spark.conf.get(PARTITIONS)))
 
 
@@ -308,8 +317,8 @@ def _output_columns(
         struct=struct,
         arrow=arrow_schema(struct, timezone),
         ports=tuple(name if several and n in structs else None for n, name in enumerate(names)),
-        made=tuple(made),
-        sent=tuple(
+        operator_schemas=tuple(made),
+        spark_schemas=tuple(
             arrow_schema(structs[port], timezone) if port in structs else None
             for port in range(len(made))
         ),
@@ -362,8 +371,12 @@ def numbered(plan: QueryPlan) -> QueryPlan:
         struct=struct,
         arrow=arrow_schema(struct, plan.timezone),
         ports=output.ports,
-        made=tuple(None if each is None else each.append(field) for each in output.made),
-        sent=tuple(None if each is None else each.append(field) for each in output.sent),
+        operator_schemas=tuple(
+            None if each is None else each.append(field) for each in output.operator_schemas
+        ),
+        spark_schemas=tuple(
+            None if each is None else each.append(field) for each in output.spark_schemas
+        ),
     )
     return replace(plan, output=columns)
 

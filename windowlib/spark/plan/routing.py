@@ -28,7 +28,7 @@ def split(
     outputs already routed: add `.option("checkpointLocation", ...)`, a trigger, and `.start()`.
     A target gets the columns of its output, without `_port`, and those that were added later.
 
-    After a failure Spark runs the last batch once more, and by then some targets may have its
+    After a failure Spark runs the last batch again, and by then some targets may have its
     rows. Where that matters pass a function which uses `batch_id` to write a batch only once: one
     that overwrites a folder or a partition of that number, or a MERGE.
 
@@ -117,7 +117,7 @@ class Router:
     def __init__(
         self, routes: Mapping[str, Target], columns: Mapping[str, Sequence[str]], several: bool
     ) -> None:
-        self.routes, self.columns, self.several = dict(routes), dict(columns), several
+        self.routes, self.columns, self.has_ports = dict(routes), dict(columns), several
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Give each target the rows of its output."""
@@ -125,7 +125,7 @@ class Router:
         try:
             batch.count()  # whatever targets read of it, the operator runs in full
             for port, target in self.routes.items():
-                rows = batch.where(batch[PORT] == port) if self.several else batch
+                rows = batch.where(batch[PORT] == port) if self.has_ports else batch
                 rows = rows.select([batch[quoted(name)] for name in self.columns[port]])
                 if callable(target):
                     target(rows, batch_id)

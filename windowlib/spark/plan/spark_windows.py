@@ -1,11 +1,10 @@
 """Windows of event time that Spark aggregates itself, where it gives exactly the same rows.
 
 `attach(op, by_spark=True)` leaves counts, sums, means and extremes of tumbling windows to Spark's
-own aggregation: no row goes to Python, only the windows that have closed, which the operator then
-makes its rows of.
+own aggregation: no row goes to Python, only closed windows, which the operator turns into rows.
 
-Spark adds floats one after the other and loses what cancels; windows here do not. So a float is
-taken apart into whole numbers of 32 bits, which add up exactly in any order, and a rest below
+Spark adds floats without compensation and loses digits that cancel; windows here do not. So a float
+is split into whole numbers of 32 bits, which add up exactly in any order, and a rest below
 2 ** -64. That rest, and floats of 2 ** 62 and more, are added as Spark adds them.
 """
 
@@ -23,14 +22,10 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
-    ByteType,
     DateType,
     DecimalType,
     DoubleType,
     FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
     StringType,
     TimestampNTZType,
     TimestampType,
@@ -49,11 +44,11 @@ from windowlib.errors import HostError
 from windowlib.event_time.axis import Grid
 from windowlib.spark.bucket.bucket import Bucket, BucketSpec
 from windowlib.spark.bucket.processor import METRICS
-from windowlib.spark.plan.folding import folding, kept_rows
+from windowlib.spark.plan.folding import fold_engine, kept_rows
 from windowlib.spark.plan.output_rows import Unpack
 from windowlib.spark.plan.query_plan import QueryPlan
 from windowlib.spark.plan.types import is_collated, quoted
-from windowlib.spark.plan.watermark import DELAY, event_column, event_window
+from windowlib.spark.plan.watermark import DELAY, WHOLE, event_column, event_window
 from windowlib.spark.python_worker import end_task
 from windowlib.spec.specification import Session, Tumbling
 from windowlib.window.consumer import Decline
@@ -64,14 +59,13 @@ if TYPE_CHECKING:
 
 END, START, SIZE, KEY = "_end", "_start", "_size", "_key"
 BY_SPARK = ", by Spark"
-"""How the metrics of windows that Spark has end."""
+"""The suffix of the metrics of windows that Spark aggregates."""
 LIMBS = 4
 LIMB = 32
 UNIT = 64
 """Floats are taken apart into whole numbers of 2 ** -UNIT, in limbs of LIMB bits, and a rest."""
 MOST = 2.0**62
-"""What does not fit the limbs."""
-WHOLE = (ByteType, ShortType, IntegerType, LongType)
+"""Floats from here on do not fit the limbs."""
 FLOATS = (FloatType, DoubleType)
 PLAIN = (*WHOLE, StringType, BinaryType, BooleanType, DateType, TimestampType, DecimalType)
 """Keys that are equal for Spark where they are equal here, and come back as they were."""
@@ -105,7 +99,7 @@ def kept_from_spark(plan: QueryPlan) -> str:
                 f"Spark may see other equal keys in {name}, {schema[name].dataType.simpleString()}"
             )
     try:
-        functions_on(folding(plan.operator, plan.inputs[0]), schema)
+        spark_functions(fold_engine(plan.operator, plan.inputs[0]), schema)
     except Decline as reason:
         return str(reason)
     return ""
@@ -119,18 +113,18 @@ def aggregated_frame(plan: QueryPlan) -> DataFrame:
             f"Python has the windows."
         )
         raise HostError(msg)
-    engine = folding(plan.operator, plan.inputs[0])
+    engine = fold_engine(plan.operator, plan.inputs[0])
     names = (plan.key or [()])[0]  # PySpark passes not all names to Python
     keys = [fn.col(quoted(name)).alias(f"{KEY}{n}") for n, name in enumerate(names)]
     grid = engine.config.starts
     frame = _with_ends(plan, str(engine.event_time_state.axis.attribute), grid)
-    functions = functions_on(engine, plan.frames[0].schema)
+    functions = spark_functions(engine, plan.frames[0].schema)
     for step in zip(*(each.steps() for each in functions), strict=True):
         if named := {name: column for columns in step for name, column in columns.items()}:
             frame = frame.withColumns(named)
     sums = {name: column.alias(name) for each in functions for name, column in each.sums()}
     known = [name for name in sums if name.endswith("_n")]
-    if not known or any(type(each) is Columns for each in functions):
+    if not known or any(type(each) is SparkFunction for each in functions):
         sums[SIZE] = fn.count(fn.lit(1)).alias(SIZE)
     grouped = frame.groupBy(END, *keys).agg(*sums.values())
     if SIZE not in sums:  # as many rows as values, and one if all of them are null
@@ -138,7 +132,7 @@ def aggregated_frame(plan: QueryPlan) -> DataFrame:
     made = grouped.withColumn(START, fn.unix_micros(END) - fn.lit(grid.step)).drop(END)
     if plan.streaming:
         made = made.observe(f"{plan.name}{BY_SPARK}", *_metrics())
-    finish = Finish(replace(plan.bucket_spec(), follows=1), functions, plan.unpack())
+    finish = WindowRows(replace(plan.bucket_spec(), follows=1), functions, plan.unpack())
     return made.mapInArrow(finish, plan.output.struct)
 
 
@@ -150,7 +144,7 @@ def _metrics() -> list[Any]:
 
 
 def _with_ends(plan: QueryPlan, column: str, grid: Grid) -> DataFrame:
-    """The rows with the end of their windows, which has the watermark; none gets lost.
+    """The rows with the end of their windows, a column that has the watermark.
 
     Spark closes what is not after its watermark: for a plain timestamp the same as for the end of a
     `window`. Groups of plain numbers cost Spark much less than those of a struct, as `window` is.
@@ -159,34 +153,34 @@ def _with_ends(plan: QueryPlan, column: str, grid: Grid) -> DataFrame:
     name, metadata = plan.operator.name, None
     if plan.watermark is not None:
         metadata = {DELAY: frame.schema[column].metadata.get(DELAY, plan.watermark.delay)}
-        frame = plan.watermark.added(frame)
+        frame = plan.watermark.with_watermark(frame)
     stamp = fn.col(quoted(column))
     null = (
         f"{name}: null in {column!r} has no place in time. Leave such rows out, as with "
         f"df.where(df.{column}.isNotNull())."
     )
-    found = fn.coalesce(stamp, _refused(null))
+    found = fn.coalesce(stamp, _raise(null))
     if plan.streaming:  # Spark's watermark starts in 1970, and what is before it is late
         early = (
             f"{name}: {column!r} is before 1970, where Spark's watermark starts. Leave by_spark= "
             f"out of attach, and Python has the windows."
         )
-        found = fn.when(stamp < fn.timestamp_seconds(fn.lit(0)), _refused(early)).otherwise(found)
+        found = fn.when(stamp < fn.timestamp_seconds(fn.lit(0)), _raise(early)).otherwise(found)
     at = fn.unix_micros(found)
     since = fn.pmod(at - fn.lit(grid.origin % grid.step), fn.lit(grid.step))
     end = fn.timestamp_micros(at - since + fn.lit(grid.step))
     return frame.withColumn(END, end.alias(END, **({"metadata": metadata} if metadata else {})))
 
 
-def _refused(message: str) -> Any:
+def _raise(message: str) -> Any:
     return fn.raise_error(fn.lit(message)).cast("timestamp")
 
 
 # -- functions ------------------------------------------------------------------------------------
 
 
-class Columns:
-    """What Spark computes for one function, and the state of the function that it makes.
+class SparkFunction:
+    """The columns that Spark computes for one function, and the function's state from them.
 
     Args:
         number: that of the column; functions of one column share what Spark computes.
@@ -204,7 +198,7 @@ class Columns:
         """The column that it is of."""
         return fn.col(quoted(self.name))
 
-    def called(self, part: str) -> str:
+    def column_name(self, part: str) -> str:
         """The name of a column of its own."""
         return f"_{self.number}_{part}"
 
@@ -213,27 +207,27 @@ class Columns:
         return [{} for _ in range(2 * LIMBS + 1)]
 
     def sums(self) -> Iterator[tuple[str, Any]]:
-        """What is aggregated."""
+        """The aggregates of a group, by name."""
         return iter(())
 
-    def saved(self, rows: Mapping[str, list[Any]]) -> list[Any]:
+    def states(self, rows: Mapping[str, list[Any]]) -> list[Any]:
         """The state of the function for each window, as its fold saves it."""
         return [[] for _ in rows[SIZE]]
 
 
-class Counts(Columns):
+class SparkCount(SparkFunction):
     """How many values are not null."""
 
     def sums(self) -> Iterator[tuple[str, Any]]:
         """The number of values."""
-        yield self.called("n"), fn.count(self.column)
+        yield self.column_name("n"), fn.count(self.column)
 
-    def saved(self, rows: Mapping[str, list[Any]]) -> list[Any]:
-        """That number."""
-        return [[count] for count in rows[self.called("n")]]
+    def states(self, rows: Mapping[str, list[Any]]) -> list[Any]:
+        """The number of values."""
+        return [[count] for count in rows[self.column_name("n")]]
 
 
-class Extremes(Columns):
+class SparkMax(SparkFunction):
     """The largest value; Spark and windows agree on NaN and nulls."""
 
     counts = False
@@ -242,42 +236,42 @@ class Extremes(Columns):
 
     def sums(self) -> Iterator[tuple[str, Any]]:
         """The value."""
-        yield self.called(self.part), type(self).function(self.column)
+        yield self.column_name(self.part), type(self).function(self.column)
 
-    def saved(self, rows: Mapping[str, list[Any]]) -> list[Any]:
-        """That value."""
-        return [[best] for best in rows[self.called(self.part)]]
+    def states(self, rows: Mapping[str, list[Any]]) -> list[Any]:
+        """The extreme value."""
+        return [[best] for best in rows[self.column_name(self.part)]]
 
 
-class Smallest(Extremes):
+class SparkMin(SparkMax):
     """The smallest value."""
 
     part = "least"
     function = staticmethod(fn.min)
 
 
-class Totals(Columns):
+class SparkSum(SparkFunction):
     """Whole numbers in two halves, so that no sum leaves 64 bits."""
 
     counts = False
 
     def sums(self) -> Iterator[tuple[str, Any]]:
         """The number of values, and the sums of both halves."""
-        yield self.called("n"), fn.count(self.column)
+        yield self.column_name("n"), fn.count(self.column)
         number = self.column.cast("long")
-        yield self.called("0"), fn.sum(fn.shiftright(number, LIMB))
-        yield self.called("1"), fn.sum(number.bitwiseAND(fn.lit((1 << LIMB) - 1)))
+        yield self.column_name("0"), fn.sum(fn.shiftright(number, LIMB))
+        yield self.column_name("1"), fn.sum(number.bitwiseAND(fn.lit((1 << LIMB) - 1)))
 
-    def saved(self, rows: Mapping[str, list[Any]]) -> list[Any]:
+    def states(self, rows: Mapping[str, list[Any]]) -> list[Any]:
         """Total, nulls and compensation."""
-        parts = (rows[self.called(part)] for part in ("n", "0", "1"))
+        parts = (rows[self.column_name(part)] for part in ("n", "0", "1"))
         return [
             [(high << LIMB) + low, size - n, 0] if n else [None, size, None]
             for size, n, high, low in zip(rows[SIZE], *parts, strict=True)
         ]
 
 
-class FloatTotals(Columns):
+class SparkFloatSum(SparkFunction):
     """Floats in limbs, which add up exactly, and the rest of them by itself."""
 
     counts = False
@@ -285,17 +279,22 @@ class FloatTotals(Columns):
     @property
     def limbs(self) -> list[str]:
         """The names of the limbs, the largest first."""
-        return [self.called(str(limb)) for limb in range(LIMBS)]
+        return [self.column_name(str(limb)) for limb in range(LIMBS)]
 
     def steps(self) -> list[dict[str, Any]]:
         """The value if it fits limbs, and limb after limb of it, with what is left."""
-        x, rest = self.column.cast("double"), self.called("fits")
+        x, rest = self.column.cast("double"), self.column_name("fits")
         fits = fn.abs(x) < MOST  # which no NaN does
-        found = [{rest: fn.when(fits, x).otherwise(0.0), self.called("odd"): fn.when(~fits, x)}]
+        found = [
+            {rest: fn.when(fits, x).otherwise(0.0), self.column_name("odd"): fn.when(~fits, x)}
+        ]
         for limb, name in enumerate(self.limbs):
             unit = 2.0 ** ((LIMBS - limb - 1) * LIMB - UNIT)
             # The nearest whole number of units, so that what is left has no more digits.
-            whole, left = fn.floor(fn.col(rest) * (1 / unit) + 0.5), self.called(f"rest_{limb}")
+            whole, left = (
+                fn.floor(fn.col(rest) * (1 / unit) + 0.5),
+                self.column_name(f"rest_{limb}"),
+            )
             found.append({name: whole})
             found.append({left: fn.col(rest) - fn.col(name).cast("double") * unit})
             rest = left
@@ -303,16 +302,16 @@ class FloatTotals(Columns):
 
     def sums(self) -> Iterator[tuple[str, Any]]:
         """The number of values, the sums of limbs, and that of what is left."""
-        yield self.called("n"), fn.count(self.column)
+        yield self.column_name("n"), fn.count(self.column)
         for name in self.limbs:
             yield name, fn.sum(name)
-        left = fn.col(self.called(f"rest_{LIMBS - 1}"))
-        yield self.called("left"), fn.sum(fn.coalesce(fn.col(self.called("odd")), left))
+        left = fn.col(self.column_name(f"rest_{LIMBS - 1}"))
+        yield self.column_name("left"), fn.sum(fn.coalesce(fn.col(self.column_name("odd")), left))
 
-    def saved(self, rows: Mapping[str, list[Any]]) -> list[Any]:
+    def states(self, rows: Mapping[str, list[Any]]) -> list[Any]:
         """Total, nulls and compensation."""
         limbs = zip(*(rows[name] for name in self.limbs), strict=True)
-        parts = (rows[SIZE], rows[self.called("n")], rows[self.called("left")], limbs)
+        parts = (rows[SIZE], rows[self.column_name("n")], rows[self.column_name("left")], limbs)
         return [
             _total(each, left, size - n) if n else [None, size, None]
             for size, n, left, each in zip(*parts, strict=True)
@@ -333,31 +332,31 @@ def _total(limbs: Sequence[int], left: float, nulls: int) -> list[Any]:
     return [total, nulls, low + ((larger - total) + smaller)]
 
 
-def columns_of(kernel: Kernel, name: Any, schema: Any) -> Columns:
+def spark_function(kernel: Kernel, name: Any, schema: Any) -> SparkFunction:
     """The Spark columns for a function; `Decline` if Spark cannot compute it."""
     kind = type(kernel)
     if kind is CountKernel:
-        return Columns(0, "")
+        return SparkFunction(0, "")
     if not isinstance(name, str) or name not in schema.names:
         raise Decline("a function of something else than a column")
     number, of = schema.names.index(name), schema[name].dataType
     if kind is CountValuesKernel:
-        return Counts(number, name)
+        return SparkCount(number, name)
     if kind in (MaxKernel, MinKernel) and isinstance(of, ORDERED):
-        return (Extremes if kind is MaxKernel else Smallest)(number, name)
+        return (SparkMax if kind is MaxKernel else SparkMin)(number, name)
     if kind in (SumKernel, MeanKernel) and isinstance(of, (*WHOLE, *FLOATS)):
-        return (Totals if isinstance(of, WHOLE) else FloatTotals)(number, name)
+        return (SparkSum if isinstance(of, WHOLE) else SparkFloatSum)(number, name)
     raise Decline(f"{kernel.fold.name} of {of.simpleString()} is not the same in Spark")
 
 
-def functions_on(engine: EventTimeEngine, schema: Any) -> list[Columns]:
-    """What Spark computes for each function of a window; `Decline` if it cannot do it."""
+def spark_functions(engine: EventTimeEngine, schema: Any) -> list[SparkFunction]:
+    """The Spark columns for each function of a window; `Decline` if Spark cannot compute one."""
     pairs = zip(engine.kernels, engine.attributes, strict=True)
-    return [columns_of(kernel, name, schema) for kernel, name in pairs]
+    return [spark_function(kernel, name, schema) for kernel, name in pairs]
 
 
-class Finish:
-    """Makes the rows of an operator of windows that Spark has aggregated.
+class WindowRows:
+    """Turns windows that Spark has aggregated into the rows of an operator.
 
     Args:
         spec: the operator, and its columns.
@@ -365,7 +364,9 @@ class Finish:
         unpack: what sends rows to Spark.
     """
 
-    def __init__(self, spec: BucketSpec, functions: Sequence[Columns], unpack: Unpack) -> None:
+    def __init__(
+        self, spec: BucketSpec, functions: Sequence[SparkFunction], unpack: Unpack
+    ) -> None:
         self.spec, self.functions, self.unpack = spec, functions, unpack
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -381,16 +382,16 @@ class Finish:
         end_task()
 
     def _fill(self, window: EventTimeWindow[Any, Any], batch: pa.RecordBatch) -> None:
-        """Let a window have what Spark has computed."""
+        """Fill a window with what Spark has computed."""
         (schema,) = self.spec.inputs
-        engine = folding(self.spec.operator, schema)
+        engine = fold_engine(self.spec.operator, schema)
         grid, starts = engine.config.starts, batch.column(START).to_numpy()
         at, n = (starts - grid.origin) // grid.step, batch.column(SIZE).to_numpy()
         kind = schema.field(engine.event_time_state.axis.attribute).type
         sample = pa.array(starts[:1], kind)[0].as_py()
         names = [] if engine.keys is None else engine.keys.names
         keys = [batch.column(f"{KEY}{n}") for n in range(len(names))]
-        saved = self._saved(engine.kernels, batch.to_pydict())
+        saved = self._fold_states(engine.kernels, batch.to_pydict())
         try:
             planes = [x.load(each, n) for x, each in zip(engine.kernels, saved, strict=True)]
         except Decline:  # a sum of whole numbers has more than 64 bits
@@ -406,10 +407,12 @@ class Finish:
             born = np.arange(len(n))
             window.absorb([SlicePartials(at, at, n, born, planes, keys, sample)], schema)
 
-    def _saved(self, kernels: Sequence[Kernel], rows: Mapping[str, list[Any]]) -> list[list[Any]]:
+    def _fold_states(
+        self, kernels: Sequence[Kernel], rows: Mapping[str, list[Any]]
+    ) -> list[list[Any]]:
         """The states of all functions for each window, as their folds save them."""
         found = []
         for kernel, function in zip(kernels, self.functions, strict=True):
-            states = function.saved(rows)
+            states = function.states(rows)
             found.append(states if function.counts else list(map(kernel.fold.as_saved, states)))
         return found

@@ -1,7 +1,7 @@
-"""Static DataFrames: Spark sorts the rows of each bucket, and one pass over them is all.
+"""Static DataFrames: Spark sorts the rows of each bucket, which are then read in one pass.
 
-Nothing is packed and nothing is kept: rows come in order from Spark's own sort, which spills to
-disk if it must, and the windows of a bucket are finished when its last row is in.
+Rows come in order from Spark's own sort, which spills to disk if it must, and the windows of a
+bucket end with its last row, so no state is stored.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ def static_frame(plan: QueryPlan) -> DataFrame:
             f'DataFrame. Pass attach(op, times="ts").'
         )
         warnings.warn(msg, WindowlibWarning, stacklevel=3)
-    rows, order = _tagged(plan)
+    rows, order = _union(plan)
     if spec.times is not None:
-        rows = _bounded(plan, rows, spec.times)
+        rows = _with_bounds(plan, rows, spec.times)
     whole = rows.repartition(1 if len(plan.buckets) == 1 else plan.partitions, BUCKET)
     whole = whole.sortWithinPartitions(BUCKET, *order)
     return whole.mapInArrow(SortedBuckets(spec, plan.unpack()), plan.output.struct)
 
 
-def _bounded(plan: QueryPlan, rows: DataFrame, times: str) -> DataFrame:
-    """Rows of all inputs, with when the first row of all arrives, and the last."""
+def _with_bounds(plan: QueryPlan, rows: DataFrame, times: str) -> DataFrame:
+    """Rows of all inputs, with the arrival times of the first and the last row of all."""
     if plan.bounded:
         return rows.select("*", fn.col(f"_0.{START}"), fn.col(f"_0.{END}"))
-    return rows.crossJoin(fn.broadcast(bounds(plan.frames, times)))
+    return rows.crossJoin(fn.broadcast(time_bounds(plan.frames, times)))
 
 
-def _tagged(plan: QueryPlan) -> tuple[DataFrame, list[Any]]:
+def _union(plan: QueryPlan) -> tuple[DataFrame, list[Any]]:
     """The rows of all inputs in one DataFrame, and the columns that order them."""
     found, orders = None, plan.orders
     apart = plan.operator.waits  # then the last input comes first, whole
@@ -80,8 +80,8 @@ def _tagged(plan: QueryPlan) -> tuple[DataFrame, list[Any]]:
     return found, [fn.desc(SIDE), *keys, PLACE] if apart else [*keys, SIDE, PLACE]
 
 
-def bounds(frames: Sequence[DataFrame], times: str) -> DataFrame:
-    """When the first row of all arrives, and the last."""
+def time_bounds(frames: Sequence[DataFrame], times: str) -> DataFrame:
+    """The arrival times of the first and the last row of all inputs."""
     found = None
     for frame in frames:
         column = frame.select(fn.col(quoted(times)).alias("at"))

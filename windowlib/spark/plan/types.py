@@ -1,4 +1,4 @@
-"""Spark's column types and Arrow's, and what a DataFrame of an operator's rows looks like."""
+"""The column types of Spark and Arrow, and the schema of an operator's rows as a DataFrame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windowlib.spark.versions import arrow_schema, spark_type
 PORT = "_port"
 """The column that says which output a row comes from, where there are several."""
 PORTS = "windowlib.ports"
-"""Where that column itself says, beside its type, which columns each output has."""
+"""The metadata of that column that has the columns of each output."""
 
 WIDER = {
     pa.uint8(): pa.int16(),
@@ -33,11 +33,11 @@ WIDER = {
 """Types that Spark does not have, with those that hold the same values."""
 
 
-def spark_of(schema: pa.Schema, owner: str) -> StructType:
+def spark_schema(schema: pa.Schema, owner: str) -> StructType:
     """Spark's columns for rows of an operator, all nullable.
 
     >>> import pyarrow as pa
-    >>> spark_of(pa.schema({"n": pa.uint8()}), "Aggregate").simpleString()
+    >>> spark_schema(pa.schema({"n": pa.uint8()}), "Aggregate").simpleString()
     'struct<n:smallint>'
     """
     return StructType([_field(field, owner) for field in schema])
@@ -151,7 +151,7 @@ def quoted(name: str) -> str:
 
 
 def unquoted(name: str) -> str:
-    """The name that `quoted` got."""
+    """The name in a result of `quoted`."""
     return name[1:-1].replace("``", "`")
 
 

@@ -1,4 +1,4 @@
-"""What is checked before a query starts: the session, the DataFrames, columns and order."""
+"""Checks before a query starts: of the session, the DataFrames, columns and order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CASE = "spark.sql.caseSensitive"
 Keys = list[tuple[str, ...]]
 
 
-def is_operator(operator: object) -> None:
+def check_operator(operator: object) -> None:
     """Refuse what is no operator."""
     if not isinstance(operator, Operator):
         raise OperatorError(f"attach({operator!r}): not an operator. Pass an Operator object.")
@@ -119,7 +119,7 @@ def store_provider(spark: Any) -> None:
 
 
 def watermark(given: object, times: str | None) -> None:
-    """Refuse a watermark that nothing follows."""
+    """Refuse a watermark without a column."""
     if given is not None and times is None:
         msg = (
             f"attach(watermark={given!r}): nothing says which column it follows. Name it, as "
@@ -129,7 +129,7 @@ def watermark(given: object, times: str | None) -> None:
 
 
 def clock(given: object) -> None:
-    """Refuse a clock that cannot be asked."""
+    """Refuse a clock that is no function."""
     if given is not None and not callable(given):
         msg = (
             f"attach(clock={given!r}): not a function. Use one that gives the time in seconds, "
@@ -154,11 +154,11 @@ def times(column: str | None, clock: object, given: Sequence[Any], streaming: bo
             f"`times=`."
         )
         raise HostError(msg)
-    _there("times", order_columns(column), given)
+    _check_there("times", order_columns(column), given)
 
 
 def key(
-    operator: Operator, given: tuple[str, ...] | None, sources: Sequence[Any], led: bool = False
+    operator: Operator, given: tuple[str, ...] | None, sources: Sequence[Any], by_time: bool = False
 ) -> Keys | None:
     """The columns by which rows are split, for each input; None if one bucket must see all.
 
@@ -166,20 +166,22 @@ def key(
         operator: the operator.
         given: what `attach` was told.
         sources: a DataFrame for each input.
-        led: whether rows of other keys do not move the watermark of its windows of event time.
+        by_time: whether rows of other keys do not move the watermark of its windows of event time.
     """
     ports = range(len(operator.model.inputs))
     if given is not None:
-        _there("key", given, sources)
+        _check_there("key", given, sources)
         return [given for _ in ports]
-    found = [under_watermark(operator, port) if led else operator.splits_by(port) for port in ports]
+    found = [
+        under_watermark(operator, port) if by_time else operator.splits_by(port) for port in ports
+    ]
     known = [columns for columns in found if columns]
     if len(known) < len(found) or len({len(columns) for columns in known}) != 1:
         return None
     return known
 
 
-def _there(argument: str, names: Sequence[Any], sources: Sequence[Any]) -> None:
+def _check_there(argument: str, names: Sequence[Any], sources: Sequence[Any]) -> None:
     """Refuse columns of an argument that an input lacks."""
     for frame in sources:
         for name in names:
@@ -230,10 +232,10 @@ def output(owner: str, port: str, schema: Any) -> StructType:
             f'"symbol string, peak double" in its class, or attach(op, schema="...").'
         )
         raise SchemaError(msg)
-    return types.spark_of(schema, owner)
+    return types.spark_schema(schema, owner)
 
 
-# -- what operators are made of -------------------------------------------------------------------
+# -- windows, clocks and orders of operators ------------------------------------------------------
 
 
 def specs(operator: Operator) -> list[Spec]:
@@ -244,14 +246,14 @@ def specs(operator: Operator) -> list[Spec]:
 
 
 def timed(operator: Operator) -> bool:
-    """Whether time alone makes something happen in it."""
+    """Whether an operator acts when time alone passes."""
     if isinstance(operator, Graph):
         return any(timed(node) for node in operator.operators.values())
     return operator.timed
 
 
 def aged(operator: Operator) -> bool:
-    """Whether it asks what time it is."""
+    """Whether an operator depends on the present time."""
     return any(isinstance(spec.forget, PartitionAge) for spec in specs(operator))
 
 
@@ -260,12 +262,12 @@ def orders(operator: Operator, given: Any = ..., sources: Sequence[Any] = ()) ->
     if given is ...:
         found = [order_said(operator, port) for port in range(len(operator.model.inputs))]
         return tuple(None if order is ... else order for order in found)
-    _there("order_by", order_columns(given), sources)
+    _check_there("order_by", order_columns(given), sources)
     return tuple(given for _ in sources)
 
 
 def order_said(operator: Operator, port: int) -> Any:
-    """What an operator says about the order of rows at an input; `...` if it says nothing."""
+    """The columns that order rows at an input of an operator; `...` if it says nothing."""
     return operator.natural_order(port)
 
 
@@ -281,7 +283,7 @@ def event_order(
 
 
 def warn_clock(operator: Operator, said: bool, streaming: bool) -> None:
-    """Warn of what a clock does that never stops: a query goes on for ever, or depends on it."""
+    """Warn of Spark's processing time: a query may never end, or its rows depend on the clock."""
     if said or not streaming or not (timed(operator) or aged(operator)):
         return
     windows = [repr(spec) for spec in specs(operator) if spec.timed]
@@ -296,7 +298,9 @@ def warn_clock(operator: Operator, said: bool, streaming: bool) -> None:
     warnings.warn(msg, ClockWarning, stacklevel=4)
 
 
-def warn_order(operator: Operator, given: Any, frames: Sequence[Any], led: bool = False) -> None:
+def warn_order(
+    operator: Operator, given: Any, frames: Sequence[Any], by_time: bool = False
+) -> None:
     """Warn of rows that nothing puts in order, where it matters.
 
     Static DataFrames may have an order of their own, which windows take as it is; operators without
@@ -307,20 +311,20 @@ def warn_order(operator: Operator, given: Any, frames: Sequence[Any], led: bool 
         operator: the operator.
         given: what `attach` was told.
         frames: a DataFrame for each input.
-        led: whether rows are taken by their time.
+        by_time: whether rows are taken by their time.
     """
-    if led or given is not ...:
+    if by_time or given is not ...:
         return
     unsaid = [port for port, _ in enumerate(frames) if order_said(operator, port) is ...]
     windows, streaming = specs(operator), frames[0].isStreaming
     if windows and not streaming:
-        unsaid = [port for port in unsaid if no_order(frames[port])]
+        unsaid = [port for port in unsaid if why_unordered(frames[port])]
     if not unsaid:
         return
     shown = repr(windows[0]) if windows else operator.name
     why = "rows of one batch arrive in shuffle order"
     if not streaming:
-        why = no_order(frames[unsaid[0]]) or "rows come in any order"
+        why = why_unordered(frames[unsaid[0]]) or "rows come in any order"
     msg = (
         f"{shown} has no order_by: {why}, so a rerun may "
         f'group them differently. Say attach(op, order_by="ts"), or order_by=None to accept it.'
@@ -328,7 +332,7 @@ def warn_order(operator: Operator, given: Any, frames: Sequence[Any], led: bool 
     warnings.warn(msg, OrderWarning, stacklevel=4)
 
 
-def warn_cuts(operator: Operator, given: Any, frames: Sequence[Any], led: bool) -> None:
+def warn_cuts(operator: Operator, given: Any, frames: Sequence[Any], by_time: bool) -> None:
     """Warn of streams whose rows meet in an order that no column decides.
 
     `order_by` orders the rows of a micro-batch, and Spark cuts each stream into micro-batches by
@@ -338,9 +342,9 @@ def warn_cuts(operator: Operator, given: Any, frames: Sequence[Any], led: bool) 
         operator: the operator.
         given: what `attach` was told about the order.
         frames: a DataFrame for each input.
-        led: whether rows are taken by their time.
+        by_time: whether rows are taken by their time.
     """
-    if led or given is None or operator.waits or len(frames) < 2 or not frames[0].isStreaming:
+    if by_time or given is None or operator.waits or len(frames) < 2 or not frames[0].isStreaming:
         return
     if not specs(operator):
         return  # nothing is evicted, so it is irrelevant which input is ahead
@@ -353,16 +357,16 @@ def warn_cuts(operator: Operator, given: Any, frames: Sequence[Any], led: bool) 
 
 
 MARK = "EventTimeWatermark"
-"""What Spark calls the node of its plans that has a watermark."""
+"""The node of Spark's plans that has a watermark."""
 WAITING = ("Aggregate", "TransformWithState")
 """How nodes of Spark's plans begin that may keep rows until the watermark has passed them."""
 
 
-def first_to_wait(operator: Operator, column: str, frames: Sequence[Any]) -> None:
-    """Refuse to follow Spark's watermark after what waits for it in the same query.
+def check_watermark_chain(operator: Operator, column: str, frames: Sequence[Any]) -> None:
+    """Refuse to follow Spark's watermark after an operator that waits for it in the same query.
 
     The watermark of a query is the least of all that it has. One of rows that come only when it has
-    moved would hold it back for ever, and no row would come out.
+    moved would hold it back forever, and no row would come out.
 
     Args:
         operator: the operator.
@@ -373,7 +377,7 @@ def first_to_wait(operator: Operator, column: str, frames: Sequence[Any]) -> Non
         plan = getattr(frame, "_jdf", None)
         if plan is None:  # a client of another process, which cannot look
             continue
-        if _held_back(plan.queryExecution().analyzed(), column not in marked_columns(frame)):
+        if _waits_below(plan.queryExecution().analyzed(), column not in marked_columns(frame)):
             msg = (
                 f"{operator.name}(df): df comes from an operator that waits for the watermark, and "
                 f"a query has one watermark, which would never move. Make one operator of both, as "
@@ -383,10 +387,10 @@ def first_to_wait(operator: Operator, column: str, frames: Sequence[Any]) -> Non
             raise HostError(msg)
 
 
-def _held_back(node: Any, above: bool) -> bool:
-    """Whether something waits for a watermark below another one, as there may be one above."""
+def _waits_below(node: Any, above: bool) -> bool:
+    """Whether a node waits for a watermark below another one; `above`: whether there is one."""
     above = above or node.nodeName() == MARK
-    return (above and _waits(node)) or any(_held_back(each, above) for each in _children(node))
+    return (above and _waits(node)) or any(_waits_below(each, above) for each in _children(node))
 
 
 def _waits(node: Any) -> bool:
@@ -429,12 +433,12 @@ def warn_late(operator: Operator, frames: Sequence[Any]) -> None:
 
 
 PASSING = ("Project", "Filter", "SubqueryAlias", "View")
-"""What rows go through in Spark without a change of their order."""
+"""Nodes of Spark's plans that keep the order of rows."""
 SHUFFLING = ("Aggregate", "Distinct", "Deduplicate", "RepartitionByExpression")
-"""What gives rows in an order that may be another one the next time."""
+"""Nodes of Spark's plans whose rows come in an order that may differ the next time."""
 
 
-def no_order(frame: Any) -> str:
+def why_unordered(frame: Any) -> str:
     """Why the rows of a static DataFrame have no order of their own; empty if they may have one."""
     plan = getattr(frame, "_jdf", None)
     if plan is None:  # a client of another process, which cannot look

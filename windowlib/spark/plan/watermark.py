@@ -1,4 +1,4 @@
-"""The watermark of windows of event time on Spark.
+"""Spark's watermark for windows of event time, and as a clock.
 
 A stream's watermark is Spark's own: that of `df.withWatermark`, or one that the plan adds with the
 slack of the window. Spark moves it between micro-batches, for all buckets at once, so keys can be
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DELAY = "spark.watermarkDelayMs"
-"""What Spark notes of a column that has a watermark."""
+"""The metadata of a column that has a watermark: its delay."""
 COLUMN = "_watermark"
 """The timestamp of a row as Spark's type, where the column has another one."""
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
@@ -58,13 +58,13 @@ class StreamWatermark:
     delay: int | None
     """How far it stays behind, in milliseconds; None: as the DataFrame says."""
     unit: int
-    """How much a millisecond of Spark's is on the axis of the window."""
+    """The length of a millisecond of Spark's on the axis of the window."""
     text: str
-    """What it is, in words."""
+    """A description, for `explain`."""
     seconds: bool = False
     """Whether numbers are seconds, as those of a clock."""
 
-    def added(self, frame: DataFrame) -> DataFrame:
+    def with_watermark(self, frame: DataFrame) -> DataFrame:
         """A DataFrame that has the watermark."""
         field = frame.schema[self.column]
         if DELAY in field.metadata:
@@ -108,7 +108,7 @@ def stream_watermark(operator: Operator, frame: Any) -> StreamWatermark | None:
     unit = 1 if isinstance(kind, WHOLE) else 1000
     if DELAY in frame.schema[column].metadata:
         delay = frame.schema[column].metadata[DELAY]
-        behind = _span(int(delay) * MILLISECOND)
+        behind = _duration_text(int(delay) * MILLISECOND)
         return StreamWatermark(column, None, unit, f"that of df.withWatermark, {behind}")
     amount = _slack(spec)
     assert amount is not None
@@ -139,9 +139,9 @@ def clock_watermark(
     delays = [frame.schema[times].metadata.get(DELAY) for frame in frames]
     amount = timedelta(0) if said is None else _clock_slack(said)
     texts = [
-        f"the slack of attach(watermark=...), {_span(amount)}"
+        f"the slack of attach(watermark=...), {_duration_text(amount)}"
         if delay is None
-        else f"that of df.withWatermark, {_span(int(delay) * MILLISECOND)}"
+        else f"that of df.withWatermark, {_duration_text(int(delay) * MILLISECOND)}"
         for delay in delays
     ]
     text = "; ".join(dict.fromkeys(texts))
@@ -164,7 +164,7 @@ def _clock_slack(said: Watermark) -> timedelta:
     raise HostError(msg)
 
 
-def _span(amount: timedelta) -> str:
+def _duration_text(amount: timedelta) -> str:
     return amount_text(amount).strip('"')
 
 
@@ -186,7 +186,7 @@ def _check_column(operator: Operator, column: str | None, frame: Any, of: str) -
 
 
 def own_reason(spec: Spec, frame: Any) -> str:
-    """Why windows have to keep their own watermark on a stream; empty if Spark's will do."""
+    """Why windows have to keep their own watermark on a stream; empty if they follow Spark's."""
     column = event_column(spec)
     if column is None:
         return "the timestamp is not a column"

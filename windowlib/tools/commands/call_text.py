@@ -1,4 +1,4 @@
-"""An operator from the text of the call that made it, read as data: nothing of it is evaluated.
+"""Operators from the text of their constructor calls, read as data and never evaluated.
 
 `repr` of an operator is a call of constructors with plain values. This reads such a text: literals,
 the operators, policies and functions that come with the library, and arithmetic on their columns.
@@ -39,12 +39,12 @@ SIGNS: dict[type, Callable[..., Any]] = {
 
 
 class NoDescription(Exception):  # noqa: N818 - it says what a text is
-    """A text that is more than a description."""
+    """Raised for a text that is no description of an operator."""
 
 
 @cache
 def constructors() -> Mapping[str, Callable[..., Any]]:
-    """What a description may call, by name: it makes values, and does nothing else."""
+    """The constructors that a description may call, by name; they make values only."""
     import windowlib
     from windowlib import operators
     from windowlib.spark.farms.slice_partials import PartialMerger
@@ -109,9 +109,9 @@ def _value(node: ast.expr) -> Any:
         case ast.UnaryOp(op=ast.Invert()):
             return ~_value(node.operand)
         case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in SIGNS:
-            return _combined(SIGNS[type(sign)], _value(left), _value(right))
+            return _arithmetic(SIGNS[type(sign)], _value(left), _value(right))
         case ast.BinOp() if type(node.op) in SIGNS:
-            return _combined(SIGNS[type(node.op)], _value(node.left), _value(node.right))
+            return _arithmetic(SIGNS[type(node.op)], _value(node.left), _value(node.right))
         case ast.Call():
             return _call(node)
         case ast.Name(id="KEY"):
@@ -123,8 +123,8 @@ def _value(node: ast.expr) -> Any:
     raise NoDescription(f"there is no {ast.unparse(node)[:60]!r} in descriptions")
 
 
-def _combined(sign: Callable[..., Any], left: Any, right: Any) -> Any:
-    """Arithmetic on columns and policies; that of numbers has been done where it was written."""
+def _arithmetic(sign: Callable[..., Any], left: Any, right: Any) -> Any:
+    """Arithmetic on columns and policies; on numbers and texts it is refused."""
     if isinstance(left, int | float | str | tuple | list) and isinstance(
         right, int | float | str | tuple | list
     ):

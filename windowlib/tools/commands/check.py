@@ -1,4 +1,4 @@
-"""`windowlib check`: is this operator right, and what comes out of it?"""
+"""`windowlib check`: validates an operator, and shows its model and schemas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windowlib.errors import WindowlibError
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.schema_text import WORDS, schema_of
 from windowlib.tools.commands.operator_text import operator_of
-from windowlib.tools.commands.usage import FoundError, UsageError, one_line
+from windowlib.tools.commands.usage import CheckError, UsageError, one_line
 
 NAMED = re.compile(r"(?P<port>[A-Za-z_]\w*)=(?P<columns>.*)", re.DOTALL)
 
@@ -31,13 +31,13 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what the operator is; an error in it is the answer, and exit code 1."""
+    """Print a description of the operator; an error in it is exit code 1."""
     try:
         operator = operator_of(arguments.operator)
         columns = _columns(operator, arguments.schema)
         lines = [operator.explain(*columns), *_schemas(operator, columns)]
     except WindowlibError as error:
-        raise FoundError(one_line(error)) from None
+        raise CheckError(one_line(error)) from None
     print("\n".join(lines))
     print(f"{operator.name} is right.")
     return 0
@@ -63,7 +63,7 @@ def _columns(operator: Operator, given: Sequence[str]) -> list[Any]:
 
 
 def schema_option(text: str) -> Any:
-    """The Arrow schema that `--schema` says."""
+    """The Arrow schema of a `--schema` option."""
     try:
         return schema_of(text, "--schema")
     except WindowlibError as error:  # what was typed is wrong, not the operator

@@ -17,7 +17,7 @@ from windowlib.spec.policies import Count
 from windowlib.spec.specification import Sliding
 from windowlib.tools.commands.meter import colours
 from windowlib.tools.commands.output_files import table_lines
-from windowlib.tools.commands.usage import quiet, spark_failures
+from windowlib.tools.commands.usage import muted_stderr, spark_failures
 from windowlib.tools.tracing import trace
 
 QUESTION = "VWAP per symbol over the last 100 trades, after every 10 trades."
@@ -72,23 +72,25 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show it; 1 if the ways to compute it should not agree."""
+    """Show the demo; 1 if the results differ between plain Python, columns and Spark."""
     if arguments.spark:  # without Java, say so before anything else
         from windowlib.spark.session import check_java
 
         check_java()
-    _head("Question", QUESTION)
+    _print_heading("Question", QUESTION)
     print(f"\n{picture()}\n")
     names: dict[str, Any] = {}
     exec(CODE, names)
-    _head("The code")
+    _print_heading("The code")
     print(f"\n{textwrap.indent(CODE.rstrip(), '    ')}\n")
     found = {"plain Python": names["rows"], "columnar": _columnar(names["vwap"])}
     if arguments.spark:
-        _head("On a Spark stream")
+        _print_heading("On a Spark stream")
         print(f"\n{textwrap.indent(ON_SPARK.rstrip(), '    ')}\n", flush=True)
         found["Spark"] = on_spark(names["vwap"])
-    _head("The answer", f"{len(names['rows']):,} rows from {TRADES:,} trades; the last are")
+    _print_heading(
+        "The answer", f"{len(names['rows']):,} rows from {TRADES:,} trades; the last are"
+    )
     print("\n".join(["", *(f"  {line}" for line in answer(names["rows"])), ""]))
     if not arguments.spark:
         print(f"{ONE_LINE}\n\n{TRY}")
@@ -97,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if same == total else 1
 
 
-def _head(title: str, text: str = "") -> None:
+def _print_heading(title: str, text: str = "") -> None:
     bold, plain = ("\x1b[1m", "\x1b[0m") if colours(sys.stdout) else ("", "")
     print(f"{bold}{title}:{plain} {text}".rstrip())
 
@@ -112,7 +114,7 @@ def joined_names(names: Sequence[str]) -> str:
 
 
 def picture(symbol: str = "IBM") -> str:
-    """What the window of one symbol does: ten trades a column, so that it fits."""
+    """The timeline of the window of one symbol, ten trades in a column."""
     small = Sliding(Count(10), every=Count(1), by="symbol")
     seen = trace(small, [{"symbol": symbol}] * 11)
     # The first line is the small window, which is not the one that is asked about.
@@ -149,7 +151,11 @@ def on_spark(vwap: Any) -> list[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with quiet(), spark_failures(), tempfile.TemporaryDirectory(prefix="windowlib-") as folder:
+    with (
+        muted_stderr(),
+        spark_failures(),
+        tempfile.TemporaryDirectory(prefix="windowlib-") as folder,
+    ):
         table = pa.Table.from_pylist(trades(TRADES))
         step = -(-TRADES // FILES)
         for number in range(FILES):

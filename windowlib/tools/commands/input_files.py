@@ -1,4 +1,4 @@
-"""Where the rows of `run` come from: CSV, JSON lines and Parquet files, stdin, and sockets.
+"""The input of `run`: CSV, JSON lines and Parquet files, stdin, and sockets.
 
 Files are read whole. CSV and Parquet become Arrow tables, whose columns have one type each; JSON
 lines stay rows, because punctuations may stand among them.
@@ -23,7 +23,7 @@ from windowlib.runtime.operator import Operator
 from windowlib.tools.commands.usage import UsageError, one_line
 
 JSON = (".jsonl", ".ndjson", ".json")
-KINDS = (".csv", *JSON, ".parquet")
+SUFFIXES = (".csv", *JSON, ".parquet")
 BATCH = 16_384
 """Rows of a table that go in at once."""
 LONGEST = 1 << 24
@@ -32,7 +32,7 @@ NAMED = re.compile(r"(?P<port>[A-Za-z_]\w*)=(?P<file>.+)", re.DOTALL)
 
 
 class Input(NamedTuple):
-    """The rows for one port, and where they are from."""
+    """The rows for one port, and the name of their source."""
 
     name: str
     rows: Any
@@ -89,14 +89,14 @@ def inputs_of(operator: Operator, given: Sequence[str], schema: Any = None) -> l
         if port is None:
             port = next((each for each in ports if each not in places), ports[-1])
         if port not in ports:
-            raise UsageError(f"--input {text}: there is no input {port!r}. {_have(ports)}")
+            raise UsageError(f"--input {text}: there is no input {port!r}. {_ports_text(ports)}")
         if port in places:
             msg = f"--input {text}: {port!r} has an input already, {places[port]}."
-            raise UsageError(f"{msg} {_have(ports)}")
+            raise UsageError(f"{msg} {_ports_text(ports)}")
         places[port] = place
     missing = [port for port in ports if port not in places]
     if missing:
-        raise UsageError(f"--input {missing[0]}=FILE is missing. {_have(ports)}")
+        raise UsageError(f"--input {missing[0]}=FILE is missing. {_ports_text(ports)}")
     found: list[Input] = []
     try:
         for port in ports:
@@ -123,7 +123,7 @@ def order_columns(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(name.strip() for name in text.split(","))
 
 
-def _have(ports: Sequence[str]) -> str:
+def _ports_text(ports: Sequence[str]) -> str:
     return f"The operator has {len(ports)}: {', '.join(ports)}."
 
 
@@ -135,9 +135,9 @@ def read_input(place: str, schema: Any = None) -> Any:
         text = read_text(place)
         return _json("stdin", text) if is_json(text) else _csv("stdin", text.encode())
     suffix = Path(place).suffix.lower()
-    if suffix not in KINDS:
+    if suffix not in SUFFIXES:
         msg = f"{place}: {suffix or 'no suffix'} is no kind of file that is read here."
-        raise UsageError(f"{msg} Use {', '.join(KINDS)}, - or tcp://host:port.")
+        raise UsageError(f"{msg} Use {', '.join(SUFFIXES)}, - or tcp://host:port.")
     if suffix == ".parquet":
         return _parquet(place)
     return _json(place, read_text(place)) if suffix in JSON else _csv(place, _bytes(place))
@@ -160,7 +160,7 @@ def _parquet(place: str) -> Any:
 
     data = _bytes(place)  # so that a missing file is refused in the usual words
     try:
-        return _usual(pq.read_table(pa.BufferReader(data)))
+        return _in_microseconds(pq.read_table(pa.BufferReader(data)))
     except pa.ArrowException as error:
         raise UsageError(f"{place}: not a Parquet file: {one_line(error)}") from None
 
@@ -198,10 +198,10 @@ def _csv(name: str, data: bytes) -> Any:
     twice = next((each for each in table.column_names if table.column_names.count(each) > 1), None)
     if twice is not None:
         raise UsageError(f"{name}: two columns are called {twice!r}. Rename one of them.")
-    return _usual(table)
+    return _in_microseconds(table)
 
 
-def _usual(table: Any) -> Any:
+def _in_microseconds(table: Any) -> Any:
     """The table with timestamps in microseconds, the precision of Python's."""
     import pyarrow as pa
 
@@ -231,7 +231,7 @@ def row_batches(rows: Any) -> Iterator[tuple[int, Any]]:
 
 
 def text_cells(inputs: Sequence[Input]) -> str:
-    """What a file has among its numbers, as the tail of a message; nothing if all is as it should.
+    """The text among the numbers of a file, as the end of a message; empty if there is none.
 
     Arrow takes a column of CSV for text if a single cell of it is no number.
     """
@@ -323,36 +323,36 @@ def json_row(where: str, line: str, schema: Any = None) -> Any:
         return punct()
     if schema is None:
         return {key: _date(value) for key, value in row.items()}
-    return {field.name: _fitted(where, field, row.get(field.name)) for field in schema}
+    return {field.name: _typed_value(where, field, row.get(field.name)) for field in schema}
 
 
 def _too_long(length: int) -> str:
     return f"a line of {length:,} characters; {LONGEST:,} are read. Each line is one JSON object."
 
 
-def _fitted(where: str, field: Any, value: Any) -> Any:
-    """A value as a column of that type has it."""
+def _typed_value(where: str, field: Any, value: Any) -> Any:
+    """A value as one of a field's type."""
     import pyarrow as pa
 
     dated = pa.types.is_timestamp(field.type) or pa.types.is_date(field.type)
     try:
-        if _whole(value, field.type):
+        if _is_lossless(value, field.type):
             return pa.scalar(_date(value) if dated else value, field.type).as_py()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         pass
     raise UsageError(f"{where}: {field.name} is {value!r}, and --schema says {field.type}.")
 
 
-def _whole(value: Any, kind: Any) -> bool:
-    """Whether Arrow, which cuts floats to integers, would cut nothing off."""
+def _is_lossless(value: Any, kind: Any) -> bool:
+    """Whether Arrow, which truncates floats to integers, would keep the value."""
     from pyarrow import types
 
     if isinstance(value, float):
         return value.is_integer() or not types.is_integer(kind)
     if isinstance(value, list) and types.is_list(kind):
-        return all(_whole(each, kind.value_type) for each in value)
+        return all(_is_lossless(each, kind.value_type) for each in value)
     if isinstance(value, dict) and types.is_struct(kind):
-        return all(_whole(value.get(field.name), field.type) for field in kind)
+        return all(_is_lossless(value.get(field.name), field.type) for field in kind)
     return True
 
 
@@ -396,8 +396,8 @@ PATIENCE = 10.0
 """Seconds to wait for the connection."""
 TICK = 0.2
 """Seconds of silence after which the clock moves by itself."""
-WHILE = 0.5
-"""Seconds in which the rows of a batch come."""
+BATCH_SECONDS = 0.5
+"""Seconds in which the rows of one batch arrive."""
 MOST = 16_384
 """Rows that a batch has at most."""
 UNPUNCTUATED = "Spark has no punctuations among rows. Leave out --spark."
@@ -441,7 +441,7 @@ class SocketRows:
                     yield json_row(f"{self.place}, line {number}", line, self.schema)
 
     def batches(self) -> Iterator[list[Any]]:
-        """The rows some at a time: those of a while, which may be none."""
+        """The rows in batches of `BATCH_SECONDS`, which may be empty."""
         waiting: list[Any] = []
         since, failure = time.monotonic(), None
         try:
@@ -450,7 +450,7 @@ class SocketRows:
                     waiting.append(item)
                 elif item.at is None:
                     raise UsageError(f"{self.place}: {UNPUNCTUATED}")
-                elif time.monotonic() - since >= WHILE or len(waiting) >= MOST:
+                elif time.monotonic() - since >= BATCH_SECONDS or len(waiting) >= MOST:
                     yield waiting
                     waiting, since = [], time.monotonic()
         except UsageError as error:  # the rows before it are as good as any
@@ -464,12 +464,12 @@ class SocketRows:
         self._socket.close()
 
     def now(self) -> float:
-        """The time; it never goes back, whatever happens to the clock of the machine."""
+        """The time, which never goes back, even if the clock of the machine does."""
         self.start = max(self.start, self.clock())
         return self.start
 
     def _lines(self) -> Iterator[str | None]:
-        """Lines as they come; None whenever nothing has come for a while."""
+        """Lines as they come; None after each `TICK` without one."""
         rest = b""
         while True:
             if len(rest) > LONGEST:  # a peer that sends something else without end

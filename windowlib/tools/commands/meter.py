@@ -1,4 +1,4 @@
-"""How far a command has come: a bar on a terminal, a line now and then elsewhere."""
+"""The progress of a command: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import TextIO
 
 WIDTH = 24
-DRAW = 0.1
+REDRAW_SECONDS = 0.1
 """Seconds between two pictures of the bar."""
-SAY = 5.0
+LINE_SECONDS = 5.0
 """Seconds between two lines where there is no terminal."""
 
 
 def is_terminal(out: TextIO) -> bool:
-    """Whether what is written can be written over."""
+    """Whether output goes to a terminal, where a line can be rewritten."""
     return bool(getattr(out, "isatty", lambda: False)()) and os.environ.get("TERM") != "dumb"
 
 
@@ -37,21 +37,21 @@ class Meter:
 
     def __init__(self, out: TextIO, total: int | None = None, *, quiet: bool = False) -> None:
         self.out, self.total = out, total
-        self.taken = self.made = 0
+        self.rows_in = self.rows_out = 0
         self.bar = is_terminal(out) and not quiet
         self.quiet = quiet
         self._shown = time.monotonic()
         self._drawn = False
 
-    def update(self, taken: int, made: int) -> None:
-        """So many rows are in, and so many have come out."""
-        self.taken, self.made = taken, made
-        self.say(self.text)
+    def update(self, rows_in: int, rows_out: int) -> None:
+        """Set the numbers of input and output rows, and show them."""
+        self.rows_in, self.rows_out = rows_in, rows_out
+        self.show(self.text)
 
-    def say(self, text: Callable[[], str]) -> None:
-        """Show something, if it is time for that."""
+    def show(self, text: Callable[[], str]) -> None:
+        """Show a text, unless the last one was shown just before."""
         now = time.monotonic()
-        if self.quiet or now - self._shown < (DRAW if self.bar else SAY):
+        if self.quiet or now - self._shown < (REDRAW_SECONDS if self.bar else LINE_SECONDS):
             return
         self._shown = now
         self.clear()
@@ -62,14 +62,14 @@ class Meter:
     def text(self) -> str:
         """The bar, or without a known end the figures alone."""
         if not self.total:
-            return f"{self.taken:,} rows in, {self.made:,} out"
-        part = min(1.0, self.taken / self.total)
+            return f"{self.rows_in:,} rows in, {self.rows_out:,} out"
+        part = min(1.0, self.rows_in / self.total)
         full = round(part * WIDTH)
         bar = f"[{'#' * full}{'.' * (WIDTH - full)}] {part:4.0%}"
-        return f"{bar}  {self.taken:,} of {self.total:,} rows in, {self.made:,} out"
+        return f"{bar}  {self.rows_in:,} of {self.total:,} rows in, {self.rows_out:,} out"
 
     def clear(self) -> None:
-        """Take the bar off the terminal, so that something else may be written."""
+        """Remove the bar from the terminal, before other output."""
         if self._drawn:
             self.out.write("\r\x1b[K")
             self._drawn = False
@@ -78,7 +78,7 @@ class Meter:
         """The last figures, as a line that stays."""
         self.clear()
         if not self.quiet:
-            self.out.write(f"{self.taken:,} rows in, {self.made:,} rows out{more}\n")
+            self.out.write(f"{self.rows_in:,} rows in, {self.rows_out:,} rows out{more}\n")
             self.out.flush()
 
 

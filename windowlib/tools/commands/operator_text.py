@@ -1,4 +1,4 @@
-"""The operator that a command is about: an expression, or `job.py:name`."""
+"""The OPERATOR argument of commands: an expression, or `job.py:name`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BUILTINS = (
 
 
 def operator_of(text: str) -> Operator:
-    """The operator that a text names or is.
+    """The operator of an expression, or of `job.py:name`.
 
     >>> operator_of("Batch(Count(3))")
     Batch(Count(size=3))
@@ -47,8 +47,8 @@ def operator_of(text: str) -> Operator:
 # -- expressions ----------------------------------------------------------------------------------
 
 
-def names() -> dict[str, Any]:
-    """What an expression may use: the names of windowlib and the operators, and a few of Python."""
+def expression_names() -> dict[str, Any]:
+    """The names in expressions: those of windowlib and the operators, and a few of Python."""
     import builtins
     from datetime import UTC, datetime, timedelta
 
@@ -62,9 +62,9 @@ def names() -> dict[str, Any]:
 
 
 def expression_value(text: str) -> Any:
-    """The value of an expression, which may use `names()` and nothing else."""
-    known = names()
-    code = _compiled(text, known)
+    """The value of an expression, which may use `expression_names()` and nothing else."""
+    known = expression_names()
+    code = _compile(text, known)
     try:
         return eval(code, {"__builtins__": {}, **known})
     except WindowlibError:
@@ -73,7 +73,7 @@ def expression_value(text: str) -> Any:
         raise UsageError(f"{text}: {error_text(error)}") from None
 
 
-def _compiled(text: str, known: dict[str, Any]) -> CodeType:
+def _compile(text: str, known: dict[str, Any]) -> CodeType:
     try:
         tree = ast.parse(text.strip(), "<expression>", "eval")
     except (SyntaxError, ValueError) as error:
@@ -99,7 +99,7 @@ def _compiled(text: str, known: dict[str, Any]) -> CodeType:
 
 
 def from_module(module: str, name: str) -> Any:
-    """What a file or a module calls `name`."""
+    """The object `name` of a file or a module."""
     found: Any = load_module(module)
     for part in name.split("."):
         if not hasattr(found, part):
@@ -138,9 +138,9 @@ def load_module(module: str) -> ModuleType:
         if error.name == module.partition(".")[0] and not is_file:
             msg = f"{module}: there is no such module. For a file, write {module}.py:name."
             raise UsageError(msg) from None
-        raise UsageError(f"{module}{_line(error, module)}: {error_text(error)}") from None
+        raise UsageError(f"{module}{_line_text(error, module)}: {error_text(error)}") from None
     except Exception as error:
-        raise UsageError(f"{module}{_line(error, module)}: {error_text(error)}") from None
+        raise UsageError(f"{module}{_line_text(error, module)}: {error_text(error)}") from None
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -160,8 +160,8 @@ def _from_file(path: Path) -> ModuleType:
     return module
 
 
-def _line(error: Exception, module: str) -> str:
-    """Where in the module it went wrong, as far as that is known."""
+def _line_text(error: Exception, module: str) -> str:
+    """The line of a module where an error was raised, if it is known."""
     name = Path(module).name
     lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if
              Path(at.filename).name == name]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Where the rows of `run` go: a file whose suffix says how, or a table on the terminal."""
+"""The output of `run`: a file in the format of its suffix, or a table on the terminal."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ GAP = "  "
 
 
 class RowWriter:
-    """Takes rows, and closes even if they end early, so that what has come is there."""
+    """Base of writers; `close` is called even after a failure, so that earlier rows are kept."""
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Take a row."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """End the output."""
 
 
 def row_writer(
     place: str | None, schema: Any = None, *, shown: int = 20, width: int = 80, live: bool = False
 ) -> RowWriter:
-    """What writes rows to a file, to stdout as JSON lines for "-", or as a table without a place.
+    """A writer to a file, to stdout as JSON lines for "-", or as a table without a place.
 
     Args:
         place: the file.
@@ -74,14 +74,14 @@ def row_writer(
 def output_of(
     operator: Operator, inputs: list[Input], arguments: argparse.Namespace, *, live: bool
 ) -> RowWriter:
-    """The writer that the options of a command ask for."""
+    """The writer for the options of a command."""
     schema = None if live else _output_schema(operator, inputs, arguments.port)
     width = terminal_width()
     return row_writer(arguments.output, schema, shown=arguments.show, width=width, live=live)
 
 
 def _output_schema(operator: Operator, inputs: list[Input], port: str | None) -> Any:
-    """The columns that come out, if the operator says them all; otherwise the rows do."""
+    """The schema of the output, if the operator knows it all; else None."""
     if any(isinstance(each.rows, list) for each in inputs):
         return None
     if port is None and len(operator.model.outputs) > 1:
@@ -171,16 +171,16 @@ class CsvWriter(RowWriter):
         self.csv = csv.writer(out, lineterminator="\n")
         self.names: list[str] = []
         if schema is not None:
-            self._head(schema.names)
+            self._write_header(schema.names)
 
-    def _head(self, names: Iterable[str]) -> None:
+    def _write_header(self, names: Iterable[str]) -> None:
         self.names = list(names)
         self.csv.writerow(self.names)
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Write a line."""
         if not self.names:
-            self._head(row)
+            self._write_header(row)
         more = [name for name in row if name not in self.names]
         if more:
             msg = f"--output {self.place}: a row has a column {more[0]!r} that the first had not."
@@ -236,7 +236,7 @@ class TableWriter(RowWriter):
 
 
 class LiveTableWriter(RowWriter):
-    """Rows on the terminal as they come; the first ones say how wide columns are."""
+    """Rows on the terminal as they come, in columns as wide as their names."""
 
     def __init__(self, out: TextIO, width: int) -> None:
         self.out, self.width = out, width
@@ -248,7 +248,7 @@ class LiveTableWriter(RowWriter):
             self.names = list(row)
             self.out.write(f"{GAP.join(f'{name:>10}' for name in self.names)}"[: self.width] + "\n")
         sizes = [max(10, len(name)) for name in self.names]
-        cells = (f"{text(row[n]):>{s}}" for n, s in zip(self.names, sizes, strict=True))
+        cells = (f"{cell_text(row[n]):>{s}}" for n, s in zip(self.names, sizes, strict=True))
         self.out.write(f"{GAP.join(cells)[: self.width]}\n")
         self.out.flush()
 
@@ -264,7 +264,7 @@ def table_lines(
     symbol    vwap
     IBM     190.25
     """
-    columns = [[name, *(text(row.get(name)) for row in rows)] for name in names]
+    columns = [[name, *(cell_text(row.get(name)) for row in rows)] for name in names]
     right = [all(isinstance(row.get(name), int | float) for row in rows) for name in names]
     sizes = [min(max(map(len, column)), max(12, width // 2)) for column in columns]
     fitting, used = 0, 0
@@ -288,14 +288,14 @@ def table_lines(
 
 
 def truncated(cell: str, size: int) -> str:
-    """Text that is no longer than that."""
+    """A text of at most `size` characters."""
     return cell if len(cell) <= size else f"{cell[: size - 1]}…"
 
 
-def text(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """A value in a table.
 
-    >>> text(190.123456789), text(None), text(datetime(2024, 3, 1, 14, 30))
+    >>> cell_text(190.123456789), cell_text(None), cell_text(datetime(2024, 3, 1, 14, 30))
     ('190.123', '', '2024-03-01 14:30:00')
     """
     if value is None:
@@ -316,9 +316,8 @@ GROUP = 65_536
 class ParquetRowWriter(RowWriter):
     """A Parquet file, written a row group at a time under another name until it is whole.
 
-    Without a schema the first rows say what columns there are. If later ones need more columns, or
-    wider types, what is written is written once more with these: the same file as if all rows had
-    been looked at first.
+    Without a schema the first rows determine the columns. If later ones need more columns, or wider
+    types, the file is rewritten with these, so that it is the same as if all rows had been known.
     """
 
     def __init__(self, path: Path, schema: pa.Schema | None) -> None:
@@ -427,28 +426,28 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-# -- files that are complete or not there ---------------------------------------------------------
+# -- files that are complete or absent ------------------------------------------------------------
 
 
 def check_output(place: str | None, inputs: Iterable[str]) -> None:
-    """Refuse to write over what is read."""
+    """Refuse an output that is also an input."""
     for name in inputs:
         try:
             same = place is not None and os.path.samefile(place, name)
         except OSError:  # one of them is not there, or no file
             continue
-        if same and not _special(name):
+        if same and not _is_device(name):
             msg = f"--output {place}: it is an input as well, {name}."
             raise UsageError(f"{msg} Write to another file.")
 
 
 @contextlib.contextmanager
 def atomic_file(place: str | None, *, live: bool) -> Iterator[str | None]:
-    """Where to write what is meant for a place: beside it, until nothing can go wrong any more.
+    """The path to write to in place of `place`: a draft beside it, renamed at the end.
 
-    A device, and what rows of a socket go into one by one, are written at once.
+    A device, and the output of a socket, are written directly.
     """
-    if place is None or live or Path(place).suffix.lower() not in SUFFIXES or _special(place):
+    if place is None or live or Path(place).suffix.lower() not in SUFFIXES or _is_device(place):
         yield place
         return
     path = Path(os.path.realpath(place))  # what a link leads to
@@ -467,6 +466,6 @@ def atomic_file(place: str | None, *, live: bool) -> Iterator[str | None]:
             beside.unlink(missing_ok=True)
 
 
-def _special(place: str) -> bool:
-    """Whether it is there, and no file that another can take the place of."""
+def _is_device(place: str) -> bool:
+    """Whether a path exists and is no regular file, such as a device."""
     return Path(place).exists() and not Path(place).is_file()

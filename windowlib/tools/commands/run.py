@@ -80,7 +80,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it; what is shown or sent on as it comes is there even if it ends with an error."""
+    """Run the operator; live output remains even if the run ends with an error."""
     if arguments.spark and arguments.workers is not None:
         raise UsageError("--workers is for this process; with --spark, Spark has its own.")
     operator = operator_of(arguments.operator)
@@ -92,14 +92,14 @@ def run(arguments: argparse.Namespace) -> int:
         check_output(arguments.output, [each.name for each in inputs])
         with atomic_file(arguments.output, live=any(each.live for each in inputs)) as place:
             arguments.output = place
-            return _started(operator, inputs, arguments)
+            return _start(operator, inputs, arguments)
     except SchemaError as error:
         raise UsageError(f"{one_line(error)}{text_cells(inputs)}") from None
     finally:
         close_all(inputs)
 
 
-def _started(operator: Operator, inputs: list[Input], arguments: argparse.Namespace) -> int:
+def _start(operator: Operator, inputs: list[Input], arguments: argparse.Namespace) -> int:
     _check(operator, inputs, arguments)
     if arguments.spark:
         with spark_failures():
@@ -129,7 +129,7 @@ def _check(operator: Operator, inputs: list[Input], arguments: argparse.Namespac
             raise UsageError(f"{each.name}: a socket must be the only input. Use files.")
         if each.live and arguments.order_by is not None:
             raise UsageError("--order-by: rows of a socket go in as they come. Put a Sort first.")
-    if arguments.times is None and not any(each.live for each in inputs) and _timed(operator):
+    if arguments.times is None and not any(each.live for each in inputs) and _is_timed(operator):
         msg = f"{operator.name} has a time policy, and nothing moves the clock. Say --times COL."
         warnings.warn(msg, WindowlibWarning, stacklevel=2)
 
@@ -145,9 +145,9 @@ def _run(operator: Operator, inputs: list[Input], arguments: argparse.Namespace)
     try:
         with warnings.catch_warnings():  # of the clock, `_check` has spoken
             warnings.filterwarnings("ignore", ".*nothing moved the clock", WindowlibWarning)
-            _pump(operator, replayed, out, meter, arguments.port)
+            _write_output(operator, replayed, out, meter, arguments.port)
     except (UsageError, WindowlibError) as error:
-        row = None if arguments.workers else _row(operator, inputs, arguments, meter)
+        row = None if arguments.workers else _failed_row(operator, inputs, arguments, meter)
         if row is None:
             raise
         raise UsageError(f"{row}: {one_line(error)}") from None
@@ -158,15 +158,15 @@ def _run(operator: Operator, inputs: list[Input], arguments: argparse.Namespace)
     return 0
 
 
-def _row(
+def _failed_row(
     operator: Operator, inputs: list[Input], arguments: argparse.Namespace, meter: Meter
 ) -> str | None:
-    """Which row it was that failed, if rows go in one by one, as they are in a file."""
-    (first, *others), left = inputs, meter.taken < (meter.total or 0)
-    ordered = order_columns(arguments.order_by) or _own_order(operator)
+    """The place of the row that failed, if rows go in one by one in the order of their file."""
+    (first, *others), left = inputs, meter.rows_in < (meter.total or 0)
+    ordered = order_columns(arguments.order_by) or _operator_order(operator)
     if others or not isinstance(first.rows, list) or ordered or not left:
         return None
-    return f"{first.name}, row {meter.taken + 1:,}"
+    return f"{first.name}, row {meter.rows_in + 1:,}"
 
 
 def _replay(
@@ -176,32 +176,32 @@ def _replay(
     if len(inputs) == 1:
         (only,) = inputs
         if only.live:
-            timed = times is None and _timed(operator)
+            timed = times is None and _is_timed(operator)
             start = only.rows.start if timed else None
-            rows = _counted(enumerate(only.rows.rows(timed=timed), 1), meter)
+            rows = _metered(enumerate(only.rows.rows(timed=timed), 1), meter)
             return replay(operator, rows, times=times, start=start)
-        rows = _ordered(only.rows, order or _own_order(operator))
-        return replay(operator, _counted(row_batches(rows), meter), times=times)
-    merge = _merge(operator, order, times)
+        rows = _ordered(only.rows, order or _operator_order(operator))
+        return replay(operator, _metered(row_batches(rows), meter), times=times)
+    merge = _merge_column(operator, order, times)
     taken = [0] * len(inputs)
     streams = [
-        _counted(row_batches(_ordered(each.rows, (merge,))), meter, taken, port)
+        _metered(row_batches(_ordered(each.rows, (merge,))), meter, taken, port)
         for port, each in enumerate(inputs)
     ]
     return replay(operator, *streams, merge=merge, times=times)
 
 
-def _timed(operator: Operator) -> bool:
+def _is_timed(operator: Operator) -> bool:
     return operator.open().timed
 
 
-def _own_order(operator: Operator) -> tuple[str, ...] | None:
+def _operator_order(operator: Operator) -> tuple[str, ...] | None:
     by = operator.order_by
     names = by if isinstance(by, tuple) else (by,)
     return names if all(isinstance(name, str) for name in names) else None  # type: ignore[return-value]
 
 
-def _merge(operator: Operator, order: tuple[str, ...] | None, times: str | None) -> str:
+def _merge_column(operator: Operator, order: tuple[str, ...] | None, times: str | None) -> str:
     """The column by which several inputs are merged."""
     if order is not None and len(order) > 1:
         raise UsageError("--order-by: several inputs are merged by one column. Name one.")
@@ -223,21 +223,21 @@ def _ordered(rows: Any, order: tuple[str, ...] | None) -> Any:
     return list(sorted_runs(rows, key_getter(order, owner), owner))
 
 
-def _counted(
+def _metered(
     batches: Iterable[tuple[int, Any]],
     meter: Meter,
     taken: list[int] | None = None,
     port: int = 0,
 ) -> Iterator[Any]:
-    """What goes in, counted on the meter."""
+    """The input, counted on the meter."""
     counts = [0] if taken is None else taken
     for count, batch in batches:
         yield batch
         counts[port] = count
-        meter.update(sum(counts), meter.made)
+        meter.update(sum(counts), meter.rows_out)
 
 
-def _pump(
+def _write_output(
     operator: Operator, replayed: Replay, out: RowWriter, meter: Meter, port: str | None
 ) -> None:
     several = len(operator.model.outputs) > 1 and port is None
@@ -245,7 +245,7 @@ def _pump(
         for name, item in replayed.items():
             if isinstance(item, Mark) or port not in (None, name):
                 continue
-            meter.made += 1
+            meter.rows_out += 1
             row = named_row(item)
             out.add({"_port": name, **row} if several else row)
     except (WindowlibError, UsageError, OSError):

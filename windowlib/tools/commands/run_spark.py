@@ -1,8 +1,8 @@
 """`windowlib run --spark`: the same operator on DataFrames of a Spark in this process.
 
-Files are static DataFrames. What comes on a socket is a stream of small files, until it ends.
-Spark has a source for sockets, too, but it tells neither when the other side ends, nor in which
-order lines came. Here the rows are read as without Spark, so that a bad line is the same mistake.
+Files are static DataFrames. The rows of a socket are a stream of small files, until it ends.
+Spark has a source for sockets, too, but it reports neither the end of the connection nor the order
+of lines. Here the rows are read as without Spark, so that a bad line has the same message.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from windowlib.spark import attach, session
 from windowlib.spark.plan.attach import frame_of, prepare_session
 from windowlib.spark.plan.query_plan import ending_with, plan_query
 from windowlib.spark.plan.streaming import end_stream
-from windowlib.spark.plan.types import spark_of
+from windowlib.spark.plan.types import spark_schema
 from windowlib.spark.versions import offset_of
 from windowlib.tools.commands.input_files import UNPUNCTUATED, Input, order_columns
 from windowlib.tools.commands.meter import Meter
 from windowlib.tools.commands.output_files import output_of
-from windowlib.tools.commands.usage import UsageError, quiet, spark_failures
+from windowlib.tools.commands.usage import UsageError, muted_stderr, spark_failures
 
-LOOK, LIVE_LOOK = 0.2, 0.05
-"""Seconds between two looks at what Spark does, with files and with a socket."""
+POLL, LIVE_POLL = 0.2, 0.05
+"""Seconds between two polls of Spark's progress, with files and with a socket."""
 TRIGGER = "200 milliseconds"
 
 
 def run_on_spark(operator: Operator, inputs: list[Input], arguments: argparse.Namespace) -> int:
-    """Run it; rows of one key come in their order, those of others where Spark has them."""
+    """Run the operator; rows of one key are in order, those of different keys as Spark has them."""
     live = any(each.live for each in inputs)
     for each in inputs:
         if each.live:
@@ -45,7 +45,7 @@ def run_on_spark(operator: Operator, inputs: list[Input], arguments: argparse.Na
             raise UsageError(f"{each.name}: {UNPUNCTUATED}")
     # Spark may still be tidying up when all is done.
     place = tempfile.TemporaryDirectory(prefix="windowlib-", ignore_cleanup_errors=True)
-    with quiet() as err, place as folder:
+    with muted_stderr() as err, place as folder:
         meter = Meter(err, quiet=arguments.quiet)
         with spark_failures():
             spark = session()
@@ -72,7 +72,7 @@ def _run_static(
             times=arguments.times,
             order_by=... if order is None else order,
         )
-        table = _collected(spark, placed(*_frames(spark, inputs, folder)), meter)
+        table = _collect(spark, placed(*_frames(spark, inputs, folder)), meter)
     meter.update(sum(each.total for each in inputs), table.num_rows)
     out = output_of(operator, inputs, arguments, live=False)
     try:
@@ -84,7 +84,7 @@ def _run_static(
 
 
 def _frames(spark: Any, inputs: list[Input], folder: Path) -> list[Any]:
-    """The inputs as Spark sees them, with the types that they have here."""
+    """The inputs as DataFrames, with the types that they have here."""
     import pyarrow.parquet as pq
 
     found = []
@@ -95,8 +95,8 @@ def _frames(spark: Any, inputs: list[Input], folder: Path) -> list[Any]:
     return found
 
 
-def _collected(spark: Any, frame: Any, meter: Meter) -> Any:
-    """The rows of a DataFrame, while the meter shows what Spark does."""
+def _collect(spark: Any, frame: Any, meter: Meter) -> Any:
+    """The rows of a DataFrame; meanwhile the meter shows Spark's progress."""
     done: list[Any] = []
 
     def collect() -> None:
@@ -109,8 +109,8 @@ def _collected(spark: Any, frame: Any, meter: Meter) -> Any:
     thread.start()
     try:
         while thread.is_alive():
-            thread.join(LOOK)
-            meter.say(lambda: _stages(spark.sparkContext.statusTracker()))
+            thread.join(POLL)
+            meter.show(lambda: _progress_text(spark.sparkContext.statusTracker()))
     except KeyboardInterrupt:
         spark.sparkContext.cancelAllJobs()
         raise
@@ -120,8 +120,8 @@ def _collected(spark: Any, frame: Any, meter: Meter) -> Any:
     return found
 
 
-def _stages(tracker: Any) -> str:
-    """What Spark is doing."""
+def _progress_text(tracker: Any) -> str:
+    """Spark's progress, in tasks."""
     infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     tasks = sum(info.numTasks for info in infos if info is not None)
     ready = sum(info.numCompletedTasks for info in infos if info is not None)
@@ -152,7 +152,7 @@ def run_live(
     folder: Path,
     meter: Meter,
 ) -> None:
-    """Run it until the other side ends, or Ctrl-C."""
+    """Run the operator until the connection ends, or Ctrl-C."""
     (source,) = inputs
     with spark_failures():
         query = LiveQuery(spark, operator, source.rows.schema, arguments.port, folder)
@@ -160,7 +160,7 @@ def run_live(
 
     def write() -> None:
         for row in query.new_rows():
-            meter.made += 1
+            meter.rows_out += 1
             out.add(row)
 
     try:
@@ -170,15 +170,15 @@ def run_live(
                     query.take(rows)
                     write()
                     if rows:
-                        meter.update(query.rows, meter.made)
+                        meter.update(query.rows, meter.rows_out)
             except UsageError:
-                query.settle()  # what came before a bad line counts
+                query.wait_for_input()  # what came before a bad line counts
                 raise
             query.end()
     finally:  # on Ctrl-C, too
         query.stop()
         meter.clear()
-        meter.taken = query.rows
+        meter.rows_in = query.rows
         try:
             write()
         finally:
@@ -186,7 +186,7 @@ def run_live(
 
 
 class LiveQuery:
-    """A query over rows that it is given, some at a time, and whose output is asked for."""
+    """A query over rows that are passed in batches, whose output is read as it comes."""
 
     def __init__(
         self, spark: Any, operator: Operator, schema: Any, port: str | None, folder: Path
@@ -196,7 +196,7 @@ class LiveQuery:
         self._tables: SimpleQueue[Any] = SimpleQueue()
         for name in ("rows", "ends"):
             (folder / name).mkdir()
-        stream = spark.readStream.schema(spark_of(schema, "--schema"))
+        stream = spark.readStream.schema(spark_schema(schema, "--schema"))
         stream = stream.option("maxFilesPerTrigger", 1).option("cleanSource", "delete")
         # A file is one task, so it has one order; its rows arrive when they come.
         placed = attach(operator, port=port, order_by=None, times=None)
@@ -204,15 +204,15 @@ class LiveQuery:
         plan = plan_query(placed.operator, placed.options, frames)
         self.plan = ending_with(plan, folder / "ends")
         prepare_session(self.plan)
-        writer = frame_of(self.plan).writeStream.foreachBatch(self._keep)
+        writer = frame_of(self.plan).writeStream.foreachBatch(self._put_output)
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
         self.query = writer.trigger(processingTime=TRIGGER).start()
 
-    def _keep(self, frame: Any, number: int) -> None:
+    def _put_output(self, frame: Any, number: int) -> None:
         self._tables.put(frame.toArrow())
 
     def take(self, rows: Sequence[Any]) -> None:
-        """Give it rows; whether it has failed is seen here."""
+        """Pass rows to the query; raises if it has failed."""
         self._check()
         if not rows:
             return
@@ -226,20 +226,20 @@ class LiveQuery:
         hidden.rename(self.folder / f"{self.files}.parquet")
 
     def end(self) -> None:
-        """No more rows come; wait for all that comes out."""
-        self.settle()
+        """End the input, and wait for all output."""
+        self.wait_for_input()
         end_stream(self.plan)
         self.files += 1
-        self.settle()
+        self.wait_for_input()
 
-    def settle(self) -> None:
-        """Wait until all that it was given is in; not in Java, so that Ctrl-C gets through."""
+    def wait_for_input(self) -> None:
+        """Wait until all input is processed; in Python, not in Java, so that Ctrl-C works."""
         while self._files_taken() < self.files:
             self._check()
-            time.sleep(LIVE_LOOK)
+            time.sleep(LIVE_POLL)
 
     def _files_taken(self) -> int:
-        """How many files are in, of rows and of the end."""
+        """How many files have been processed, with rows or the end."""
         progress = self.query.lastProgress
         sources = progress["sources"] if progress else []
         ends = [offset_of(source["endOffset"]) for source in sources]
@@ -250,7 +250,7 @@ class LiveQuery:
             raise failure
 
     def new_rows(self) -> Iterator[Any]:
-        """The rows that have come out since the last time."""
+        """The output rows since the last call."""
         while True:
             try:
                 table = self._tables.get_nowait()

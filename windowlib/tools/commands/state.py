@@ -1,4 +1,4 @@
-"""`windowlib state`: what the windows of a Spark query hold, and whether a checkpoint is whole."""
+"""`windowlib state`: inspects, verifies, rescales and migrates the checkpoint of a Spark query."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from windowlib.errors import WindowlibError
 from windowlib.tools.commands.operator_text import operator_of
-from windowlib.tools.commands.usage import FoundError, UsageError, one_line
+from windowlib.tools.commands.usage import CheckError, UsageError, one_line
 
 LIMIT = 20
 
@@ -81,7 +81,7 @@ def rescale(arguments: argparse.Namespace) -> int:
     if arguments.buckets is None and arguments.partitions is None:
         raise UsageError("state rescale: nothing changes. Say --buckets or --partitions.")
     operators = [operator_of(text) for text in arguments.operator]
-    with _answered():
+    with _checkpoint_errors():
         rescale_state(
             arguments.checkpoint,
             arguments.new,
@@ -99,7 +99,7 @@ def migrate(arguments: argparse.Namespace) -> int:
     from windowlib.spark import migrate_state, session
 
     operators = [operator_of(text) for text in arguments.operator]
-    with _answered():
+    with _checkpoint_errors():
         done = migrate_state(arguments.checkpoint, arguments.new, session(), operators)
     go = f"The query goes on from {arguments.new}."
     print(go if done else "The state is in the present format already; nothing was written.")
@@ -107,24 +107,24 @@ def migrate(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _answered() -> Iterator[None]:
-    """What is wrong with a checkpoint is the answer of the command."""
+def _checkpoint_errors() -> Iterator[None]:
+    """Turn errors of a checkpoint into the result of the command."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except WindowlibError as error:
-        raise FoundError(one_line(error)) from None
+        raise CheckError(one_line(error)) from None
     except PySparkException as error:  # of a worker, with its traceback
-        raise FoundError(raised_there(str(error))) from None
+        raise CheckError(worker_message(str(error))) from None
 
 
 def _rows(arguments: argparse.Namespace, limit: int) -> list[Any]:
-    """The subwindows of a checkpoint; what is wrong with it is the answer of the command."""
+    """The subwindows of a checkpoint; its errors are the result of the command."""
     from windowlib.spark import inspect_state, session
 
     operators = [operator_of(text) for text in arguments.operator]
-    with _answered():
+    with _checkpoint_errors():
         frame = inspect_state(
             arguments.checkpoint, session(), operators, batch_id=arguments.batch, limit=limit
         )
@@ -132,10 +132,10 @@ def _rows(arguments: argparse.Namespace, limit: int) -> list[Any]:
     return found
 
 
-def raised_there(text: str) -> str:
-    """What an exception of ours said in a Python worker, from Spark's text about it.
+def worker_message(text: str) -> str:
+    """The message of a windowlib error in a Python worker, from Spark's text about it.
 
-    >>> raised_there("Job aborted\\n  windowlib.errors.StateError: it was changed.\\n\\n at java")
+    >>> worker_message("Job aborted\\n  windowlib.errors.StateError: it was changed.\\n\\n at java")
     'it was changed.'
     """
     for line in text.splitlines():

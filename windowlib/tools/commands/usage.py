@@ -1,4 +1,4 @@
-"""Mistakes in a command line, and what Spark says of them: one line each."""
+"""Errors of commands as one line each: usage errors, results of checks, and Spark's errors."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): (.+)$", re.MULTILI
 
 
 class UsageError(Exception):
-    """Something the user can put right."""
+    """An error that the user can correct."""
 
 
-class FoundError(Exception):
-    """What was to be checked has an error: the answer of a command, and exit code 1."""
+class CheckError(Exception):
+    """An error in what a command checks: its result, with exit code 1."""
 
 
 def one_line(error: BaseException) -> str:
-    """What an exception says, without line breaks.
+    """The message of an exception without line breaks.
 
     >>> one_line(ValueError("size must\\n    not be negative."))
     'size must not be negative.'
@@ -70,8 +70,8 @@ def check_column(option: str, name: str | None, columns: Iterable[str], source: 
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[TextIO]:
-    """Send what Java and its children write on stderr away; our own stderr is what is yielded."""
+def muted_stderr() -> Iterator[TextIO]:
+    """Discard what Java and its children write on stderr; yields a stderr for this process."""
     sys.stderr.flush()
     try:
         number = sys.stderr.fileno()
@@ -101,7 +101,7 @@ def spark_failures() -> Iterator[None]:
 
 
 def spark_message(text: str) -> str:
-    r"""The line that matters of what Spark says: the last exception, or the first line.
+    r"""The relevant line of an error of Spark: the last exception, or the first line.
 
     >>> spark_message("Job aborted\nTraceback:\n  File x\nwindowlib.errors.SchemaError: no x.\n")
     'SchemaError: no x.'

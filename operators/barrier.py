@@ -8,15 +8,21 @@ from typing import Any, ClassVar
 
 from windowlib.attributes import key_getter, one_key
 from windowlib.errors import ModelError, OperatorError, SchemaError, suggestion
-from windowlib.operators.arguments import as_dict, check_callable, columns_of, one_row, shown
+from windowlib.operators.arguments import (
+    Columns,
+    as_dict,
+    check_callable,
+    column_tuple,
+    function_text,
+    one_row,
+)
 from windowlib.operators.arrow_output import decoded_type, pass_through_schema, schema_with
-from windowlib.operators.kinds import unchanged
+from windowlib.operators.base import unchanged
 from windowlib.runtime.model import OperatorModel, OutputMode, port_names
 from windowlib.runtime.operator import Operator
 from windowlib.spec.policies import Attribute
 
-Columns = Attribute | Sequence[Attribute]
-ReorderBuffer = tuple[deque[tuple[int, Any]], ...]
+Queues = tuple[deque[tuple[int, Any]], ...]
 """Of one key: for each input, the rows that wait, with the number of their arrival."""
 
 
@@ -73,20 +79,20 @@ class Barrier(Operator):
         if select is not None:
             check_callable(select, f"{kind}(select={select!r})", "select=lambda a, b: ...")
         self.select, self.limit = select, limit
-        self._on = self._keys(on)
+        self._on = self._key_columns(on)
         self._key = [key_getter(columns, f"on={on!r}") for columns in self._on]
         # A key has one name in all inputs, or each input's own stays as any other column.
         self._shared = {c for c in self._on[0] if all(c in columns for columns in self._on)}
-        self._waiting: dict[Any, ReorderBuffer] = {}
+        self._waiting: dict[Any, Queues] = {}
         self._arrived = 0
         super().__init__(name=name)
 
-    def _keys(self, on: Any) -> list[tuple[Attribute, ...]]:
+    def _key_columns(self, on: Any) -> list[tuple[Attribute, ...]]:
         kind = type(self).__name__
         if on is None:
             return [()] * len(self._names)
         if not isinstance(on, Mapping):
-            return [columns_of(on, f"{kind}(on={on!r})")] * len(self._names)
+            return [column_tuple(on, f"{kind}(on={on!r})")] * len(self._names)
         for port in {**on, **dict.fromkeys(self._names)}:
             if port not in self._names or port not in on:
                 msg = (
@@ -94,7 +100,7 @@ class Barrier(Operator):
                     f"{suggestion(port, self._names) if port not in self._names else ''}"
                 )
                 raise ModelError(msg)
-        keys = [columns_of(on[port], f"{kind}(on={on!r})") for port in self._names]
+        keys = [column_tuple(on[port], f"{kind}(on={on!r})") for port in self._names]
         if len({len(columns) for columns in keys}) > 1:
             raise ModelError(f"{kind}(on={on!r}): keys of different lengths. Name as many columns.")
         return keys
@@ -105,8 +111,8 @@ class Barrier(Operator):
         waiting = self._queues(key)
         if all(queue for i, queue in enumerate(waiting) if i != port):  # so its own is empty
             heads = [tuple_ if i == port else queue[0][1] for i, queue in enumerate(waiting)]
-            row = self._together(heads)  # before the rows leave, in case it fails
-            self._taken(key, waiting, port)
+            row = self._combined(heads)  # before the rows leave, in case it fails
+            self._dequeue(key, waiting, port)
             self._send(row)
         else:
             self._check_limit(key, waiting, port)
@@ -114,27 +120,27 @@ class Barrier(Operator):
             self._waiting[key] = waiting
         self._arrived += 1
 
-    def _queues(self, key: Any) -> ReorderBuffer:
+    def _queues(self, key: Any) -> Queues:
         try:
             found = self._waiting.get(key)
         except TypeError:
             msg = (
-                f"{self.name}: {_plain(key)!r} cannot be a key. Use plain values, not lists or "
+                f"{self.name}: {_shown_key(key)!r} cannot be a key. Use plain values, not lists or "
                 f"dicts."
             )
             raise SchemaError(msg) from None
         return tuple(deque() for _ in self._names) if found is None else found
 
-    def _taken(self, key: Any, waiting: ReorderBuffer, port: int) -> None:
+    def _dequeue(self, key: Any, waiting: Queues, port: int) -> None:
         for i, queue in enumerate(waiting):
             if i != port:
                 queue.popleft()
         if not any(waiting):
             self._waiting.pop(key, None)
 
-    def _check_limit(self, key: Any, waiting: ReorderBuffer, port: int) -> None:
+    def _check_limit(self, key: Any, waiting: Queues, port: int) -> None:
         if self.limit is not None and len(waiting[port]) >= self.limit:
-            of = f" of key {_plain(key)!r}" if self._on[0] else ""
+            of = f" of key {_shown_key(key)!r}" if self._on[0] else ""
             others = [name for i, name in enumerate(self._names) if not waiting[i]]
             msg = (
                 f"{self.name}(limit={self.limit}): {self.limit} rows{of} at {self._names[port]!r} "
@@ -146,9 +152,9 @@ class Barrier(Operator):
     def _send(self, row: Any) -> None:
         self._outputs[0](row)
 
-    def _together(self, rows: list[Any]) -> Any:
+    def _combined(self, rows: list[Any]) -> Any:
         if self.select is not None:
-            owner = f"{self.name}(select={shown(self.select)})"
+            owner = f"{self.name}(select={function_text(self.select)})"
             return one_row(self.select(*rows), owner, rows)
         columns = [as_dict(row, self.name) for row in rows]
         common = Counter(name for each in columns for name in each)
@@ -167,7 +173,7 @@ class Barrier(Operator):
         return made
 
     def schema(self, *columns: Any) -> Any:
-        """What `output` says; else the columns of all inputs, as they are named in a row."""
+        """The schema in `output`; else the columns of all inputs, named as in the rows."""
         declared = super().schema(*columns)
         if declared is not None or self.select is not None or None in columns:
             return declared
@@ -226,7 +232,7 @@ class Barrier(Operator):
         }
 
 
-def _plain(key: tuple[Any, ...]) -> Any:
+def _shown_key(key: tuple[Any, ...]) -> Any:
     """A key as its user thinks of it: one column is no tuple."""
     return key[0] if len(key) == 1 else key
 

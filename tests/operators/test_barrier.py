@@ -264,7 +264,7 @@ BAD_ROWS = [
     (Pair(), [to(0, 1), to(1, 2)],
      "Pair: the row 1 has no named columns. Use dicts, or objects with fields."),
     (Pair(select=lambda a, b: None), [to(0, 1), to(1, 2)],
-     "Pair(select=tests.operators.test_pair.<lambda>): it returned None for [1, 2], and rows are not lost silently. "
+     "Pair(select=tests.operators.test_barrier.<lambda>): it returned None for [1, 2], and rows are not lost silently. "
      "Return a row, or drop rows with a Filter."),
     (Pair(), [to(0, {"x": 1, "x_in1": 2}), to(1, {"x": 3})],
      "Pair: two columns would be called 'x_in1'. Rename one before, or say with select= what to send."),

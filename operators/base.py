@@ -1,6 +1,6 @@
-"""Kinds of operators, by what they keep and send: stateless, partitioned, pass-through.
+"""Base classes of operators, by what they keep and send: stateless, partitioned, pass-through.
 
-A kind tells hosts by which columns the work can be split. A subclass that changes how an
+A base class tells hosts by which columns the work can be split. A subclass that changes how an
 operator works is treated like any class of which nothing is known.
 """
 
@@ -20,17 +20,17 @@ from windowlib.window.failure import raise_first
 
 
 def unchanged(operator: Operator) -> bool:
-    """Whether it works as the operator here does that it is, or that it is a subclass of."""
+    """Whether an operator works as the built-in class that it is, or is derived from."""
     kinds = type(operator).__mro__
     ours = (k for k in kinds if k.__module__.startswith("windowlib.operators."))
     return works_as(operator, next(ours))
 
 
 class Stateless(Operator):
-    """An operator that looks at one row at a time."""
+    """An operator on single rows, without state."""
 
     def splits_by(self, port: int) -> Names | None:
-        """By nothing: rows never meet, if the functions it was given keep nothing either."""
+        """By anything: rows are independent, as long as the user's functions keep no state."""
         return None if unchanged(self) else super().splits_by(port)
 
     def keeps_order(self, port: int) -> bool:
@@ -39,7 +39,7 @@ class Stateless(Operator):
 
 
 class Partitioned(Operator):
-    """An operator that keeps nothing but what is in the partitions of its only window."""
+    """An operator whose only state are the partitions of its window."""
 
     def splits_by(self, port: int) -> Names | None:
         """By the key of its window."""
@@ -66,7 +66,7 @@ def each_partition(
 ) -> None:
     """Call `act(key)` for each partition that holds tuples, also after a failure.
 
-    A key may be there twice, as a handler that selects partitions may say.
+    A key may occur twice, because a handler may select a partition twice.
     """
     failures: list[Exception] = []
     for key in dict.fromkeys(keys):
@@ -85,14 +85,14 @@ def read_names(attributes: Iterable[Any]) -> Names | None:
     """
     found: dict[str, None] = {}
     for attribute in attributes:
-        names = _read(attribute)
+        names = _attribute_columns(attribute)
         if names is None:
             return None
         found |= dict.fromkeys(names)
     return tuple(found)
 
 
-def _read(attribute: Any) -> Names | None:
+def _attribute_columns(attribute: Any) -> Names | None:
     if isinstance(attribute, Several):
         return read_names(attribute.attributes)
     if isinstance(attribute, RowExpr):

@@ -1,6 +1,6 @@
-"""Thin operators for graphs: change, drop, merge, route and delay rows.
+"""Operators on single rows, for graphs: change, drop, merge, route and delay.
 
-They keep no window to speak of. All but `Union` pass on the punctuations of their input.
+Only `Delay` has a window. All but `Union` pass on the punctuations of their input.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from windowlib.operators.aggregate.output_schema import attribute_type
 from windowlib.operators.arguments import (
     as_dict,
     check_callable,
+    function_text,
     many_rows,
-    names_of,
+    name_tuple,
     one_row,
-    shown,
 )
 from windowlib.operators.arrow_output import decoded_type, schema_with, type_of
+from windowlib.operators.base import PassThrough, Stateless, read_names, unchanged
 from windowlib.operators.expressions import RowExpr, row_attribute
 from windowlib.operators.functions.call import Column
-from windowlib.operators.kinds import PassThrough, Stateless, read_names, unchanged
 from windowlib.runtime.model import OperatorModel, port_names
 from windowlib.spec.policies import Attribute, Count, Time, check_attribute
 from windowlib.spec.specification import Sliding
@@ -31,7 +31,7 @@ from windowlib.spec.specification import Sliding
 PRESERVING = OperatorModel(punctuation_out="preserving")
 
 
-def _read_by(getter: Getter) -> Iterable[tuple[Attribute, str]]:
+def _columns_read(getter: Getter) -> Iterable[tuple[Attribute, str]]:
     """An attribute, or each column of an expression, with its owner, for messages."""
     names = read_names([getter.attribute]) if isinstance(getter.attribute, RowExpr) else None
     return [(name, getter.owner) for name in ((getter.attribute,) if names is None else names)]
@@ -73,18 +73,18 @@ class Functor(Stateless):
         name: str | None = None,
         **columns: Column,
     ) -> None:
-        self.keep = None if keep is None else names_of(keep, f"Functor(keep={keep!r})")
-        self.drop = () if drop is None else names_of(drop, f"Functor(drop={drop!r})")
+        self.keep = None if keep is None else name_tuple(keep, f"Functor(keep={keep!r})")
+        self.drop = () if drop is None else name_tuple(drop, f"Functor(drop={drop!r})")
         self.columns = {column: self._computed(column, value) for column, value in columns.items()}
         projected = keep is not None or drop is not None or bool(columns)
-        self._check_forms(function, projected, many)
+        self._check_arguments(function, projected, many)
         if keep is not None and drop is not None:
             msg = f"Functor(keep={keep!r}, drop={drop!r}): two projections. Give one of them."
             raise ModelError(msg)
         self.many = many
-        self._owner = "Functor()" if function is None else f"Functor({shown(function)})"
+        self._owner = "Functor()" if function is None else f"Functor({function_text(function)})"
         self._function = self._project if function is None else function
-        self._kept = [(each, Getter(each, f"keep={keep!r}")) for each in self.keep or ()]
+        self._kept_columns = [(each, Getter(each, f"keep={keep!r}")) for each in self.keep or ()]
         super().__init__(name=name)
 
     def _computed(self, column: str, value: Any) -> Getter:
@@ -94,7 +94,7 @@ class Functor(Stateless):
             check_callable(value, owner, f'{column}=lambda t: t["x"], or {column}="x" for a copy')
         return Getter(value, owner)
 
-    def _check_forms(self, function: Any, projected: bool, many: bool) -> None:
+    def _check_arguments(self, function: Any, projected: bool, many: bool) -> None:
         if function is None and not projected:
             msg = (
                 "Functor(): nothing to do. Give a function, Functor(f), or columns, "
@@ -104,7 +104,7 @@ class Functor(Stateless):
         if function is not None:
             check_callable(function, f"Functor({function!r})", "Functor(lambda t: ...)")
         if projected and (function is not None or many):
-            first = shown(function) if function is not None else "many=True"
+            first = function_text(function) if function is not None else "many=True"
             msg = (
                 f"Functor({first}, ...): a function gives whole rows, and so has no use for "
                 f"columns, keep= or drop=. Put them into a Functor of their own."
@@ -117,7 +117,7 @@ class Functor(Stateless):
             for name in self.drop:
                 made.pop(name, None)
         else:
-            made = {name: get(row) for name, get in self._kept}
+            made = {name: get(row) for name, get in self._kept_columns}
         return made | {name: get(row) for name, get in self.columns.items()}
 
     def on_tuple(self, tuple_: Any, port: int) -> None:
@@ -130,7 +130,7 @@ class Functor(Stateless):
             self._outputs[0](one_row(result, self._owner, tuple_))
 
     def schema(self, *columns: Any) -> Any:
-        """What `output` says; else the columns that are kept, and the computed ones."""
+        """The schema in `output`; else the columns that are kept, and the computed ones."""
         declared, (given,) = super().schema(*columns), columns
         if declared is not None or given is None or self._function != self._project:
             return declared
@@ -147,7 +147,7 @@ class Functor(Stateless):
         """The columns that are kept, dropped and copied."""
         yield from ((name, f"keep={list(self.keep or ())!r}") for name in self.keep or ())
         yield from ((name, f"drop={list(self.drop)!r}") for name in self.drop)
-        yield from (each for get in self.columns.values() for each in _read_by(get))
+        yield from (each for get in self.columns.values() for each in _columns_read(get))
 
     def needs(self, port: int) -> tuple[str, ...] | None:
         """The columns that are kept or copied, if they are named."""
@@ -192,21 +192,21 @@ class Filter(Stateless, PassThrough):
                 f'their own with rejected="port".'
             )
             raise ModelError(msg)
-        self._holds = Getter(holds, f"Filter({shown(holds)})")
+        self._predicate = Getter(holds, f"Filter({function_text(holds)})")
         outputs = ["out"] if rejected is None else ["out", "rejected"]
         self.model = OperatorModel(ports_out=outputs, punctuation_out="preserving")
         super().__init__(name=name)
 
     def on_tuple(self, tuple_: Any, port: int) -> None:
         """Send it, or send it to the other output."""
-        if self._holds(tuple_):
+        if self._predicate(tuple_):
             self._outputs[0](tuple_)
         elif len(self._outputs) > 1:
             self._outputs[1](tuple_)
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The predicate, if it is a column, or the columns of an expression."""
-        yield from _read_by(self._holds)
+        yield from _columns_read(self._predicate)
 
 
 class Union(Stateless, PassThrough):
@@ -257,20 +257,20 @@ class Split(Stateless, PassThrough):
         if not names:
             raise ModelError(f"Split(ports={ports!r}): rows need somewhere to go. Name the ports.")
         self.model = OperatorModel(ports_out=names, punctuation_out="preserving")
-        self._choose = Getter(function, f"Split({shown(function)})")
+        self._route = Getter(function, f"Split({function_text(function)})")
         super().__init__(name=name)
 
     def on_tuple(self, tuple_: Any, port: int) -> None:
         """Send it where the function says."""
-        choice = self._choose(tuple_)
+        choice = self._route(tuple_)
         several = choice if isinstance(choice, list | tuple) else [choice]
-        numbers = [self._number(each, tuple_) for each in several]
+        numbers = [self._port_number(each, tuple_) for each in several]
         if not numbers:
             self._refuse(choice, tuple_, "names no port")
         for number in numbers:
             self._outputs[number](tuple_)
 
-    def _number(self, choice: Any, row: Any) -> int:
+    def _port_number(self, choice: Any, row: Any) -> int:
         if isinstance(choice, bool):
             if len(self.model.outputs) != 2:
                 self._refuse(choice, row, "chooses between two ports")
@@ -286,14 +286,14 @@ class Split(Stateless, PassThrough):
         names = [port.name for port in self.model.outputs]
         near = suggestion(choice, names) if isinstance(choice, str) else ""
         msg = (
-            f"{self._choose.owner}: {choice!r} for {brief(row)} {why}. Return one of "
+            f"{self._route.owner}: {choice!r} for {brief(row)} {why}. Return one of "
             f"{', '.join(names)}, or drop rows with a Filter.{near}"
         )
         raise SchemaError(msg)
 
     def reads(self, port: int) -> Iterable[tuple[Attribute, str]]:
         """The column that says where rows go, if it is one."""
-        yield self._choose.attribute, self._choose.owner
+        yield self._route.attribute, self._route.owner
 
 
 class Delay(PassThrough):
@@ -352,7 +352,7 @@ class Delay(PassThrough):
             self._send(row)
 
     def snapshot(self) -> dict[str, Any]:
-        """What the window does not know: the punctuations among its rows."""
+        """The state besides the window: the punctuations among its rows."""
         return {"sent": self._sent, "marks": list(self._marks)}
 
     def restore(self, state: dict[str, Any]) -> None:
