@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import SchemaError
+from windowlib.extensions import extension
 from windowlib.operators.preference.dimensions import Dimensions, PointCloud, check_added
 from windowlib.operators.preference.preference_rules import PreferenceRule
 from windowlib.spec.policies import attribute_text
@@ -37,7 +38,8 @@ class _Rows:
 
         if self.places is not None:
             whole = pa.concat_batches(self.batches)
-            self.batches, self.places = [whole.take(pa.array(self.places))], None
+            rows = extension("gather_rows")(whole, pa.array(self.places))
+            self.batches, self.places = [rows], None
         return self.batches[0]
 
     @classmethod
@@ -159,7 +161,8 @@ class Partials:
         points = points.take(places, axis=1)
         factors = self._rule.factors(points) if self._rule.factored else None
         kept = points if absolute else None
-        return Partial(batch.take(pa.array(places)), numbers.take(places), factors, kept)
+        rows = extension("gather_rows")(batch, pa.array(places))
+        return Partial(rows, numbers.take(places), factors, kept)
 
     def dump(self, part: Partial) -> bytes:
         """A partial result as bytes, to be stored or sent; see `windowlib.dump_state`."""
@@ -228,7 +231,7 @@ class Partials:
         if not self._rule.factored:
             return partial.rows
         places, more = self._rule.chosen(partial.factors, len(self._dimensions))
-        found = partial.rows.take(pa.array(places))
+        found = extension("gather_rows")(partial.rows, pa.array(places))
         for name, values in zip(self._added.values(), more, strict=True):
             found = found.append_column(name, pa.array(values))
         return found

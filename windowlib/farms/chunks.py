@@ -38,6 +38,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.encoding import stream_buffer
+from windowlib.columnar.arrays.physical import gather_rows
 from windowlib.columnar.primitives import Array
 from windowlib.errors import FarmError, WindowlibWarning
 from windowlib.window.arrow import joined
@@ -239,7 +240,7 @@ class ChunkStore:
     def _compacted(self, chunk: RowChunk, some: Array) -> RowChunk:
         batch = _mapped(self.folder, chunk.number)
         places = some - chunk.base if chunk.kept is None else np.searchsorted(chunk.kept, some)
-        number, size = self.write(batch.take(pa.array(places)))
+        number, size = self.write(gather_rows(batch, pa.array(places)))
         return RowChunk(number, chunk.base, chunk.rows, size, some)
 
 

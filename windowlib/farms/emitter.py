@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from windowlib.attributes import one_key
 from windowlib.columnar.arrays.partition_keys import AnyKeys
+from windowlib.columnar.arrays.physical import gather_rows
 from windowlib.columnar.arrays.stamps import Stamps
 from windowlib.columnar.primitives import Array, group
 from windowlib.errors import FarmError
@@ -325,7 +326,7 @@ class RowNumbering:
         begin = self.counts[touched] - starts[:-1]
         index[order] = np.arange(n) + np.repeat(begin, np.diff(starts))
         marks = self._marks(batch, at, index, stamps)
-        return StoredBatch(batch.take(pa.array(order)), marks, ids, order)
+        return StoredBatch(gather_rows(batch, pa.array(order)), marks, ids, order)
 
     def extents(self, layout: StoredBatch, base: int, taken: int) -> list[StoredExtent]:
         """The partitions in the first rows of a batch, which count from now on."""

@@ -319,7 +319,7 @@ def in_order(batch: Any, by: Any) -> Any:
     get = key_getter(names, f"order_by={by!r}")
     rows = batch.to_pylist()
     order = sorted(range(len(rows)), key=lambda i: ranks(get(rows[i])))
-    return batch.take(pa.array(order, pa.int64()))
+    return extension("gather_rows")(batch, pa.array(order, pa.int64()))
 
 
 def ranks(values: Any) -> list[tuple[Any, ...]]:
@@ -592,10 +592,13 @@ class OutputColumns:
 
     def _array(self, field: Any) -> Any:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         found = self._arrays.get(field.name)
         if found is None:
             return pa.nulls(self._size, field.type)
+        if pa.types.is_run_end_encoded(found.type):  # which Arrow does not cast
+            found = pc.run_end_decode(found)
         same = found.type == field.type or pa.types.is_null(field.type)
         return found if same else found.cast(field.type)
 

@@ -69,11 +69,57 @@ VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary(
 
 
 def gather(array: Any, places: Any) -> Any:
-    """`array.take(places)`, for types that Arrow cannot take from too."""
-    stand_in = VIEWS.get(array.type)
-    if stand_in is None:
+    """`array.take(places)`, for types that Arrow cannot take from too.
+
+    >>> names = pa.array([["a"], ["b"]], pa.list_(pa.string_view()))
+    >>> gather(names, pa.array([1, None])).to_pylist()
+    [['b'], None]
+    """
+    kind = array.type
+    if pa.types.is_run_end_encoded(kind):
+        taken = gather(pc.run_end_decode(array), places)
+        return pc.run_end_encode(taken, run_end_type=kind.run_end_type)
+    stand_in = _stand_in(kind)
+    if stand_in is kind:
         return array.take(places)
-    return array.cast(stand_in).take(places).cast(array.type)
+    return array.cast(stand_in).take(places).cast(kind)
+
+
+def gather_rows(rows: Any, places: Any) -> Any:
+    """`rows.take(places)` of a batch or a table, for types that Arrow cannot take from too.
+
+    >>> rows = pa.table({"name": pa.array(["x", "y"], pa.string_view())})
+    >>> gather_rows(rows, pa.array([1])).to_pylist()
+    [{'name': 'y'}]
+    """
+    kinds = rows.schema.types
+    if all(_stand_in(kind) is kind and not pa.types.is_run_end_encoded(kind) for kind in kinds):
+        return rows.take(places)
+    columns = [gather(column, places) for column in rows.columns]
+    return type(rows).from_arrays(columns, schema=rows.schema)
+
+
+@lru_cache(maxsize=256)
+def _stand_in(kind: Any) -> Any:
+    """The type that Arrow takes from in place of another, which may be nested; or that type."""
+    types = pa.types
+    if types.is_struct(kind):
+        found = pa.struct([_stand_in_of(field) for field in kind])
+    elif types.is_map(kind):
+        found = pa.map_(_stand_in(kind.key_type), _stand_in(kind.item_type), kind.keys_sorted)
+    elif types.is_fixed_size_list(kind):
+        found = pa.list_(_stand_in_of(kind.value_field), kind.list_size)
+    elif types.is_list(kind):
+        found = pa.list_(_stand_in_of(kind.value_field))
+    elif types.is_large_list(kind):
+        found = pa.large_list(_stand_in_of(kind.value_field))
+    else:
+        found = VIEWS.get(kind, kind)
+    return kind if found == kind else found
+
+
+def _stand_in_of(field: Any) -> Any:
+    return field.with_type(_stand_in(field.type))
 
 
 @lru_cache(maxsize=256)
