@@ -467,9 +467,11 @@ class Landmarks(Hopping):
 class Burst:
     """One session: from its first row to its last, and what it holds."""
 
-    __slots__ = ("alive", "changed", "closed", "content", "first", "last", "sent")
+    __slots__ = ("alive", "changed", "closed", "content", "first", "key", "last", "sent")
 
-    def __init__(self, first: Number, content: Any) -> None:
+    def __init__(self, key: Any, first: Number, content: Any) -> None:
+        self.key = key
+        """As the first row had it, of those whose sessions are still known."""
         self.first = self.last = first
         self.content = content
         self.sent = 0
@@ -498,7 +500,7 @@ class Sessions(Lane):
         """Have these sessions and no others."""
         self.bursts, self._timers, self.next = {}, [], None
         for key, first, last, content in opened:
-            burst = Burst(first, content)
+            burst = Burst(key, first, content)
             burst.last = last
             self.bursts.setdefault(key, []).append(burst)
             self._watch(key, burst)
@@ -524,6 +526,11 @@ class Sessions(Lane):
         known = self.bursts.get(key, ())
         return [each for each in known if each.first <= end and ts <= self._end(each)]
 
+    def _known(self, key: Any) -> Any:
+        """A key as it is written where it has sessions: 1, 1.0 and True are one."""
+        known = self.bursts.get(key)
+        return known[0].key if known else key
+
     def late(self, ts: Number, key: Any) -> bool:
         """Whether the session that a row would be in is closed, and no longer kept."""
         end = later(ts, self.layout.gap)
@@ -531,6 +538,7 @@ class Sessions(Lane):
 
     def add(self, key: Any, ts: Number, row: Any, number: int, fire: Fire) -> None:
         """Take a row, which may join sessions; those that were sent are sent again."""
+        key = self._known(key)
         met = self._met(ts, key)
         for each in met:
             if each.closed and self.layout.retract:
@@ -555,7 +563,8 @@ class Sessions(Lane):
         met = [each for each in known if each.first <= end and first <= self._end(each)]
         if not met and self._over(end):
             return False
-        burst = Burst(first, content)
+        key = self._known(key)
+        burst = Burst(key, first, content)
         burst.last = last
         self._join(key, burst, met)
         self._watch(key, burst)
@@ -564,7 +573,7 @@ class Sessions(Lane):
     def _joined(self, key: Any, ts: Number, row: Any, number: int, met: list[Burst]) -> Burst:
         """A new session of a row and of those that it joins."""
         store = self.layout.store
-        burst = Burst(ts, store.new(number))
+        burst = Burst(key, ts, store.new(number))
         store.add(burst.content, ts, row)
         self._join(key, burst, met)
         return burst
@@ -683,13 +692,14 @@ class Sessions(Lane):
         """Take back what `save` gave."""
         self.bursts, self._timers = {}, []
         for key, bursts in saved:
-            known = self.bursts[one_key(key)] = []
+            key = one_key(key)
+            known = self.bursts[key] = []
             for first, last, sent, changed, closed, content in bursts:
-                burst = Burst(first, self.layout.store.load(content))
+                burst = Burst(key, first, self.layout.store.load(content))
                 burst.last, burst.sent = last, sent
                 burst.changed, burst.closed = changed, closed
                 known.append(burst)
-                self._watch(one_key(key), burst)
+                self._watch(key, burst)
 
     @staticmethod
     def regrouped(saved: Sequence[Any], mine: Callable[[Any], bool]) -> list[Any]:
