@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,7 +42,7 @@ from windowlib import (
     replay,
     restart,
 )
-from windowlib.farms import PaneFarm, WindowPartition
+from windowlib.farms import PaneFarm, WindowFarm, WindowPartition
 from windowlib.farms.evaluator import ColumnResults
 from windowlib.farms.pool import CallerPool
 from windowlib.farms.running_farm import RunningFarm
@@ -428,3 +429,41 @@ def test_results_cross_as_columns_if_they_are_wanted_so(operator, kind, columns,
 def test_most_combinations_are_allowed_and_some_are_not():
     every = len(WINDOWS) * 2 * len(OPERATORS) * len(FARMS)
     assert every / 3 < len(cases()) < every
+
+
+def test_nan_is_one_group_whichever_worker_had_it():
+    op = Aggregate(Tumbling(Count(12)), group_by=("k", "x"), n=agg.count(), high=agg.max("x"))
+    values = [float("nan"), 1.0, None, float("nan")]
+    rows = [{"k": k % 2, "x": values[k % 4]} for k in range(48)]
+    farm = WindowPartition(op, workers=3, parts=3, chunk=4)
+    assert list(map(repr, replay(op, rows))) == [repr(row) for row in sent_rows(farm, rows)]
+
+
+def sent_rows(farm, rows):
+    """What comes out of workers that take and give bytes, as processes do."""
+    return [row for _, row in sent(slowly(farm, 1), rows) if isinstance(row, dict)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(["a", "b", None]).dictionary_encode(),
+        pa.array(["a", "b", None], pa.string_view()),
+        pa.array([["a"], None, []], pa.list_(pa.string_view())),
+        pa.array([{"a": "x"}, {"a": None}, None], pa.struct({"a": pa.string_view()})),
+        pc.run_end_encode(pa.array([1, 1, None])),
+        pa.array([1, 2, None], pa.uint64()),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_rows_and_batches_of_encoded_columns_are_in_one_window(values):
+    op = Aggregate(Sliding(Count(7), every=Count(2)), of=agg.collect("x"))
+    batch, out = pa.record_batch({"x": values}), list[Any]()
+    rows = batch.to_pylist()
+    with WindowFarm(op, workers=2, chunk=2, when="always").open(pool=CallerPool) as running:
+        running.connect(0, out.append)
+        for _ in range(4):
+            running.insert_many(rows)
+            running.insert_batch(batch)
+        running.finish()
+    assert list(map(repr, replay(op, 8 * rows))) == list(map(repr, out))
