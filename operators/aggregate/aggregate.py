@@ -437,6 +437,7 @@ class Aggregate(Partitioned):
         """Text, bytes, dates and times do not add up."""
         from windowlib.operators.aggregate.output_schema import check_sums
 
+        super().check_types(schema, port)
         check_sums(self.outputs, schema)
 
     def _aside(self, port: int, columns: Sequence[Any]) -> Any:

@@ -32,6 +32,7 @@ from tests.farms.farm_cases import (
 from tests.helpers.examples import examples
 from windowlib import (
     Count,
+    Delta,
     Event,
     Landmark,
     Session,
@@ -429,6 +430,22 @@ def test_results_cross_as_columns_if_they_are_wanted_so(operator, kind, columns,
 def test_most_combinations_are_allowed_and_some_are_not():
     every = len(WINDOWS) * 2 * len(OPERATORS) * len(FARMS)
     assert every / 3 < len(cases()) < every
+
+
+@pytest.mark.parametrize("by", [None, "k"])
+@pytest.mark.parametrize("every", [Count(1), Count(2), Delta("ts", 3)], ids=str)
+@pytest.mark.parametrize("farm", [WindowFarm, PaneFarm, WindowPartition])
+def test_tuples_may_leave_from_the_middle_of_a_window(farm, every, by):
+    rng, window = random.Random(3), Sliding(Delta("ts", 10), every=every, by=by)
+    rows = [{"k": rng.choice("ab"), "ts": rng.randrange(60), "x": n} for n in range(80)]
+    high = agg.sum("x") if farm is not WindowFarm else agg.collect("x")
+    op = Aggregate(window, high=high, n=agg.count())
+    with farm(op, workers=2, chunk=64, when="always").open(pool=CallerPool) as running:
+        out: list[Any] = []
+        running.connect(0, out.append)
+        running.insert_batch(pa.RecordBatch.from_pylist(rows))
+        running.finish()
+    assert list(replay(op, rows)) == out
 
 
 def test_nan_is_one_group_whichever_worker_had_it():

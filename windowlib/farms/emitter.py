@@ -59,6 +59,8 @@ class StoredFiring:
     """Of a window of event time: the slices it is made of, each with its id and its size."""
     settled: int = 0
     """How many of its tuples, the first ones, all later windows of the partition begin with."""
+    gaps: bool = False
+    """Tuples have left from its middle: `lo` and `hi` do not tell what others have in common."""
     late: bool = False
     """A row came after its windows of event time were closed: it goes to the output late."""
 
@@ -144,9 +146,11 @@ class Emitter(Operator):
             return
         rows, now = window[key], window.state.now
         first, at = rows[0][INDEX] if rows else 0, _places(rows)
+        gaps = len(at) > 0 and rows[-1][INDEX] - first >= len(at)
         number = self._numbers.get(key, 0)
         self._numbers[key] = number + 1
-        self.fired.append(StoredFiring(key, first, first + len(at), at, now, False, number))
+        hi = first + len(at)
+        self.fired.append(StoredFiring(key, first, hi, at, now, False, number, gaps=gaps))
 
     def _read_event_time(self, window: EventTimeWindow[Any, Any], key: Any) -> None:
         """A window of event time fires; what never changes of a landmark's is read once."""
