@@ -14,6 +14,7 @@ from windowlib.extensions import extension
 from windowlib.operators.preference.dimensions import Dimensions, PointCloud, check_added
 from windowlib.operators.preference.preference_rules import PreferenceRule
 from windowlib.spec.policies import attribute_text
+from windowlib.window.arrow import joined
 from windowlib.window.consumer import Decline
 from windowlib.window.state_bytes import dump_state, load_state
 
@@ -37,7 +38,7 @@ class _Rows:
         import pyarrow as pa
 
         if self.places is not None:
-            whole = pa.concat_batches(self.batches)
+            whole = joined(self.batches)
             rows = extension("gather_rows")(whole, pa.array(self.places))
             self.batches, self.places = [rows], None
         return self.batches[0]
@@ -212,7 +213,6 @@ class Partials:
     def _points(self, parts: Sequence[Partial]) -> tuple[Points, bool]:
         """The rows of several parts as points; and whether these compare with others, too."""
         import numpy as np
-        import pyarrow as pa
 
         schema = parts[0].schema
         for each in parts:
@@ -220,7 +220,7 @@ class Partials:
                 cloud = self._cloud(each.rows)
                 each.points = cloud.points if cloud.absolute else None
             if each.points is None or not each.schema.equals(schema):
-                cloud = self._cloud(pa.concat_batches([part.rows for part in parts]))
+                cloud = self._cloud(joined([part.rows for part in parts]))
                 return cloud.points, cloud.absolute
         return np.concatenate([each.points for each in parts], axis=1), True
 

@@ -49,7 +49,7 @@ from windowlib.farms.pool import CallerPool
 from windowlib.farms.running_farm import RunningFarm
 from windowlib.farms.virtual import VirtualPool
 from windowlib.farms.worker import StoredPartial
-from windowlib.operators import Aggregate, agg
+from windowlib.operators import Aggregate, Skyline, TopK, agg
 from windowlib.window.arrow import BatchRows
 
 NAMES = [
@@ -484,3 +484,23 @@ def test_rows_and_batches_of_encoded_columns_are_in_one_window(values):
             running.insert_batch(batch)
         running.finish()
     assert list(map(repr, replay(op, 8 * rows))) == list(map(repr, out))
+
+
+@pytest.mark.parametrize(
+    "op",
+    [TopK(Sliding(Count(6), every=Count(2)), by="ts", k=2), Skyline(Tumbling(Count(7)), "ts")],
+    ids=repr,
+)
+@pytest.mark.parametrize("farm", [PaneFarm, WindowPartition])
+def test_parts_of_preference_queries_may_have_columns_of_other_types(farm, op):
+    batch = pa.record_batch(
+        {"ts": pa.array([1, 2, 3, 9], pa.uint8()), "s": pa.array(list("abca")).dictionary_encode()}
+    )
+    out: list[Any] = []
+    with farm(op, workers=2, chunk=3, when="always").open(pool=CallerPool) as running:
+        running.connect(0, out.append)
+        for _ in range(4):
+            running.insert_batch(batch)
+            running.insert_many(batch.to_pylist())
+        running.finish()
+    assert list(replay(op, 8 * batch.to_pylist())) == out
