@@ -1,6 +1,8 @@
 """Columns whose values Arrow cannot put in another order: views, as polars has them, and runs."""
 
+import datetime as dt
 import random
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -115,3 +117,24 @@ def test_farms_take_them(farm):
     op = Aggregate(Sliding(Count(20), every=Count(10), by="k"), high=agg.max("x"), n=agg.max("n"))
     table = stream(VIEWS[0])
     assert list(replay(farm(op, workers=2, when="always"), table)) == list(replay(op, table))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([dt.date(2024, 1, 1), None]),
+        pa.array([dt.datetime(2024, 1, 1, 12)], pa.timestamp("us", "UTC")),
+        pa.array([dt.timedelta(seconds=3)]),
+        pa.array([Decimal("1.5"), Decimal("2.5")]),
+        pa.array([b"a", b"b"]),
+    ],
+    ids=kind,
+)
+def test_dictionaries_may_have_values_of_any_type(values):
+    places = pa.array([n % len(values) for n in range(60)])
+    table = pa.table({"x": values.take(places).dictionary_encode(), "n": range(60)})
+    for window in (Tumbling(Count(7)), Sliding(Count(5), every=Count(2))):
+        op = Aggregate(window, last=agg.last("x"), n=agg.sum("n"))
+        running = op.open()
+        assert list(replay(op, table.to_pylist())) == running.process_batch(table).to_pylist()
+        assert running.windows[0].explain().count("columnar") == 1
