@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from operator import ne
 from typing import Any, Literal, NamedTuple
 
-from windowlib.attributes import Getter, key_getter, one_key
+from windowlib.attributes import Getter, brief, key_getter, one_key
 from windowlib.errors import ModelError, SchemaError
 from windowlib.operators.arguments import Columns, check_callable, column_tuple, function_text
 from windowlib.operators.base import PassThrough, unchanged
@@ -115,7 +115,16 @@ class Punctor(PassThrough):
     def _differs(self, row: Any, pairs: PairCondition) -> Any:
         new = pairs.value(row)
         key = self._key(row)
-        cut = key in self._previous and pairs.cuts(self._previous[key], new)
+        try:
+            known = key in self._previous
+        except TypeError as error:
+            by = ", ".join(function_text(column) for column in self._by)
+            msg = (
+                f"Punctor(by={by}): the values {brief(key)} cannot be a key. Use columns of plain "
+                f"values, not lists or dicts."
+            )
+            raise SchemaError(msg) from error
+        cut = known and pairs.cuts(self._previous[key], new)
         self._previous[key] = new
         return cut
 

@@ -153,6 +153,8 @@ register("listing", "windowlib.tools.listing:Listing")
 register("operator_html", "windowlib.tools.notebook:operator_html")
 register("spec_html", "windowlib.tools.notebook:spec_html")
 register("waiting_html", "windowlib.tools.notebook:waiting_html")
+register("gather_rows", "windowlib.columnar.arrays.physical:gather_rows")
+register("unencoded", "windowlib.columnar.arrays.physical:unencoded")
 register("sorted_rows", "windowlib.columnar.arrays.sorting:sorted_rows")
 moved.install()
 __version__ = "0.1.0"

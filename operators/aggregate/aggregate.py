@@ -440,6 +440,7 @@ class Aggregate(Partitioned):
         """Refuse sums of text, bytes, dates and times."""
         from windowlib.operators.aggregate.output_schema import check_sums
 
+        super().check_types(schema, port)
         check_sums(self.outputs, schema)
 
     def _aside(self, port: int, columns: Sequence[Any]) -> Any:

@@ -13,6 +13,7 @@ from itertools import islice, starmap
 from typing import Any
 
 from windowlib.attributes import Getter, Several
+from windowlib.extensions import extension
 from windowlib.farms.window_function import NUMBER, ORDER
 from windowlib.operators.aggregate.aggregate import Aggregate
 from windowlib.operators.aggregate.partial_results import PartialResult, partial_results
@@ -119,11 +120,13 @@ class OrderedAggregate(Aggregate):
         get: Any,
     ) -> list[Any]:
         """The rows that a function has picked of each slice, as they are saved."""
+        import pyarrow as pa
+
         fold = pick.fold
         pairs = zip(sizes, states, strict=True)
         numbers = [sorted(picked(fold.value(n, fold.load(state)))) for n, state in pairs]
         places = [n for own in numbers for n in own]
-        taken = rows.take(places).to_pylist() if places else []
+        taken = extension("gather_rows")(rows, pa.array(places)).to_pylist() if places else []
         entries = ((list(row[ORDER].values()), get(row)) for row in taken)
         return [pick.save((tuple(islice(entries, len(own))),)) for own in numbers]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from windowlib.attributes import one_key
 from windowlib.operators import agg
 from windowlib.operators.aggregate.groups import GroupedPlan, GroupValues
 from windowlib.operators.functions.call import Agg
@@ -35,8 +36,9 @@ def partial_results(plan: Plan, windows: Sequence[Any], keys: Sequence[Any]) -> 
 
 def merged_results(plan: Plan, a: PartialResult, b: PartialResult) -> PartialResult:
     """Two partial results as one; groups come in the order of their first tuples."""
-    found = dict(a)
+    found = {one_key(group): saved for group, saved in a.items()}
     for group, saved in b.items():
+        group = one_key(group)
         found[group] = _merge_states(plan, found[group], saved) if group in found else saved
     return found
 

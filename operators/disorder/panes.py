@@ -255,7 +255,7 @@ class Panes(DisorderOperator):
                 with collect_failures(failures):
                     many(OutputColumns.of(self._with_starts(released), released.marks))
             released = None
-        aside = rows_of(batch.take(late)) if late else []
+        aside = rows_of(extension("gather_rows")(batch, late)) if late else []
         if released is None:
             for row in aside:
                 self._send_late(row, failures)

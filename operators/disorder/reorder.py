@@ -10,6 +10,7 @@ from typing import Any
 
 from windowlib.durations import Amount, Duration, Number
 from windowlib.event_time.slack import Slack, SlackState
+from windowlib.extensions import extension
 from windowlib.operators.arguments import Late
 from windowlib.operators.disorder.disorder_operator import (
     BufferedRows,
@@ -166,7 +167,7 @@ def batch_rows(batch: Any, places: Any) -> Any:
     """The rows of a batch at these places."""
     import pyarrow as pa
 
-    return batch.take(pa.array(places))
+    return extension("gather_rows")(batch, pa.array(places))
 
 
 class ReleasedRows:
@@ -220,6 +221,8 @@ class ReleasedRows:
         """The rows that are not late, as Arrow arrays by name; None if held rows do not fit."""
         import pyarrow as pa
 
+        from windowlib.columnar.arrays.physical import gather
+
         places, late = self._order()
         places = places[~late]
         names = self.batch.schema.names
@@ -235,5 +238,5 @@ class ReleasedRows:
                     whole = pa.concat_arrays([column, more])
                 except (pa.ArrowException, OverflowError, TypeError, ValueError):
                     return None
-            found[field.name] = whole.take(where)
+            found[field.name] = gather(whole, where)
         return found, len(places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from windowlib.errors import SchemaError
 from windowlib.operators.functions.call import (
     Agg,
     Column,
@@ -42,7 +43,11 @@ class SketchFold(Fold):
         """The sketch, if it takes `x`; raises before anything changes."""
         sketch = self.make() if sketch is None else sketch
         if x is not None and not (type(x) is kind and kind in PLAIN):
-            sketch.copy().add(x)
+            try:
+                sketch.copy().add(x)
+            except SchemaError as error:
+                _, _, reason = str(error).rpartition(": ")
+                raise SchemaError(f"{self.name} of {x!r}: {reason}") from None
         return sketch
 
     def put(self, sketch: Any, kind: Any, x: Any) -> Any:

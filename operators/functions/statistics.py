@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from windowlib.errors import SchemaError
 from windowlib.operators.functions.call import Agg, Column, aggregate, refuse_argument
@@ -100,6 +100,11 @@ class WeightedMean(Fold):
     def __init__(self) -> None:
         self.sum = SumFold(short=False)
         self.empty = (*self.sum.empty, *self.sum.empty, 0)
+
+    def called(self, name: str) -> Self:
+        """The same by another name, which its sums have as well."""
+        self.sum.called(name)
+        return super().called(name)
 
     def step(self, state: State, x: Any) -> State:
         """Add both, unless one of them is null."""
@@ -271,7 +276,7 @@ class Correlation(Covariance):
             return None
         if state[0]:
             pairs = _all_floats(state)
-            scale = math.sqrt(pairs[4]) * math.sqrt(pairs[5])
+            scale = math.sqrt(abs(pairs[4])) * math.sqrt(abs(pairs[5]))
             return _products(pairs) / scale if scale else math.nan
         together, (squares_a, squares_b) = _covariance(state[6:]), _variances(state[6:])
         if not squares_a or not squares_b:

@@ -19,6 +19,7 @@ from windowlib.durations import Amount, Number
 from windowlib.errors import DeltaOrderError, ModelError, SchemaError
 from windowlib.event_time.axis import Axis
 from windowlib.event_time.slack import Slack
+from windowlib.extensions import extension
 from windowlib.operators.arguments import Columns, Late, slack_of
 from windowlib.operators.arrow_output import pass_through_schema
 from windowlib.operators.base import unchanged
@@ -448,7 +449,7 @@ class TimeJoin(JoinOperator):
         outputs = list(self._output_items(released)) if len(released) else []
         if len(late):
             place = self._late_output(coming.port)
-            rows = coming.rows.take(late).to_pylist()
+            rows = extension("gather_rows")(coming.rows, late).to_pylist()
             outputs += [(c, place, row) for c, row in zip(late.tolist(), rows, strict=True)]
             outputs.sort(key=itemgetter(0))
         failures: list[Exception] = []

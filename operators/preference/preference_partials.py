@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.errors import SchemaError
+from windowlib.extensions import extension
 from windowlib.operators.preference.dimensions import Dimensions, PointCloud, check_added
 from windowlib.operators.preference.preference_rules import PreferenceRule
 from windowlib.spec.policies import attribute_text
+from windowlib.window.arrow import joined
 from windowlib.window.consumer import Decline
 from windowlib.window.state_bytes import dump_state, load_state
 
@@ -36,8 +38,9 @@ class _Rows:
         import pyarrow as pa
 
         if self.places is not None:
-            whole = pa.concat_batches(self.batches)
-            self.batches, self.places = [whole.take(pa.array(self.places))], None
+            whole = joined(self.batches)
+            rows = extension("gather_rows")(whole, pa.array(self.places))
+            self.batches, self.places = [rows], None
         return self.batches[0]
 
     @classmethod
@@ -159,7 +162,8 @@ class Partials:
         points = points.take(places, axis=1)
         factors = self._rule.factors(points) if self._rule.factored else None
         kept = points if absolute else None
-        return Partial(batch.take(pa.array(places)), numbers.take(places), factors, kept)
+        rows = extension("gather_rows")(batch, pa.array(places))
+        return Partial(rows, numbers.take(places), factors, kept)
 
     def dump(self, part: Partial) -> bytes:
         """A partial result as bytes, to be stored or sent; see `windowlib.dump_state`."""
@@ -209,7 +213,6 @@ class Partials:
     def _points(self, parts: Sequence[Partial]) -> tuple[Points, bool]:
         """The rows of several parts as points; and whether these compare with others, too."""
         import numpy as np
-        import pyarrow as pa
 
         schema = parts[0].schema
         for each in parts:
@@ -217,7 +220,7 @@ class Partials:
                 cloud = self._cloud(each.rows)
                 each.points = cloud.points if cloud.absolute else None
             if each.points is None or not each.schema.equals(schema):
-                cloud = self._cloud(pa.concat_batches([part.rows for part in parts]))
+                cloud = self._cloud(joined([part.rows for part in parts]))
                 return cloud.points, cloud.absolute
         return np.concatenate([each.points for each in parts], axis=1), True
 
@@ -228,7 +231,7 @@ class Partials:
         if not self._rule.factored:
             return partial.rows
         places, more = self._rule.select(partial.factors, len(self._dimensions))
-        found = partial.rows.take(pa.array(places))
+        found = extension("gather_rows")(partial.rows, pa.array(places))
         for name, values in zip(self._added.values(), more, strict=True):
             found = found.append_column(name, pa.array(values))
         return found

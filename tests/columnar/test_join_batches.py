@@ -394,3 +394,13 @@ def test_a_failure_downstream_leaves_the_same_state_and_the_same_output(how, at,
                 sent.append(getattr(error, "__notes__", None))
         outcomes.append((sent, repr(fed.running.snapshot())))
     assert outcomes[0] == outcomes[1]
+
+
+def test_rows_with_decimals_beyond_64_bits_may_come_before_columns():
+    price = pa.decimal128(38, 2)
+    wide, small = (
+        pa.table({"k": [1, 2], "x": pa.array([Decimal(n)] * 2, price)}) for n in (10**30, 1)
+    )
+    for first in ("rows", "batch"):
+        steps = [(first, wide, 0), ("batch", small, 1), ("batch", small, 0), ("batch", wide, 1)]
+        compared(Join(left=ten, right=ten, on="k"), steps)

@@ -18,6 +18,7 @@ from tests.helpers.examples import examples
 from windowlib import (
     Count,
     Delta,
+    Event,
     PartitionAge,
     PartitionCount,
     Punct,
@@ -286,6 +287,24 @@ def test_rows_that_came_before_come_out_as_they_were():
         fed.running.insert(first)
         fed.batch(table(x=[5.0, 3.0]))
         assert [repr(first), "{'x': 3.0}", "{'x': 5.0}", "punct"] == [text for _, text in fed.out]
+
+
+def test_rows_with_decimals_beyond_64_bits_may_come_before_columns():
+    price = pa.decimal128(38, 2)
+    wide, small = (pa.array([Decimal(n)] * 2, price) for n in (10**30, 1))
+    for op in (Sort("x", window=Tumbling(Count(5))), Sort("n", window=Tumbling(Count(5)))):
+        for kind in ("rows", "batch"):
+            tables = [pa.table({"x": each, "n": [2, 1]}) for each in (wide, small, wide)]
+            compared(op, [(kind, tables[0]), ("batch", tables[1]), ("batch", tables[2])])
+
+
+@pytest.mark.parametrize("by", [None, "k"])
+def test_windows_of_event_time_are_sorted(by):
+    op = Sort("x", window=Tumbling(Event("ts", 10), by=by, watermark=5))
+    columns = table(ts=np.arange(40) ^ 3, x=np.arange(40) * 7 % 11, k=["a", "b"] * 20)
+    fed = compared(op, [("batch", columns), ("batch", columns.slice(20))])
+    assert "keeps rows in a way of its own" in fed.reason
+    assert 30 < len(fed.rows)
 
 
 def test_what_does_not_compare_is_refused_whichever_way_it_comes():

@@ -149,6 +149,19 @@ def test_sessions_survive_restarts_and_fold(rows, gap, slack, data):
     assert [len(each.values) for each in expected] == [row["n"] for row in replay(op, dicts(rows))]
 
 
+@pytest.mark.parametrize("scope", ["stream", "key"])
+@pytest.mark.parametrize("value", [agg.count(), agg.collect("ts")], ids=repr)
+def test_a_key_of_several_sessions_is_shown_as_it_came_first(scope, value):
+    window = Session(Event("ts"), gap=10, by="key", watermark=Watermark(5, scope=scope))
+    op = Aggregate(window, value=value)
+    pairs = [(1, 1), (1.0, 5), (1.0, 18), (True, 30), (1, 100), (True, 100)]
+    rows = [{"key": key, "ts": ts} for key, ts in pairs]
+    expected = [repr(row) for row in replay(op, rows)]
+    for cut in range(len(rows) + 1):
+        again = replay(op, [*rows[:cut], restart(), *rows[cut:]])
+        assert expected == [repr(row) for row in again]
+
+
 @given(STREAMS, st.integers(1, 12), SLACKS, st.none() | st.integers(-10, 10), st.data())
 def test_a_landmark_window_has_all_since_then(rows, size, slack, since, data):
     window = Landmark(Event("ts", size), since=since, by="key", watermark=slack, late="port")

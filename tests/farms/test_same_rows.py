@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,6 +32,7 @@ from tests.farms.farm_cases import (
 from tests.helpers.examples import examples
 from windowlib import (
     Count,
+    Delta,
     Event,
     Landmark,
     Session,
@@ -41,13 +43,13 @@ from windowlib import (
     replay,
     restart,
 )
-from windowlib.farms import PaneFarm, WindowPartition
+from windowlib.farms import PaneFarm, WindowFarm, WindowPartition
 from windowlib.farms.evaluator import ColumnResults
 from windowlib.farms.pool import CallerPool
 from windowlib.farms.running_farm import RunningFarm
 from windowlib.farms.virtual import VirtualPool
 from windowlib.farms.worker import StoredPartial
-from windowlib.operators import Aggregate, agg
+from windowlib.operators import Aggregate, Skyline, TopK, agg
 from windowlib.window.arrow import BatchRows
 
 NAMES = [
@@ -428,3 +430,77 @@ def test_results_cross_as_columns_if_they_are_wanted_so(operator, kind, columns,
 def test_most_combinations_are_allowed_and_some_are_not():
     every = len(WINDOWS) * 2 * len(OPERATORS) * len(FARMS)
     assert every / 3 < len(cases()) < every
+
+
+@pytest.mark.parametrize("by", [None, "k"])
+@pytest.mark.parametrize("every", [Count(1), Count(2), Delta("ts", 3)], ids=str)
+@pytest.mark.parametrize("farm", [WindowFarm, PaneFarm, WindowPartition])
+def test_tuples_may_leave_from_the_middle_of_a_window(farm, every, by):
+    rng, window = random.Random(3), Sliding(Delta("ts", 10), every=every, by=by)
+    rows = [{"k": rng.choice("ab"), "ts": rng.randrange(60), "x": n} for n in range(80)]
+    high = agg.sum("x") if farm is not WindowFarm else agg.collect("x")
+    op = Aggregate(window, high=high, n=agg.count())
+    with farm(op, workers=2, chunk=64, when="always").open(pool=CallerPool) as running:
+        out: list[Any] = []
+        running.connect(0, out.append)
+        running.insert_batch(pa.RecordBatch.from_pylist(rows))
+        running.finish()
+    assert list(replay(op, rows)) == out
+
+
+def test_nan_is_one_group_whichever_worker_had_it():
+    op = Aggregate(Tumbling(Count(12)), group_by=("k", "x"), n=agg.count(), high=agg.max("x"))
+    values = [float("nan"), 1.0, None, float("nan")]
+    rows = [{"k": k % 2, "x": values[k % 4]} for k in range(48)]
+    farm = WindowPartition(op, workers=3, parts=3, chunk=4)
+    assert list(map(repr, replay(op, rows))) == [repr(row) for row in sent_rows(farm, rows)]
+
+
+def sent_rows(farm, rows):
+    """What comes out of workers that take and give bytes, as processes do."""
+    return [row for _, row in sent(slowly(farm, 1), rows) if isinstance(row, dict)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(["a", "b", None]).dictionary_encode(),
+        pa.array(["a", "b", None], pa.string_view()),
+        pa.array([["a"], None, []], pa.list_(pa.string_view())),
+        pa.array([{"a": "x"}, {"a": None}, None], pa.struct({"a": pa.string_view()})),
+        pc.run_end_encode(pa.array([1, 1, None])),
+        pa.array([1, 2, None], pa.uint64()),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_rows_and_batches_of_encoded_columns_are_in_one_window(values):
+    op = Aggregate(Sliding(Count(7), every=Count(2)), of=agg.collect("x"))
+    batch, out = pa.record_batch({"x": values}), list[Any]()
+    rows = batch.to_pylist()
+    with WindowFarm(op, workers=2, chunk=2, when="always").open(pool=CallerPool) as running:
+        running.connect(0, out.append)
+        for _ in range(4):
+            running.insert_many(rows)
+            running.insert_batch(batch)
+        running.finish()
+    assert list(map(repr, replay(op, 8 * rows))) == list(map(repr, out))
+
+
+@pytest.mark.parametrize(
+    "op",
+    [TopK(Sliding(Count(6), every=Count(2)), by="ts", k=2), Skyline(Tumbling(Count(7)), "ts")],
+    ids=repr,
+)
+@pytest.mark.parametrize("farm", [PaneFarm, WindowPartition])
+def test_parts_of_preference_queries_may_have_columns_of_other_types(farm, op):
+    batch = pa.record_batch(
+        {"ts": pa.array([1, 2, 3, 9], pa.uint8()), "s": pa.array(list("abca")).dictionary_encode()}
+    )
+    out: list[Any] = []
+    with farm(op, workers=2, chunk=3, when="always").open(pool=CallerPool) as running:
+        running.connect(0, out.append)
+        for _ in range(4):
+            running.insert_batch(batch)
+            running.insert_many(batch.to_pylist())
+        running.finish()
+    assert list(replay(op, 8 * batch.to_pylist())) == out

@@ -556,6 +556,11 @@ REFUSED: list[tuple[Agg, list[Any], str]] = [
         "of types that mix.",
     ),
     (
+        agg.weighted_mean(X, weight=Y),
+        xy_rows(("ab", 2)),
+        "of 'abab': a str cannot be added up. Keep the tuples, or summarise another attribute.",
+    ),
+    (
         agg.cov(X, Y),
         xy_rows(("1", 2)),
         "of ('1', 2): not two numbers. Use columns of numbers.",
@@ -612,20 +617,19 @@ REFUSED: list[tuple[Agg, list[Any], str]] = [
     (
         agg.approx_count_distinct(X),
         x_rows([1]),
-        "HyperLogLog.add([1]): a list cannot be hashed the same in every process. Use a str, "
+        "of [1]: a list cannot be hashed the same in every process. Use a str, "
         "bytes, number, date, datetime, timedelta or a tuple of these, such as str(value).",
     ),
     (
         agg.approx_quantile(X, 0.5),
         x_rows("a", 1),
-        "QuantileSketch(size=512).add(1): it cannot be compared with 'a'. Add values of one "
+        "of 1: it cannot be compared with 'a'. Add values of one "
         "ordered type, such as numbers or datetimes, and skip nulls.",
     ),
     (
         agg.approx_top_k(X, 1),
         x_rows([1]),
-        "HeavyHitters(k=1, capacity=512).add([1]): a list cannot be a key. Use a value that can, "
-        "such as a tuple in place of a list.",
+        "of [1]: a list cannot be a key. Use a value that can, such as a tuple in place of a list.",
     ),
 ]
 

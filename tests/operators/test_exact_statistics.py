@@ -244,6 +244,12 @@ def test_a_result_too_large_for_a_float_is_infinite():
     assert over([(10**400, 10**400), (1, 1)], agg.corr("x", "y")) == 1.0
 
 
+def test_floats_whose_distance_is_infinite_have_no_negative_variance():
+    assert math.inf == over([1e308, -1e308], agg.var("x"))
+    assert math.inf == over([1e308, -1e308], agg.std("x"))
+    assert math.isnan(over([(1e308, 1e308), (-1e308, -1e308)], agg.corr("x", "y")))
+
+
 # -- rounding -------------------------------------------------------------------------------------
 
 above, below = st.integers(0, 2**700), st.integers(1, 2**300)

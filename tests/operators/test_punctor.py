@@ -226,6 +226,8 @@ BAD_ROWS = [
     (Punctor(gap=Delta("ts", 3)), [row(1)], "Delta('ts', 3): no such column. Columns: x, k."),
     (Punctor(on_change="user"), [row(1)], "on_change='user': no such column. Columns: x, k."),
     (Punctor(on_change="x", by="user"), [row(1)], "by='user': no such column. Columns: x, k."),
+    (Punctor(on_change="x", by="k"), [row(1, k=[1])],
+     "Punctor(by='k'): the values ([1],) cannot be a key. Use columns of plain values, not lists or dicts."),
     (Punctor(gap=Delta("x", 3)), [row(1), row("b")],
      "Delta('x', 3): the value 'b' is of type str, which has no distance. Use a number, a Decimal or a "
      "datetime."),

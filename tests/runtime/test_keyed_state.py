@@ -384,7 +384,7 @@ def test_keys_move_to_other_workers_with_their_state():
     farm.connect(0, found.append)
     alone.connect(0, expected.append)
     for workers, part in ((2, ROWS[:8]), (3, ROWS[8:16]), (1, ROWS[16:])):
-        farm.use(pool(workers, farm.setup), workers)
+        farm.switch_pool(pool(workers, farm.setup), workers)
         for row in part:
             farm.insert(row)
             alone.insert(row)

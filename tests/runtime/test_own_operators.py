@@ -9,7 +9,19 @@ import pytest
 from examples.clean_vwap import CleanVwap
 from examples.correlation import Correlation
 from examples.visits import Visits, clicks
-from windowlib import Count, Delta, Sliding, Time, advance, punct, replay, to
+from windowlib import (
+    Count,
+    Delta,
+    Operator,
+    OperatorModel,
+    Sliding,
+    Time,
+    Tumbling,
+    advance,
+    punct,
+    replay,
+    to,
+)
 from windowlib.operators import Aggregate, Join, agg
 from windowlib.samples import trades
 from windowlib.testing import assert_same_everywhere, configurations
@@ -33,6 +45,36 @@ def test_an_operator_from_the_docs_is_the_same_everywhere(operator, rows, times)
     report = assert_same_everywhere(operator, rows, times=times)
     assert FARMED <= set(report.ran)
     assert report.rows > 9
+
+
+class Widest(Operator):
+    """The largest value of each window, read as a column."""
+
+    model = OperatorModel(windows=[Tumbling, Sliding])
+    content = "arrow"
+
+    def on_trigger(self, window: Any, key: Any) -> None:
+        values = window.column("x", key)
+        self.emit(k=key, size=len(values), most=max(values, default=None))
+
+    before_flush = on_trigger
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        Tumbling(Time("2s"), by="k"),
+        Sliding(Time("3s"), every=Time("2s"), by="k"),
+        Sliding(Count(3), every=Time("2s"), by="k"),
+        Sliding(Time("3s"), every=Time("2s")),
+    ],
+    ids=str,
+)
+def test_columns_of_an_idle_window_are_empty(spec):
+    rows = [{"k": "ab"[i % 2], "x": float(i * 7 % 5), "ts": i**2 / 4} for i in range(12)]
+    items = [advance("5s"), *rows, advance("60s")]
+    assert "batches of 3" in assert_same_everywhere(Widest(spec), items).ran
+    assert assert_same_everywhere(Widest(spec), rows, times="ts").rows > 9
 
 
 def test_visits_are_what_gaps_in_a_sorted_list_say():

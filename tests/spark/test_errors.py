@@ -25,7 +25,7 @@ import windowlib
 import windowlib.spark
 from tests.runtime.test_operator_errors import shown, unseen
 from tests.window.test_errors import lines_of
-from windowlib import Count, Sliding, Tumbling, WindowlibError
+from windowlib import Count, Delta, Event, Sliding, Tumbling, WindowlibError
 from windowlib.errors import HostError, SchemaError, StateError, StateVersionError
 from windowlib.operators import Aggregate, agg
 from windowlib.spark import session, versions
@@ -276,6 +276,17 @@ def test_a_number_of_buckets_is_a_whole_number_from_1_on(buckets):
     op = Aggregate(Sliding(Count(3), by="k"), n=agg.count())
     with pytest.raises(windowlib.ModelError, match="not a number of buckets"):
         windowlib.spark.attach(op, buckets=buckets)
+
+
+def test_columns_of_a_window_are_looked_at_before_the_query(spark):
+    frame = spark.createDataFrame([("a", 1)], "k string, n int")
+    for window, reason in (
+        (Tumbling(Count(2), order_by="N"), "order_by='N': no such column"),
+        (Tumbling(Delta("k", 5), order_by="n"), "the column 'k' is string, which has no distances"),
+        (Tumbling(Event("n", "5s")), "the column 'n' is int32, so distances must be numbers"),
+    ):
+        with pytest.raises(SchemaError, match=reason):
+            frame.transform(Aggregate(window, n=agg.count()))
 
 
 @pytest.mark.parametrize("argument", ["key", "order_by", "times"])

@@ -343,6 +343,8 @@ class FiringView:
 def _shared(rows: Mapping[str, Column] | pa.RecordBatch, name: str) -> Any:
     """A whole column as numpy, or as Arrow where nulls make its type depend on the slice."""
     names = rows.schema.names if isinstance(rows, pa.RecordBatch) else list(rows)
+    if not names:  # of an idle window before the first row
+        return np.empty(0)
     if name not in names:
         raise AccessError(no_column(name, names))
     array = rows[name] if isinstance(rows, pa.RecordBatch) else rows[name].arrow()

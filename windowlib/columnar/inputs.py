@@ -98,4 +98,4 @@ class LayoutColumns:
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     """A batch without rows."""
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

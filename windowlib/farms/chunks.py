@@ -37,6 +37,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.encoding import stream_buffer
+from windowlib.columnar.arrays.physical import gather_rows
 from windowlib.columnar.primitives import Array
 from windowlib.errors import FarmError, WindowlibWarning
 from windowlib.window.arrow import joined
@@ -241,7 +242,7 @@ class ChunkStore:
         places = (
             some - chunk.base if chunk.numbers is None else np.searchsorted(chunk.numbers, some)
         )
-        number, size = self.write(batch.take(pa.array(places)))
+        number, size = self.write(gather_rows(batch, pa.array(places)))
         return RowChunk(number, chunk.base, chunk.rows, size, some)
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from windowlib.attributes import one_key
 from windowlib.columnar.arrays.partition_keys import AnyKeys
+from windowlib.columnar.arrays.physical import gather_rows
 from windowlib.columnar.arrays.stamps import Stamps
 from windowlib.columnar.primitives import Array, group
 from windowlib.errors import FarmError
@@ -58,6 +59,8 @@ class StoredFiring:
     """Of a window of event time: the slices it is made of, each with its id and its size."""
     settled: int = 0
     """How many of its tuples, the first ones, all later windows of the partition begin with."""
+    gaps: bool = False
+    """Tuples have left from its middle: `lo` and `hi` do not tell what others have in common."""
     late: bool = False
     """A row came after its windows of event time were closed: it goes to the output late."""
 
@@ -143,8 +146,9 @@ class Emitter(Operator):
             return
         rows, now = window[key], window.state.now
         first, at = rows[0][INDEX] if rows else 0, _row_numbers(rows)
-        number = self._firing_number(key)
-        self.fired.append(StoredFiring(key, first, first + len(at), at, now, False, number))
+        gaps = len(at) > 0 and rows[-1][INDEX] - first >= len(at)
+        number, hi = self._firing_number(key), first + len(at)
+        self.fired.append(StoredFiring(key, first, hi, at, now, False, number, gaps=gaps))
 
     def _firing_number(self, key: Any) -> int:
         """How many windows of a partition fired before this one, which is counted."""
@@ -329,7 +333,7 @@ class RowNumbering:
         begin = self.counts[touched] - starts[:-1]
         index[order] = np.arange(n) + np.repeat(begin, np.diff(starts))
         marks = self._emitter_columns(batch, at, index, stamps)
-        return StoredBatch(batch.take(pa.array(order)), marks, ids, order)
+        return StoredBatch(gather_rows(batch, pa.array(order)), marks, ids, order)
 
     def extents(self, layout: StoredBatch, base: int, taken: int) -> list[StoredExtent]:
         """The extents of the first rows of a batch, which are counted from now on."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from windowlib.attributes import one_key
 from windowlib.columnar.arrays.partition_keys import AnyKeys
+from windowlib.columnar.arrays.physical import gather_rows
 from windowlib.columnar.arrays.stamps import Stamps
 from windowlib.columnar.handover import FIRST_SLICE_ROWS
 from windowlib.columnar.primitives import Array
@@ -217,7 +218,7 @@ class RunningKeyFarm(RunningFarm):
         owners = self._placement.owners(batch, port)
         order = np.argsort(owners, kind="stable")
         numbers = pa.array(order.astype(np.int64))
-        stored = batch.take(numbers).append_column(ROW, numbers)
+        stored = gather_rows(batch, numbers).append_column(ROW, numbers)
         base = self.chunks.append(stored).base
         starts = np.searchsorted(owners[order], np.arange(workers + 1)).tolist()
         tasks = []

@@ -437,7 +437,7 @@ def extent_columns(firings: Sequence[StoredFiring]) -> tuple[list[RowRange], Ext
     size, before, begin = 0, None, 0
     for firing in firings:
         lo, hi = firing.lo, firing.hi
-        if before is not None and before.key == firing.key and before.lo <= lo <= before.hi:
+        if before is not None and _shares(before, firing):
             begin += lo - before.lo
             new = before.hi
         else:
@@ -450,6 +450,13 @@ def extent_columns(firings: Sequence[StoredFiring]) -> tuple[list[RowRange], Ext
         ends.append(begin + hi - lo)
         before = firing
     return runs, ([each.key for each in firings], starts, ends, [each.now for each in firings])
+
+
+def _shares(before: StoredFiring, firing: StoredFiring) -> bool:
+    """Whether a window begins with what another one has, from some tuple on."""
+    if before.key != firing.key or before.gaps or firing.gaps:
+        return False
+    return before.lo <= firing.lo <= before.hi
 
 
 # -- window farming -------------------------------------------------------------------------------

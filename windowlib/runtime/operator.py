@@ -16,6 +16,7 @@ from windowlib.durations import Duration, Instant
 from windowlib.errors import ModelError, OperatorError, SchemaError, no_such_column, suggestion
 from windowlib.extensions import extension
 from windowlib.runtime.keyed_state import Keyed, Unkeyed, declarations
+from windowlib.runtime.measured_columns import check_measures
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.running import Running
 from windowlib.runtime.schema_text import columns_of, schema_of
@@ -504,6 +505,9 @@ class Operator(WindowEvents[Any, Any]):
 
     def check_types(self, schema: Any, port: int = 0) -> None:
         """Refuse Arrow columns that this operator cannot compute with, whatever their values."""
+        spec = self.windows[port] if port < len(self.windows) else None
+        if spec is not None:
+            check_measures(spec, schema)
 
     def rebuilt(self) -> Self:
         """A new operator from the call that made this one; nothing of it is shared."""

@@ -309,7 +309,8 @@ class VarianceFold(Fold):
         if floats + whole <= self.ddof:
             return None
         if floats:
-            return self.of_floats(_as_floats(state)[2] / (floats + whole - self.ddof))
+            squares = abs(_as_floats(state)[2])  # below 0 where a distance was infinite
+            return self.of_floats(squares / (floats + whole - self.ddof))
         _, total, squares, digits = state[3:]
         return self.of_exact(whole * squares - total * total, whole * (whole - self.ddof), digits)
 

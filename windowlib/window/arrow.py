@@ -320,7 +320,7 @@ def in_order(batch: Any, by: Any) -> Any:
     get = key_getter(names, f"order_by={by!r}")
     rows = batch.to_pylist()
     order = sorted(range(len(rows)), key=lambda i: ranks(get(rows[i])))
-    return batch.take(pa.array(order, pa.int64()))
+    return extension("gather_rows")(batch, pa.array(order, pa.int64()))
 
 
 def ranks(values: Any) -> list[tuple[Any, ...]]:
@@ -593,10 +593,13 @@ class OutputColumns:
 
     def _array(self, field: Any) -> Any:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         found = self._arrays.get(field.name)
         if found is None:
             return pa.nulls(self._size, field.type)
+        if pa.types.is_run_end_encoded(found.type):  # which Arrow does not cast
+            found = pc.run_end_decode(found)
         same = found.type == field.type or pa.types.is_null(field.type)
         return found if same else found.cast(field.type)
 
@@ -619,18 +622,23 @@ class BatchRows:
         return OutputColumns.of(self._batch.slice(self._lo, self._hi - self._lo)).arrow(schema)
 
 
-def _without_uint64(batch: Any) -> Any:
-    """Large whole numbers as decimals, which go together with whole numbers of either sign."""
+def _unencoded(batch: Any) -> Any:
+    """A batch of types that Arrow brings together with others."""
     import pyarrow as pa
 
-    wide = [pa.types.is_uint64(field.type) for field in batch.schema]
-    if not any(wide):
-        return batch
-    arrays = [
-        column.cast(pa.decimal128(38)) if one else column
-        for column, one in zip(batch.columns, wide, strict=True)
-    ]
+    arrays = [_signed(extension("unencoded")(column)) for column in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+
+
+def _signed(array: Any) -> Any:
+    """Whole numbers of either sign; as decimals, where they are too large for that."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_uint64(array.type):
+        return array
+    large = (pc.max(array).as_py() or 0) >= 2**63
+    return array.cast(pa.decimal128(38) if large else pa.int64())
 
 
 def joined(batches: Sequence[Any]) -> Any:
@@ -641,7 +649,7 @@ def joined(batches: Sequence[Any]) -> Any:
         return batches[0]
     if all(batch.schema == batches[0].schema for batch in batches):
         return pa.concat_batches(batches)
-    tables = [pa.Table.from_batches([_without_uint64(batch)]) for batch in batches]
+    tables = [pa.Table.from_batches([_unencoded(batch)]) for batch in batches]
     whole = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     columns = [column.combine_chunks() for column in whole.columns]
     return pa.RecordBatch.from_arrays(columns, schema=whole.schema)

@@ -803,8 +803,15 @@ class Window(Generic[T, K]):
         return content_of(rows, schema)
 
     def column(self, name: str, key: Any = DEFAULT_KEY) -> Any:
-        """The values of one column of a partition, as a numpy array."""
+        """The values of one column of a partition, as a numpy array.
+
+        Without tuples it is empty, also where nothing has told the columns yet.
+        """
         found = self.arrow(key)
+        if not found.num_columns and not self.size(key):
+            import numpy as np
+
+            return np.empty(0)
         if name not in found.schema.names:
             raise AccessError(no_column(name, found.schema.names))
         return found.column(name).to_numpy(zero_copy_only=False)

@@ -472,9 +472,11 @@ class OpenLandmarkWindows(OpenHoppingWindows):
 class SessionState:
     """One session: its first and its last timestamp, and its contents."""
 
-    __slots__ = ("alive", "changed", "closed", "content", "first", "last", "sent")
+    __slots__ = ("alive", "changed", "closed", "content", "first", "key", "last", "sent")
 
-    def __init__(self, first: Number, content: Any) -> None:
+    def __init__(self, key: Any, first: Number, content: Any) -> None:
+        self.key = key
+        """The key as the first row of its oldest session had it."""
         self.first = self.last = first
         self.content = content
         self.sent = 0
@@ -503,7 +505,7 @@ class OpenSessions(OpenWindows):
         """Replace all sessions."""
         self.sessions, self._timers, self.next = {}, [], None
         for key, first, last, content in opened:
-            session = SessionState(first, content)
+            session = SessionState(key, first, content)
             session.last = last
             self.sessions.setdefault(key, []).append(session)
             self._watch(key, session)
@@ -529,6 +531,11 @@ class OpenSessions(OpenWindows):
         known = self.sessions.get(key, ())
         return [each for each in known if each.first <= end and ts <= self._end(each)]
 
+    def _first_spelling(self, key: Any) -> Any:
+        """A key as its oldest session has it: 1, 1.0 and True are one key."""
+        known = self.sessions.get(key)
+        return known[0].key if known else key
+
     def late(self, ts: Number, key: Any) -> bool:
         """Whether the session of a row would be closed and dropped already."""
         end = later(ts, self.config.gap)
@@ -536,6 +543,7 @@ class OpenSessions(OpenWindows):
 
     def add(self, key: Any, ts: Number, row: Any, number: int, fire: Fire) -> None:
         """Add a row, which may connect sessions; closed ones fire again."""
+        key = self._first_spelling(key)
         overlapping = self._overlapping(ts, key)
         for each in overlapping:
             if each.closed and self.config.retract:
@@ -560,7 +568,8 @@ class OpenSessions(OpenWindows):
         overlapping = [each for each in known if each.first <= end and first <= self._end(each)]
         if not overlapping and self._is_past(end):
             return False
-        session = SessionState(first, content)
+        key = self._first_spelling(key)
+        session = SessionState(key, first, content)
         session.last = last
         self._merge(key, session, overlapping)
         self._watch(key, session)
@@ -571,7 +580,7 @@ class OpenSessions(OpenWindows):
     ) -> SessionState:
         """A new session of a row and the sessions that it connects."""
         store = self.config.store
-        session = SessionState(ts, store.new(number))
+        session = SessionState(key, ts, store.new(number))
         store.add(session.content, ts, row)
         self._merge(key, session, overlapping)
         return session
@@ -696,13 +705,14 @@ class OpenSessions(OpenWindows):
         """Restore what `save` returned."""
         self.sessions, self._timers = {}, []
         for key, sessions in saved:
-            known = self.sessions[one_key(key)] = []
+            key = one_key(key)
+            known = self.sessions[key] = []
             for first, last, sent, changed, closed, content in sessions:
-                session = SessionState(first, self.config.store.load(content))
+                session = SessionState(key, first, self.config.store.load(content))
                 session.last, session.sent = last, sent
                 session.changed, session.closed = changed, closed
                 known.append(session)
-                self._watch(one_key(key), session)
+                self._watch(key, session)
 
     @staticmethod
     def regrouped(saved: Sequence[Any], mine: Callable[[Any], bool]) -> list[Any]:

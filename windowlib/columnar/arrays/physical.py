@@ -69,11 +69,71 @@ VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary(
 
 
 def gather(array: Any, places: Any) -> Any:
-    """`array.take(places)`, for types that Arrow cannot take from too."""
-    stand_in = VIEWS.get(array.type)
+    """`array.take(places)`, for types that Arrow cannot take from too.
+
+    >>> names = pa.array([["a"], ["b"]], pa.list_(pa.string_view()))
+    >>> gather(names, pa.array([1, None])).to_pylist()
+    [['b'], None]
+    """
+    kind = array.type
+    if pa.types.is_run_end_encoded(kind):
+        taken = gather(pc.run_end_decode(array), places)
+        return pc.run_end_encode(taken, run_end_type=kind.run_end_type)
+    stand_in = _without_views(kind)
     if stand_in is None:
         return array.take(places)
-    return array.cast(stand_in).take(places).cast(array.type)
+    return array.cast(stand_in).take(places).cast(kind)
+
+
+def gather_rows(rows: Any, places: Any) -> Any:
+    """`rows.take(places)` of a batch or a table, for types that Arrow cannot take from too.
+
+    >>> rows = pa.table({"name": pa.array(["x", "y"], pa.string_view())})
+    >>> gather_rows(rows, pa.array([1])).to_pylist()
+    [{'name': 'y'}]
+    """
+    kinds = rows.schema.types
+    if not any(pa.types.is_run_end_encoded(kind) or _without_views(kind) for kind in kinds):
+        return rows.take(places)
+    columns = [gather(column, places) for column in rows.columns]
+    return type(rows).from_arrays(columns, schema=rows.schema)
+
+
+def unencoded(array: Any) -> Any:
+    """The same values without dictionary, runs or views, as Arrow brings them together with others.
+
+    >>> unencoded(pa.array(["a", "a"]).dictionary_encode()).type
+    DataType(string)
+    """
+    if isinstance(array.type, pa.BaseExtensionType):
+        return array
+    array = plain(array)
+    stand_in = _without_views(array.type)
+    return array if stand_in is None else array.cast(stand_in)
+
+
+@lru_cache(maxsize=256)
+def _without_views(kind: Any) -> Any:
+    """The type without the views in it, which may be nested; None: it has none."""
+    types = pa.types
+    if types.is_struct(kind):
+        found = pa.struct([_field_without_views(field) for field in kind])
+    elif types.is_map(kind):
+        key, item = (_without_views(each) or each for each in (kind.key_type, kind.item_type))
+        found = pa.map_(key, item, kind.keys_sorted)
+    elif types.is_fixed_size_list(kind):
+        found = pa.list_(_field_without_views(kind.value_field), kind.list_size)
+    elif types.is_list(kind):
+        found = pa.list_(_field_without_views(kind.value_field))
+    elif types.is_large_list(kind):
+        found = pa.large_list(_field_without_views(kind.value_field))
+    else:
+        return VIEWS.get(kind)
+    return None if found == kind else found
+
+
+def _field_without_views(field: Any) -> Any:
+    return field.with_type(_without_views(field.type) or field.type)
 
 
 @lru_cache(maxsize=256)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
+from windowlib.columnar.arrays.physical import gather_rows
 from windowlib.columnar.primitives.grouping import Places, ranges, rising
 from windowlib.window.consumer import Decline
 
@@ -114,7 +115,7 @@ def sorted_rows(batch: Any, names: Sequence[Any]) -> Any:
         return batch
     if isinstance(batch, pa.Table) and (runs := _apart(keys, cuts)):
         return pa.concat_tables([batch.slice(lo, hi - lo) for lo, hi in runs])
-    return batch.take(pa.array(np.lexsort(keys[::-1])))
+    return gather_rows(batch, pa.array(np.lexsort(keys[::-1])))
 
 
 def order_of(batch: Any, names: Sequence[Any]) -> Places | None:

@@ -21,6 +21,7 @@ from windowlib.columnar.arrays import physical
 from windowlib.columnar.arrays.columns import Column, exact_columns
 from windowlib.columnar.arrays.kept_rows import RowColumns
 from windowlib.columnar.arrays.partition_keys import PartitionKeys
+from windowlib.columnar.engines.row_engine import narrow
 from windowlib.columnar.engines.sliding import SlidingEngine
 from windowlib.columnar.primitives import NONE, Places, group, ranges
 from windowlib.window.consumer import Decline
@@ -133,7 +134,7 @@ class JoinSide(SlidingEngine):
         """Load the tuples themselves, unchanged."""
         numbers, encode = self._loading
         tuples = [tuple_ for part in parts for tuple_ in part["data"]]
-        columns = exact_columns(tuples, self.shown, self.type_of)
+        columns = [narrow(each) for each in exact_columns(tuples, self.shown, self.type_of)]
         named = dict(zip(self.shown, columns, strict=True))
         known = np.array(numbers, np.int64).reshape(-1, 2)
         hidden = [encode(named, len(tuples)), known[:, 0].copy(), known[:, 1].copy()]

@@ -19,7 +19,7 @@ from windowlib.attributes import one_key
 from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.kept_rows import RowColumns
 from windowlib.columnar.arrays.partition_keys import PartitionKeys
-from windowlib.columnar.arrays.physical import plain_type, take_rows
+from windowlib.columnar.arrays.physical import gather, plain_type, take_rows
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs, LayoutColumns, empty_batch
 from windowlib.columnar.kernels.functions import AlgebraicFunction, functions_of
@@ -102,7 +102,7 @@ class SlicePartials(NamedTuple):
     def take(self, places: Array) -> SlicePartials:
         """Some of them."""
         planes = [planes_at(each, places) for each in self.planes]
-        keys = [each.take(pa.array(places)) for each in self.keys]
+        keys = [gather(each, pa.array(places)) for each in self.keys]
         last, first, n, born = (each[places] for each in self[:4])
         return SlicePartials(last, first, n, born, planes, keys, self.sample)
 
@@ -669,6 +669,8 @@ class EventTimeRowsEngine(EventTimeEngine):
             raise Decline("windows that overlap keep rows one by one")
         if self.event_time_state.follows:
             raise Decline("a watermark from outside takes rows one by one")
+        if self.window.state.consumer.engine is not None:
+            raise Decline("its operator keeps rows in a way of its own")
 
     def _check_store(self) -> None:
         if self.window.state.summarizer is not None:

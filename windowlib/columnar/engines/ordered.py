@@ -12,6 +12,7 @@ from windowlib.columnar.arrays.columns import Column, exact_columns
 from windowlib.columnar.arrays.encoding import need
 from windowlib.columnar.arrays.kept_rows import RowColumns
 from windowlib.columnar.arrays.sorting import sort_key, within
+from windowlib.columnar.engines.row_engine import narrow
 from windowlib.columnar.engines.tumbling import TumblingRowsEngine
 from windowlib.columnar.firings import Firings
 from windowlib.columnar.inputs import Inputs
@@ -140,7 +141,8 @@ class OrderedEngine(TumblingRowsEngine):
         self.store.grow(self.ledger.size)
         tuples = [tuple_ for part in parts for tuple_ in part["data"]]
         lengths = np.array([len(part["data"]) for part in parts], np.intp)
-        self.store.put(ids, exact_columns(tuples, self.names, self.type_of), lengths)
+        columns = [narrow(each) for each in exact_columns(tuples, self.names, self.type_of)]
+        self.store.put(ids, columns, lengths)
 
     def dump_content(self, ids: Places) -> dict[str, Any]:
         """The rows, and the first value of each sort key."""

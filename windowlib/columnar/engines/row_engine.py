@@ -12,7 +12,7 @@ from windowlib.attributes import Getter, column_names
 from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.encoding import checked_count, need
 from windowlib.columnar.arrays.kept_rows import ROOM, RowColumns, RowStore
-from windowlib.columnar.arrays.physical import check_movable, numeric, plain_type
+from windowlib.columnar.arrays.physical import check_movable, gather_rows, numeric, plain_type
 from windowlib.columnar.engines.engine import Engine
 from windowlib.columnar.extents.layout import Layout
 from windowlib.columnar.firing_groups import group_keys, over_groups
@@ -99,7 +99,7 @@ class RowsEngine(Engine):
     def arriving(self, batch: pa.RecordBatch) -> list[Column]:
         """The columns of new rows."""
         columns = [
-            _narrow(Column.of(batch.column(self.schema.get_field_index(name))))
+            narrow(Column.of(batch.column(self.schema.get_field_index(name))))
             for name in self.names
         ]
         return columns + self.more(batch.num_rows)
@@ -153,7 +153,7 @@ class RowsEngine(Engine):
         for name in self.names:
             get = Getter(name, name)
             values = [get(tuple_) for tuple_ in tuples]
-            columns.append(_narrow(Column.from_values(values, self.type_of(name))))
+            columns.append(narrow(Column.from_values(values, self.type_of(name))))
         lengths = np.array([len(part["data"]) for part in parts], np.intp)
         self.store.put(ids, columns + self.load_more(parts), lengths)
 
@@ -199,7 +199,7 @@ class RowsEngine(Engine):
         self.store.load_dump(ids, rows)
 
 
-def _narrow(column: Column) -> Column:
+def narrow(column: Column) -> Column:
     """The column, unless it has no numbers where others of its type do."""
     if not column.physical and numeric(column.type):
         raise Decline(f"values of {column.type} beyond 64 bits")
@@ -251,6 +251,6 @@ class WholeWindows(Engine):
         """The partitions, which the first rows tell; that of an empty window is never read."""
         ids = np.zeros(len(lo), np.intp)
         if self.keys is not None and some.any():
-            first = batch.take(pa.array(lo[some]))
-            ids[some] = self.keys.encode([first.column(name) for name in self.keys.names])
+            first = gather_rows(batch.select(self.keys.names), pa.array(lo[some]))
+            ids[some] = self.keys.encode(first.columns)
         return ids

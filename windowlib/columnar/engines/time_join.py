@@ -60,7 +60,7 @@ class SideRows:
         """Some of them."""
         if which.all():
             return self
-        rows = self.rows.filter(pa.array(which))
+        rows = physical.gather_rows(self.rows, pa.array(np.flatnonzero(which)))
         return SideRows(self.ts[which], self.keys[which], self.numbers[which], rows)
 
     def concat(self, more: SideRows) -> SideRows:
@@ -192,13 +192,13 @@ class JoinedPairs:
         first, size = (int(self.left[0]), len(self.left)) if len(self) else (0, 0)
         if (self.left == np.arange(first, first + size)).all():
             return self.lefts.slice(first, size)
-        return self.lefts.take(pa.array(self.left))
+        return physical.gather_rows(self.lefts, pa.array(self.left))
 
     def right_rows(self) -> pa.RecordBatch | None:
         """The right row of each pair, nulls for none; None: no right row has come."""
         if self.rights is None:
             return None
-        return self.rights.take(pa.array(self.right, mask=self.right < 0))
+        return physical.gather_rows(self.rights, pa.array(self.right, mask=self.right < 0))
 
 
 @dataclass(slots=True)

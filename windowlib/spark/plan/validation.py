@@ -181,12 +181,14 @@ def key(
     return known
 
 
-def _check_there(argument: str, names: Sequence[Any], sources: Sequence[Any]) -> None:
+def _check_there(
+    argument: str, names: Sequence[Any], sources: Sequence[Any], call: str = "attach({})"
+) -> None:
     """Refuse columns of an argument that an input lacks."""
     for frame in sources:
         for name in names:
             if name not in frame.columns:
-                owner = f"attach({argument}={name!r})"
+                owner = call.format(f"{argument}={name!r}")
                 raise SchemaError(no_such_column(owner, name, frame.columns))
 
 
@@ -261,7 +263,10 @@ def orders(operator: Operator, given: Any = ..., sources: Sequence[Any] = ()) ->
     """For each input, the columns that order its rows, or None."""
     if given is ...:
         found = [order_said(operator, port) for port in range(len(operator.model.inputs))]
-        return tuple(None if order is ... else order for order in found)
+        stated = tuple(None if order is ... else order for order in found)
+        for order, frame in zip(stated, sources, strict=False):
+            _check_there("order_by", order_columns(order), [frame], call="{}")
+        return stated
     _check_there("order_by", order_columns(given), sources)
     return tuple(given for _ in sources)
 
