@@ -9,7 +9,7 @@ so that nothing is moved from batch to batch, and nothing becomes garbage.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from windowlib.columnar.arrays.encoding import (
     need,
     packed,
 )
-from windowlib.columnar.primitives import NONE, Places, ranges
+from windowlib.columnar.primitives import NONE, Places, arrival_loops, ranges
 
 ROOM = 1 << 12
 """Rows for which there is room at first."""
@@ -317,45 +317,60 @@ class RowColumns(Mapping[str, Column]):
 
 
 class SlotTable:
-    """One column of numbers. Slots are counted row after row."""
+    """One column of numbers. Slots are counted row after row; behind them is one for the rest."""
 
     def __init__(self, like: Column, rows: int, width: int) -> None:
-        self._type = like.type
-        self._data: Any = np.empty((rows, width), like.data.dtype)
+        self._type, self._width = like.type, width
+        self._data: Any = np.empty(rows * width + 1, like.data.dtype)
         self._valid: Any = None
 
     def grow(self, rows: int) -> None:
         """Make room for so many rows."""
-        if rows > len(self._data):
-            rows = max(rows, 2 * len(self._data))
-            self._data = _longer(self._data, rows)
-            self._valid = None if self._valid is None else _longer(self._valid, rows)
+        have = (len(self._data) - 1) // self._width
+        if rows > have:
+            room = max(rows, 2 * have) * self._width + 1
+            self._data = _longer(self._data, room)
+            self._valid = None if self._valid is None else _longer(self._valid, room)
 
     def put(self, slots: Places, column: Column) -> None:
         """Fill some slots."""
-        self._data.ravel()[slots] = column.data
+        self._data[slots] = column.data
+        if self._may_have_nulls(column):
+            self._valid[slots] = column.there()
+
+    def deal(self, places: Places, first: int, column: Column) -> None:
+        """Fill the slots at places from `first` on; values at other places are not wanted."""
+        put = arrival_loops().put
+        put(column.data, places, first, self._data)
+        if self._may_have_nulls(column):
+            put(column.there(), places, first, self._valid)
+
+    def _may_have_nulls(self, column: Column) -> bool:
+        """Whether nulls are noted, as they are from the first column on that has some."""
         if column.valid is not None:
             self._nullable()
-        if self._valid is not None:
-            self._valid.ravel()[slots] = True if column.valid is None else column.valid
+        return self._valid is not None
 
-    def copy(self, rows: Places, other: SlotTable, others: Places) -> None:
-        """Fill some rows with those of another table."""
-        self._data[rows] = other._data.take(others, axis=0)
+    def copy(self, other: SlotTable, rows: Places) -> None:
+        """Fill all rows with some of another table."""
+        other._rows(other._data).take(rows, axis=0, out=self._rows(self._data), mode="clip")
         if other._valid is not None:
             self._nullable()
-            self._valid[rows] = other._valid.take(others, axis=0)
+            other._rows(other._valid).take(rows, axis=0, out=self._rows(self._valid), mode="clip")
+
+    def _rows(self, slots: Any) -> Any:
+        return slots[:-1].reshape(-1, self._width)
 
     def _nullable(self) -> None:
         if self._valid is None:
-            self._valid = np.ones(self._data.shape, bool)
+            self._valid = np.ones(len(self._data), bool)
 
     def take(self, slots: Places | slice) -> Column:
         """The values in some slots; a slice is a view."""
-        valid = None if self._valid is None else self._valid.ravel()[slots]
+        valid = None if self._valid is None else self._valid[slots]
         if valid is not None and valid.all():
             valid = None
-        return Column(self._type, self._data.ravel()[slots], valid)
+        return Column(self._type, self._data[slots], valid)
 
 
 class SlotTables:
@@ -381,15 +396,36 @@ class SlotTables:
         return [table.take(slots) for table in self.tables]
 
 
+class Moves(NamedTuple):
+    """Rows of a batch, and the slots they go to."""
+
+    rows: Places
+    slots: Places
+
+    def fill(self, table: SlotTable, column: Column) -> None:
+        """Fill the slots with these rows of a column."""
+        table.put(self.slots, column.gathered(self.rows))
+
+
+class Deal(NamedTuple):
+    """A place for each row of a batch; from `first` on, places are slots."""
+
+    places: Places
+    first: int
+
+    def fill(self, table: SlotTable, column: Column) -> None:
+        """Fill the slots with rows of a column."""
+        table.deal(self.places, self.first, column)
+
+
 class FullWindows(Sequence[Column]):
     """The columns of windows that new rows fill, one window after the other; made when read.
 
     Args:
         kept: where partitions have the rows that they carry.
         columns: the columns of a batch.
-        ids: the partition of each window.
-        carried: how many of its rows are kept ones.
-        rows: the rows of the batch that are in these windows, one window after the other.
+        ids: the partition of each window; what it has before its new rows is kept there.
+        new: which rows of the batch go to which slots of these windows.
     """
 
     def __init__(
@@ -397,21 +433,16 @@ class FullWindows(Sequence[Column]):
         kept: SlotTables,
         columns: Sequence[Column],
         ids: Places,
-        carried: Places,
-        rows: Places,
+        new: Moves | Deal,
     ) -> None:
-        self._kept, self._columns, self._windows, self._rows = kept, columns, len(ids), rows
-        self._begun = np.flatnonzero(carried)
-        self._ids = ids[self._begun]
-        first = np.arange(len(ids)) * kept.width + carried
-        self._slots = ranges(first, kept.width - carried)
+        self._kept, self._columns, self._ids, self._new = kept, columns, ids, new
 
     def __len__(self) -> int:
         return len(self._columns)
 
     def __getitem__(self, number: Any) -> Any:
         kept = self._kept
-        made = SlotTable(kept.like[number], self._windows, kept.width)
-        made.copy(self._begun, kept.tables[number], self._ids)
-        made.put(self._slots, self._columns[number].gathered(self._rows))
-        return made.take(slice(None))
+        made = SlotTable(kept.like[number], len(self._ids), kept.width)
+        made.copy(kept.tables[number], self._ids)
+        self._new.fill(made, self._columns[number])
+        return made.take(slice(-1))
