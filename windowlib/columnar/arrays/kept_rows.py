@@ -8,7 +8,7 @@ so that nothing is moved from batch to batch, and nothing becomes garbage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -332,6 +332,10 @@ class SlotTable:
             self._data = _longer(self._data, room)
             self._valid = None if self._valid is None else _longer(self._valid, room)
 
+    def fill(self, column: Column, new: Moves | Deal) -> None:
+        """Fill slots with new rows."""
+        new.fill(self, column)
+
     def put(self, slots: Places, column: Column) -> None:
         """Fill some slots."""
         self._data[slots] = column.data
@@ -351,12 +355,14 @@ class SlotTable:
             self._nullable()
         return self._valid is not None
 
-    def copy(self, other: SlotTable, rows: Places) -> None:
-        """Fill all rows with some of another table."""
-        other._rows(other._data).take(rows, axis=0, out=self._rows(self._data), mode="clip")
-        if other._valid is not None:
-            self._nullable()
-            other._rows(other._valid).take(rows, axis=0, out=self._rows(self._valid), mode="clip")
+    def copy(self, rows: Places) -> SlotTable:
+        """A table of some rows."""
+        made = SlotTable(Column(self._type, self._data), len(rows), self._width)
+        self._rows(self._data).take(rows, axis=0, out=made._rows(made._data), mode="clip")
+        if self._valid is not None:
+            made._nullable()
+            self._rows(self._valid).take(rows, axis=0, out=made._rows(made._valid), mode="clip")
+        return made
 
     def _rows(self, slots: Any) -> Any:
         return slots[:-1].reshape(-1, self._width)
@@ -364,6 +370,10 @@ class SlotTable:
     def _nullable(self) -> None:
         if self._valid is None:
             self._valid = np.ones(len(self._data), bool)
+
+    def whole(self) -> Column:
+        """The values in all slots; a view."""
+        return self.take(slice(-1))
 
     def take(self, slots: Places | slice) -> Column:
         """The values in some slots; a slice is a view."""
@@ -373,12 +383,45 @@ class SlotTable:
         return Column(self._type, self._data[slots], valid)
 
 
+class KeyTable:
+    """A column of partition keys, which is the same in all slots of a row: nothing is kept.
+
+    Args:
+        keys: gives the values for some partitions.
+        width: how many slots a row has.
+        ids: of a copy, the partition of each row; otherwise that is its number.
+    """
+
+    def __init__(self, keys: Callable[[Places], Column], width: int, ids: Places = NONE) -> None:
+        self._keys, self._width, self._ids = keys, width, ids
+
+    def grow(self, rows: int) -> None:
+        """There is room."""
+
+    def fill(self, column: Column, new: Moves | Deal) -> None:
+        """New rows have the key of their partition."""
+
+    def put(self, slots: Places, column: Column) -> None:
+        """Rows have the key of their partition."""
+
+    def copy(self, rows: Places) -> KeyTable:
+        """A table of some rows."""
+        return KeyTable(self._keys, self._width, rows)
+
+    def whole(self) -> Column:
+        """The values in all slots of a copy."""
+        return self._keys(np.repeat(self._ids, self._width))
+
+    def take(self, slots: Places) -> Column:
+        """The values in some slots."""
+        return self._keys(slots // self._width)
+
+
 class SlotTables:
     """All columns of the rows that partitions keep; how many these are is known elsewhere."""
 
-    def __init__(self, like: Sequence[Column], partitions: int, width: int) -> None:
-        self.like, self.width = like, width
-        self.tables = [SlotTable(column, partitions, width) for column in like]
+    def __init__(self, tables: Sequence[SlotTable | KeyTable], width: int) -> None:
+        self.tables, self.width = tables, width
 
     def grow(self, partitions: int) -> None:
         """Make room for so many partitions."""
@@ -389,6 +432,11 @@ class SlotTables:
         """Fill some slots, partition by partition."""
         for table, column in zip(self.tables, columns, strict=True):
             table.put(slots, column)
+
+    def fill(self, columns: Sequence[Column], new: Moves | Deal) -> None:
+        """Fill slots with new rows."""
+        for table, column in zip(self.tables, columns, strict=True):
+            table.fill(column, new)
 
     def take(self, ids: Places, lengths: Places) -> list[Column]:
         """The first rows of some partitions, so many of each, one partition after the other."""
@@ -441,8 +489,6 @@ class FullWindows(Sequence[Column]):
         return len(self._columns)
 
     def __getitem__(self, number: Any) -> Any:
-        kept = self._kept
-        made = SlotTable(kept.like[number], len(self._ids), kept.width)
-        made.copy(kept.tables[number], self._ids)
-        self._new.fill(made, self._columns[number])
-        return made.take(slice(-1))
+        made = self._kept.tables[number].copy(self._ids)
+        made.fill(self._columns[number], self._new)
+        return made.whole()

@@ -9,7 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.arrays.kept_rows import Deal, FullWindows, Moves, RowColumns, SlotTables
+from windowlib.columnar.arrays.kept_rows import (
+    Deal,
+    FullWindows,
+    KeyTable,
+    Moves,
+    RowColumns,
+    SlotTable,
+    SlotTables,
+)
+from windowlib.columnar.arrays.partition_keys import same_if_equal
 from windowlib.columnar.arrays.stamps import HUGE
 from windowlib.columnar.engines.engine import MOST, Engine
 from windowlib.columnar.engines.row_engine import RowsEngine
@@ -329,7 +338,10 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
         super().__init__(window, schema)
         self.keep(list(schema.names))
         self._slots: SlotTables | None = None  # where rows are, if not in the store
-        self._numeric = all(column.physical for column in self.store.none())
+        keys = () if self.keys is None else self.keys.names
+        self._keyed = [name for name in keys if same_if_equal(self.type_of(name))]
+        pairs = zip(self.names, self.store.none(), strict=True)
+        self._slotted = all(column.physical or name in self._keyed for name, column in pairs)
         self._arriving: list[Column] = []
         self._staying: Moves | Deal = Moves(NONE, NONE)  # which arriving rows go to which slots
 
@@ -361,8 +373,7 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
     def commit(self) -> None:
         """The batch has been taken: keep the rows of open subwindows."""
         if self._slots is not None:
-            for table, column in zip(self._slots.tables, self._arriving, strict=True):
-                self._staying.fill(table, column)
+            self._slots.fill(self._arriving, self._staying)
         else:
             layout, extents, *_ = self.pending
             kept = np.zeros(len(layout.touched), np.intp)
@@ -390,7 +401,7 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
 
     def _fits_slots(self, rows: int) -> bool:
         """Whether a slot for each tuple of a full subwindow, for all partitions, is no waste."""
-        if not self.counts or not self._numeric or len(self.marks):
+        if not self.counts or not self._slotted or len(self.marks):
             return False
         return self.ledger.size * self.size <= SPARSE * (self.held() + rows)
 
@@ -430,13 +441,22 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
     def _enter_slots(self) -> SlotTables:
         """Have all rows in slots."""
         if self._slots is None:
-            self._slots = SlotTables(self.store.none(), self.ledger.size, self.size)
+            pairs = zip(self.names, self.store.none(), strict=True)
+            self._slots = SlotTables([self._table(*pair) for pair in pairs], self.size)
             ids = np.flatnonzero(self.store.lengths)
             columns, lengths = self.store.take(ids)
             self._slots.put(ranges(ids * self.size, lengths), columns)
             self.store.put(ids, self.store.none(), np.zeros(len(ids), np.intp))
         self._slots.grow(self.ledger.size)
         return self._slots
+
+    def _table(self, name: str, like: Column) -> SlotTable | KeyTable:
+        """The slots of a column."""
+        keys = self.keys
+        if keys is None or name not in self._keyed:
+            return SlotTable(like, self.ledger.size, self.size)
+        place = keys.names.index(name)
+        return KeyTable(lambda ids: Column.of(keys.arrow(ids)[place]), self.size)
 
     def _leave_slots(self) -> None:
         """Have all rows in the store."""
