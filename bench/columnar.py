@@ -210,6 +210,8 @@ WANTED = [
     Wanted(4, "G10 W4: polars / numpy", "W4 numpy", ("W4 polars rolling_max",)),
     Wanted(3.5, "G11 W5: polars / numpy", "W5 numpy", LISTS),
     Wanted(1, "G11 W5: one list a key in polars / numpy", "W5 numpy", ONE_LIST),
+    Wanted(3.5, "G11 W5: polars / numba", "W5 numba", LISTS),
+    Wanted(1, "G11 W5: one list a key in polars / numba", "W5 numba", ONE_LIST),
     Wanted(9, "G12 W1, integer keys: polars / numba", "W1 numba", NUMBERED),
     Wanted(9, "G12 W2: polars / numba", "W2 numba", ROLLING),
     Wanted(1.5, "G12 W3: panes / numba", "W3 numba", PANES),

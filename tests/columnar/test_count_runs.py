@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 
 from tests.helpers.examples import examples
-from windowlib.columnar.primitives.arrivals import ArrivalRuns, SliceRows, signs
+from windowlib.columnar.primitives.arrivals import ArrivalRuns, SliceRows, put, signs
 
 thorough = settings(max_examples=examples(150))
 PARTITIONS = 4
@@ -81,6 +81,31 @@ def test_each_row_goes_to_the_open_run_of_its_partition(case):
     runs, *_ = dealt(rows, size, held, opens=False)
     assert [row for _, row, _ in expected.closings] == runs.rows.tolist()
     assert not len(runs.first)
+
+
+@thorough
+@given(drawn(st.integers(0, 9)))
+def test_each_row_has_a_place_in_its_run(case):
+    rows, size, held, _ = case
+    runs, expected, _, _ = dealt(rows, size, held)
+    full = [(run, size) for *_, run in expected.closings]
+    wanted = {}
+    for number, (run, filled) in enumerate(
+        [*full, *zip(expected.opened, expected.held, strict=True)]
+    ):
+        mine = [row for kind, row in run if kind == "row"]
+        for place, row in enumerate(mine, number * size + filled - len(mine)):
+            wanted[row] = place
+    assert [wanted[row] for row in range(len(rows))] == runs.places().tolist()
+
+
+@thorough
+@given(st.integers(1, 9), st.lists(st.integers(-20, 20), unique=True), st.integers(-9, 9))
+def test_values_without_a_place_go_to_the_last(size, places, first):
+    into = np.full(size, -1.0)
+    put(np.arange(len(places)) + 0.5, np.array(places, np.intp), first, into)
+    there = {place - first: row + 0.5 for row, place in enumerate(places)}
+    assert [there.get(place, -1.0) for place in range(size - 1)] == into[:-1].tolist()
 
 
 @pytest.mark.parametrize("key", [9, 13, 15, -(2**63), 2**63 - 1])

@@ -37,6 +37,7 @@ from windowlib import (
 from windowlib.columnar import handover
 from windowlib.columnar.arrays import kept_rows
 from windowlib.columnar.engines import engine as engines
+from windowlib.columnar.engines import tumbling
 from windowlib.columnar.kernels import functions
 from windowlib.operators import Aggregate, agg
 
@@ -52,6 +53,7 @@ def eager(monkeypatch):
     monkeypatch.setattr(handover, "MIN_ROWS", 1)
     monkeypatch.setattr(handover, "SLICE_ROWS", 40)
     monkeypatch.setattr(engines, "PARTITIONS_PER_ROW", 4)  # so that it is as before in the end
+    monkeypatch.setattr(tumbling, "SPARSE", 4)
     monkeypatch.setattr(functions, "MIN_POOL_TO_PACK", 60)
     monkeypatch.setattr(kept_rows, "ROOM", 64)
 
@@ -66,6 +68,7 @@ def share_taken(case: Callable[[Any], Log], count: int) -> float:
     def run(data: Any) -> None:
         handover.SLICE_ROWS = data.draw(st.sampled_from(SLICES))
         engines.PARTITIONS_PER_ROW = data.draw(st.sampled_from([0, 10**6]))
+        tumbling.SPARSE = data.draw(st.sampled_from([0, 10**6]))
         log = case(data)
         taken["batches"] += log.batches
         taken["columnar"] += log.columnar

@@ -8,8 +8,8 @@ so that nothing is moved from batch to batch, and nothing becomes garbage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from windowlib.columnar.arrays.encoding import (
     need,
     packed,
 )
-from windowlib.columnar.primitives import NONE, Places, ranges
+from windowlib.columnar.primitives import NONE, Places, arrival_loops, ranges
 
 ROOM = 1 << 12
 """Rows for which there is room at first."""
@@ -317,53 +317,111 @@ class RowColumns(Mapping[str, Column]):
 
 
 class SlotTable:
-    """One column of numbers. Slots are counted row after row."""
+    """One column of numbers. Slots are counted row after row; behind them is one for the rest."""
 
     def __init__(self, like: Column, rows: int, width: int) -> None:
-        self._type = like.type
-        self._data: Any = np.empty((rows, width), like.data.dtype)
+        self._type, self._width = like.type, width
+        self._data: Any = np.empty(rows * width + 1, like.data.dtype)
         self._valid: Any = None
 
     def grow(self, rows: int) -> None:
         """Make room for so many rows."""
-        if rows > len(self._data):
-            rows = max(rows, 2 * len(self._data))
-            self._data = _longer(self._data, rows)
-            self._valid = None if self._valid is None else _longer(self._valid, rows)
+        have = (len(self._data) - 1) // self._width
+        if rows > have:
+            room = max(rows, 2 * have) * self._width + 1
+            self._data = _longer(self._data, room)
+            self._valid = None if self._valid is None else _longer(self._valid, room)
+
+    def fill(self, column: Column, new: Moves | Deal) -> None:
+        """Fill slots with new rows."""
+        new.fill(self, column)
 
     def put(self, slots: Places, column: Column) -> None:
         """Fill some slots."""
-        self._data.ravel()[slots] = column.data
+        self._data[slots] = column.data
+        if self._may_have_nulls(column):
+            self._valid[slots] = column.there()
+
+    def deal(self, places: Places, first: int, column: Column) -> None:
+        """Fill the slots at places from `first` on; values at other places are not wanted."""
+        put = arrival_loops().put
+        put(column.data, places, first, self._data)
+        if self._may_have_nulls(column):
+            put(column.there(), places, first, self._valid)
+
+    def _may_have_nulls(self, column: Column) -> bool:
+        """Whether nulls are noted, as they are from the first column on that has some."""
         if column.valid is not None:
             self._nullable()
-        if self._valid is not None:
-            self._valid.ravel()[slots] = True if column.valid is None else column.valid
+        return self._valid is not None
 
-    def copy(self, rows: Places, other: SlotTable, others: Places) -> None:
-        """Fill some rows with those of another table."""
-        self._data[rows] = other._data.take(others, axis=0)
-        if other._valid is not None:
-            self._nullable()
-            self._valid[rows] = other._valid.take(others, axis=0)
+    def copy(self, rows: Places) -> SlotTable:
+        """A table of some rows."""
+        made = SlotTable(Column(self._type, self._data), len(rows), self._width)
+        self._rows(self._data).take(rows, axis=0, out=made._rows(made._data), mode="clip")
+        if self._valid is not None:
+            made._nullable()
+            self._rows(self._valid).take(rows, axis=0, out=made._rows(made._valid), mode="clip")
+        return made
+
+    def _rows(self, slots: Any) -> Any:
+        return slots[:-1].reshape(-1, self._width)
 
     def _nullable(self) -> None:
         if self._valid is None:
-            self._valid = np.ones(self._data.shape, bool)
+            self._valid = np.ones(len(self._data), bool)
+
+    def whole(self) -> Column:
+        """The values in all slots; a view."""
+        return self.take(slice(-1))
 
     def take(self, slots: Places | slice) -> Column:
         """The values in some slots; a slice is a view."""
-        valid = None if self._valid is None else self._valid.ravel()[slots]
+        valid = None if self._valid is None else self._valid[slots]
         if valid is not None and valid.all():
             valid = None
-        return Column(self._type, self._data.ravel()[slots], valid)
+        return Column(self._type, self._data[slots], valid)
+
+
+class KeyTable:
+    """A column of partition keys, which is the same in all slots of a row: nothing is kept.
+
+    Args:
+        keys: gives the values for some partitions.
+        width: how many slots a row has.
+        ids: of a copy, the partition of each row; otherwise that is its number.
+    """
+
+    def __init__(self, keys: Callable[[Places], Column], width: int, ids: Places = NONE) -> None:
+        self._keys, self._width, self._ids = keys, width, ids
+
+    def grow(self, rows: int) -> None:
+        """There is room."""
+
+    def fill(self, column: Column, new: Moves | Deal) -> None:
+        """New rows have the key of their partition."""
+
+    def put(self, slots: Places, column: Column) -> None:
+        """Rows have the key of their partition."""
+
+    def copy(self, rows: Places) -> KeyTable:
+        """A table of some rows."""
+        return KeyTable(self._keys, self._width, rows)
+
+    def whole(self) -> Column:
+        """The values in all slots of a copy."""
+        return self._keys(np.repeat(self._ids, self._width))
+
+    def take(self, slots: Places) -> Column:
+        """The values in some slots."""
+        return self._keys(slots // self._width)
 
 
 class SlotTables:
     """All columns of the rows that partitions keep; how many these are is known elsewhere."""
 
-    def __init__(self, like: Sequence[Column], partitions: int, width: int) -> None:
-        self.like, self.width = like, width
-        self.tables = [SlotTable(column, partitions, width) for column in like]
+    def __init__(self, tables: Sequence[SlotTable | KeyTable], width: int) -> None:
+        self.tables, self.width = tables, width
 
     def grow(self, partitions: int) -> None:
         """Make room for so many partitions."""
@@ -375,10 +433,37 @@ class SlotTables:
         for table, column in zip(self.tables, columns, strict=True):
             table.put(slots, column)
 
+    def fill(self, columns: Sequence[Column], new: Moves | Deal) -> None:
+        """Fill slots with new rows."""
+        for table, column in zip(self.tables, columns, strict=True):
+            table.fill(column, new)
+
     def take(self, ids: Places, lengths: Places) -> list[Column]:
         """The first rows of some partitions, so many of each, one partition after the other."""
         slots = ranges(ids * self.width, lengths)
         return [table.take(slots) for table in self.tables]
+
+
+class Moves(NamedTuple):
+    """Rows of a batch, and the slots they go to."""
+
+    rows: Places
+    slots: Places
+
+    def fill(self, table: SlotTable, column: Column) -> None:
+        """Fill the slots with these rows of a column."""
+        table.put(self.slots, column.gathered(self.rows))
+
+
+class Deal(NamedTuple):
+    """A place for each row of a batch; from `first` on, places are slots."""
+
+    places: Places
+    first: int
+
+    def fill(self, table: SlotTable, column: Column) -> None:
+        """Fill the slots with rows of a column."""
+        table.deal(self.places, self.first, column)
 
 
 class FullWindows(Sequence[Column]):
@@ -387,9 +472,8 @@ class FullWindows(Sequence[Column]):
     Args:
         kept: where partitions have the rows that they carry.
         columns: the columns of a batch.
-        ids: the partition of each window.
-        carried: how many of its rows are kept ones.
-        rows: the rows of the batch that are in these windows, one window after the other.
+        ids: the partition of each window; what it has before its new rows is kept there.
+        new: which rows of the batch go to which slots of these windows.
     """
 
     def __init__(
@@ -397,21 +481,14 @@ class FullWindows(Sequence[Column]):
         kept: SlotTables,
         columns: Sequence[Column],
         ids: Places,
-        carried: Places,
-        rows: Places,
+        new: Moves | Deal,
     ) -> None:
-        self._kept, self._columns, self._windows, self._rows = kept, columns, len(ids), rows
-        self._begun = np.flatnonzero(carried)
-        self._ids = ids[self._begun]
-        first = np.arange(len(ids)) * kept.width + carried
-        self._slots = ranges(first, kept.width - carried)
+        self._kept, self._columns, self._ids, self._new = kept, columns, ids, new
 
     def __len__(self) -> int:
         return len(self._columns)
 
     def __getitem__(self, number: Any) -> Any:
-        kept = self._kept
-        made = SlotTable(kept.like[number], self._windows, kept.width)
-        made.copy(self._begun, kept.tables[number], self._ids)
-        made.put(self._slots, self._columns[number].gathered(self._rows))
-        return made.take(slice(None))
+        made = self._kept.tables[number].copy(self._ids)
+        made.fill(self._columns[number], self._new)
+        return made.whole()

@@ -310,6 +310,11 @@ def _family(kind: Any) -> str | None:
     return None
 
 
+def same_if_equal(kind: pa.DataType) -> bool:
+    """Whether keys of a type that are equal are the same, however they were written."""
+    return pa.types.is_integer(kind) or _family(kind) is not None
+
+
 def _equal(one: Any, other: Any) -> bool:
     """Whether two dictionaries are the same; the same memory needs no look."""
     if one is other:

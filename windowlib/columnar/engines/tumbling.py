@@ -9,7 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
-from windowlib.columnar.arrays.kept_rows import FullWindows, RowColumns, SlotTables
+from windowlib.columnar.arrays.kept_rows import (
+    Deal,
+    FullWindows,
+    KeyTable,
+    Moves,
+    RowColumns,
+    SlotTable,
+    SlotTables,
+)
+from windowlib.columnar.arrays.partition_keys import same_if_equal
 from windowlib.columnar.arrays.stamps import HUGE
 from windowlib.columnar.engines.engine import MOST, Engine
 from windowlib.columnar.engines.row_engine import RowsEngine
@@ -329,14 +338,24 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
         super().__init__(window, schema)
         self.keep(list(schema.names))
         self._slots: SlotTables | None = None  # where rows are, if not in the store
+        keys = () if self.keys is None else self.keys.names
+        self._keyed = [name for name in keys if same_if_equal(self.type_of(name))]
+        pairs = zip(self.names, self.store.none(), strict=True)
+        self._slotted = all(column.physical or name in self._keyed for name, column in pairs)
         self._arriving: list[Column] = []
+        self._staying: Moves | Deal = Moves(NONE, NONE)  # which arriving rows go to which slots
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All flushes of a batch; `commit` makes it so."""
+        size = batch.num_rows
+        if self.unsorted(size) and self._fits_slots(size):
+            runs = self.runs(batch, self.size, opens=True)
+            if self._fits_slots(size):  # with new partitions, too
+                return self._insert_runs(batch, runs)
         layout = self.layout(batch)
         extents, references = self._tiles(layout, LayoutColumns(Inputs(batch), layout.order))
         self.pending = (layout, extents, references)
-        if layout.order is not None and self._fits_slots(layout.size):
+        if layout.order is not None and self._fits_slots(size):
             return self._insert_slots(batch, layout.order, extents)
         self._leave_slots()
         apart = layout.order is not None
@@ -353,17 +372,13 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
 
     def commit(self) -> None:
         """The batch has been taken: keep the rows of open subwindows."""
-        layout, extents, *_ = self.pending
         if self._slots is not None:
-            assert layout.order is not None
-            ids, carried, rows = self._slotted(extents, extents.stays, layout.order)
-            slots = ranges(ids * self.size + carried, extents.sizes[extents.stays] - carried)
-            self._slots.put(slots, [column.gathered(rows) for column in self._arriving])
-            super().commit()
-            return
-        kept = np.zeros(len(layout.touched), np.intp)
-        kept[extents.number[extents.stays]] = self._pieces.sizes[extents.stays]
-        self.hold(layout.touched, self._rows, self._pieces.places(extents.stays), kept)
+            self._slots.fill(self._arriving, self._staying)
+        else:
+            layout, extents, *_ = self.pending
+            kept = np.zeros(len(layout.touched), np.intp)
+            kept[extents.number[extents.stays]] = self._pieces.sizes[extents.stays]
+            self.hold(layout.touched, self._rows, self._pieces.places(extents.stays), kept)
         super().commit()
 
     def flush_all(self) -> Firings:
@@ -386,40 +401,62 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
 
     def _fits_slots(self, rows: int) -> bool:
         """Whether a slot for each tuple of a full subwindow, for all partitions, is no waste."""
-        if not self.counts or len(self.marks):
+        if not self.counts or not self._slotted or len(self.marks):
             return False
-        few = self.ledger.size * self.size <= SPARSE * (self.held() + rows)
-        return few and all(column.physical for column in self.store.none())
+        return self.ledger.size * self.size <= SPARSE * (self.held() + rows)
+
+    def _insert_runs(self, batch: pa.RecordBatch, runs: ArrivalRuns) -> Firings:
+        """All flushes of a batch whose rows stay as they came."""
+        self.pending = runs
+        places = runs.places()
+        self._staying = Deal(places, len(runs.rows) * self.size)
+        return self._flushes(batch, runs.owners, Deal(places, 0), runs.rows)
 
     def _insert_slots(self, batch: pa.RecordBatch, order: Places, extents: Extents) -> Firings:
-        """All flushes of a batch whose subwindows close by count."""
-        self._arriving = columns = self.arriving(batch)
-        slots = self._enter_slots()
-        ids, carried, rows = self._slotted(extents, extents.fires, order)
-        windows = FullWindows(slots, columns, ids, carried, rows)
-        hi = np.arange(1, len(ids) + 1) * self.size
-        lo, sizes = hi - self.size, repeated(self.size, len(ids))
-        content = RowColumns(self.names, windows, None)
-        return Firings(self.keys, ids, sizes, [], extents.rows, lo=lo, hi=hi, content=content)
+        """All flushes of a batch whose rows are sorted."""
+        stays, fires = extents.stays, extents.fires
+        self._staying = self._moves(extents, stays, order, extents.ids[stays])
+        new = self._moves(extents, fires, order, np.arange(len(fires)))
+        return self._flushes(batch, extents.fired_ids, new, extents.rows)
 
-    def _slotted(
-        self, extents: Extents, which: Places, order: Places
-    ) -> tuple[Places, Places, Places]:
-        """The partitions of some extents, how many rows they carry, and the new rows of all."""
+    def _moves(self, extents: Extents, which: Places, order: Places, rows: Places) -> Moves:
+        """Move the new rows of some extents to rows of slots, behind what they carry."""
         starts = extents.starts[which]
         new = extents.ends[which] - starts
-        return extents.ids[which], extents.sizes[which] - new, order[ranges(starts, new)]
+        carried = extents.sizes[which] - new
+        slots = ranges(rows * self.size + carried, new)
+        return Moves(order[ranges(starts, new)], slots)
+
+    def _flushes(
+        self, batch: pa.RecordBatch, ids: Places, new: Moves | Deal, causes: Places
+    ) -> Firings:
+        """The flushes of full subwindows of some partitions, and the rows that cause them."""
+        self._arriving = columns = self.arriving(batch)
+        windows = FullWindows(self._enter_slots(), columns, ids, new)
+        content = RowColumns(self.names, windows, None)
+        hi = np.arange(1, len(ids) + 1) * self.size
+        lo, sizes = hi - self.size, repeated(self.size, len(ids))
+        return Firings(self.keys, ids, sizes, [], causes, lo=lo, hi=hi, content=content)
 
     def _enter_slots(self) -> SlotTables:
         """Have all rows in slots."""
         if self._slots is None:
-            self._slots = SlotTables(self.store.none(), self.ledger.size, self.size)
+            pairs = zip(self.names, self.store.none(), strict=True)
+            self._slots = SlotTables([self._table(*pair) for pair in pairs], self.size)
             ids = np.flatnonzero(self.store.lengths)
             columns, lengths = self.store.take(ids)
             self._slots.put(ranges(ids * self.size, lengths), columns)
             self.store.put(ids, self.store.none(), np.zeros(len(ids), np.intp))
         self._slots.grow(self.ledger.size)
         return self._slots
+
+    def _table(self, name: str, like: Column) -> SlotTable | KeyTable:
+        """The slots of a column."""
+        keys = self.keys
+        if keys is None or name not in self._keyed:
+            return SlotTable(like, self.ledger.size, self.size)
+        place = keys.names.index(name)
+        return KeyTable(lambda ids: Column.of(keys.arrow(ids)[place]), self.size)
 
     def _leave_slots(self) -> None:
         """Have all rows in the store."""

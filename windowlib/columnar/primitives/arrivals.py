@@ -98,6 +98,17 @@ class ArrivalRuns:
         """Note which row opened the open run of each partition, after so many rows before."""
         _open_since(self._keys, self._base, self._table, self.first, before, born)
 
+    def places(self) -> Places:
+        """A place for each row, in order within its run.
+
+        Every run has `length` places: first those that close, one after the other, then the open
+        ones by partition. What a run held before has its first places.
+        """
+        heads = np.empty(len(self._before) + len(self._closed), np.intp)
+        places = np.empty(self.size, np.intp)
+        _place(self._run, self._before, self._closed, self._open, self.length, heads, places)
+        return places
+
     def sums(self, values: Array | None, state: Array | None) -> tuple[Any, Any]:
         """The sums of whole numbers, or of floats that need no pairs."""
         if values is None:
@@ -242,6 +253,38 @@ def _note(
         row = np.uint64(rows[index])
         closed[index] = run[row]
         owners[index] = table[np.uint64(keys[row] - base)]
+
+
+@compiled
+def _place(
+    run: Array,
+    held: Places,
+    closed: Places,
+    opened: Places,
+    length: int,
+    heads: Places,
+    places: Places,
+) -> None:
+    """The place of each row: the next one of its run, of which `heads` is to have the first."""
+    first = 0
+    for part in (closed, opened):
+        for index in range(len(part)):
+            mine = part[index]
+            heads[mine] = first + (held[mine] if mine < len(held) else 0)
+            first += length
+    for row in range(len(run)):
+        mine = np.uint64(run[row])
+        places[row] = heads[mine]
+        heads[mine] += 1
+
+
+@compiled
+def put(values: Array, places: Places, first: int, into: Array) -> None:
+    """Put values in their places, of which `first` is the first; if they have none, in the last."""
+    last = np.uint64(len(into) - 1)
+    for row in range(len(values)):
+        place = np.uint64(places[row] - first)
+        into[place if place < last else last] = values[row]
 
 
 def _run_folding(fold: Callable[[Any, Any], Any]) -> Callable[..., None]:
