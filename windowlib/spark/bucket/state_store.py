@@ -29,8 +29,8 @@ FORMAT = 3
 """1 held pickles, which are not read. 2 had the head in a variable of its own, a column for each of
 its fields. It is read where it lies, and no query goes on from it before it was migrated."""
 STATE = "window"
-"""The map. The head of format 2 had this name, too: so Spark refuses such a checkpoint at the start,
-where under another name it would begin a map without state."""
+"""The map. The head of format 2 had this name, too, so Spark refuses such a checkpoint at once; a
+map under another name would begin without state."""
 KEY_TYPE = StructType([StructField("number", IntegerType())])
 VALUE_TYPE = StructType([StructField("data", BinaryType())])
 HEAD = -(1 << 31)
