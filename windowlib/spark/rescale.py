@@ -142,8 +142,10 @@ def migrate_state(
 ) -> bool:
     """Write the checkpoint of a stopped query anew, in the present format of state.
 
-    A query reads all formats that were ever released, and writes the present one, bucket by bucket,
-    as rows come for them. This does it at once, so that none of an older format is left.
+    A query reads the formats of windows and operators that were ever released, and writes the
+    present one, bucket by bucket, as rows come for them. This does it at once, so that none of an
+    older format is left. State of format 2 is in other variables of Spark's, and has to be migrated
+    before a query goes on from it.
 
     Args:
         checkpoint: the checkpointLocation of the query, which must not be running.
