@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pyarrow as pa
 
 from tests.formats.stored import CUT, MEANS, ROWS, SCHEMA
 from windowlib.columnar.arrays.encoding import compact, stream_bytes
 from windowlib.spark.bucket.bucket import Bucket, BucketSpec, MicroBatch
-from windowlib.spark.bucket.state_store import FORMAT, StateHead
+from windowlib.spark.bucket.state_store import FORMAT, StateHead, head_bytes
 from windowlib.spark.plan.shuffle import PackedRows
 
 
@@ -48,7 +46,7 @@ def _bucket() -> dict[str, bytes]:
         assert entry is not None
         found[f"entry{number}"] = entry
     head = StateHead(FORMAT, 3, bucket.nonce, "run", "", spec().about, 0, 0, 0, 0, 2, None)
-    found["head"] = json.dumps(vars(head.sealed())).encode()
+    found["head"] = head_bytes(head.sealed())
     return found
 
 

@@ -7,6 +7,7 @@ is refused, or what is restored is what was stored.
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections import Counter
@@ -22,7 +23,14 @@ from windowlib.columnar.arrays.encoding import stream_bytes
 from windowlib.errors import WindowlibError
 from windowlib.operators import Aggregate, Dedup, Sort, agg
 from windowlib.spark.bucket.bucket import Bucket, BucketSpec, MicroBatch
-from windowlib.spark.bucket.state_store import FORMAT, StateHead, assembled, first_key, head_of
+from windowlib.spark.bucket.state_store import (
+    FORMAT,
+    StateHead,
+    assembled,
+    first_key,
+    head_bytes,
+    head_of,
+)
 from windowlib.spark.plan.shuffle import PackedRows
 from windowlib.window.state_bytes import dump_state
 
@@ -34,8 +42,8 @@ OPERATORS = (
     Sort("n", window=Sliding(Count(6), by="k")),
     Dedup("n", within=Count(5), by="k"),
 )
-Stored = tuple[dict[str, Any], dict[int, bytes]]
-"""The values of a head, and pages and entries by their keys."""
+Stored = tuple[bytes, dict[int, bytes]]
+"""A head, and pages and entries by their keys."""
 
 
 def stored(operator: Any, rng: random.Random) -> tuple[BucketSpec, Stored]:
@@ -60,7 +68,7 @@ def stored(operator: Any, rng: random.Random) -> tuple[BucketSpec, Stored]:
         FORMAT, 12, nonce, "run", "home", spec.about, 0, len(saved), sum(map(len, log)), 1,
         len(log), None,
     ).sealed()  # fmt: skip
-    return spec, (vars(head), {0: saved, **pages})
+    return spec, (head_bytes(head), {0: saved, **pages})
 
 
 def flipped(data: bytes, rng: random.Random) -> bytes:
@@ -83,20 +91,24 @@ def flipped(data: bytes, rng: random.Random) -> bytes:
 
 def tampered(state: Stored, other: Stored, rng: random.Random) -> Stored:
     """The same with something changed; `other` is another state, of which parts may be taken."""
-    head, pages = dict(state[0]), dict(state[1])
+    head, pages = state[0], dict(state[1])
     place = rng.choice(sorted(pages))
-    kind = rng.randrange(6)
+    kind = rng.randrange(7)
     if kind < 2:
         pages[place] = flipped(pages[place], rng)
     elif kind == 2:
-        name = rng.choice([each for each in head if each not in ("data", "checksum")])
-        value = head[name]
-        head[name] = value + rng.choice((-1, 1)) if isinstance(value, int) else f"{value}x"
+        values = json.loads(head)
+        name = rng.choice([each for each in values if each != "checksum"])
+        value = values[name]
+        values[name] = value + rng.choice((-1, 1)) if isinstance(value, int) else f"{value}x"
+        head = json.dumps(values).encode() + b"\n"
     elif kind == 3:
         mine, yours = rng.choice(sorted(pages)), rng.choice(sorted(pages))
         pages[mine], pages[yours] = pages[yours], pages[mine]
     elif kind == 4:
         pages[place] = rng.choice(list(other[1].values()))
+    elif kind == 5:
+        head = flipped(head, rng)
     elif rng.random() < 0.5:
         del pages[place]
     else:

@@ -89,8 +89,7 @@ OPERATORS: dict[str, Callable[[], Operator]] = {
 class Stored:
     """The state of one bucket in one version of the store."""
 
-    head: Any = None
-    pages: tuple[tuple[Any, Any], ...] = ()
+    values: tuple[tuple[Any, Any], ...] = ()
     timers: frozenset[int] = frozenset()
 
 
@@ -98,38 +97,31 @@ class WriteError(OSError):
     """A write of state that fails."""
 
 
-class Value:
-    """What Spark calls a value state, or a map state, of a transaction."""
+class Values:
+    """What Spark calls a map state, of a transaction."""
 
     def __init__(self, transaction: "Transaction") -> None:
         self.t = transaction
 
     # Spark's names, not ours.
     # ruff: noqa: N802
-    def get(self) -> Any:
-        return self.t.head
-
-    def update(self, value: Any) -> None:
-        self.t.write()
-        self.t.head = value
-
     def getValue(self, key: Any) -> Any:
-        return self.t.pages.get(key)
+        return self.t.values.get(key)
 
     def updateValue(self, key: Any, value: Any) -> None:
         self.t.write()
-        self.t.pages[key] = value
+        self.t.values[key] = value
 
     def clear(self) -> None:
         self.t.write()
-        self.t.pages.clear()
+        self.t.values.clear()
 
 
 class Transaction:
     """What one attempt of a task changes of a bucket; it counts if the attempt is committed."""
 
     def __init__(self, stored: Stored, fails_at: int | None = None) -> None:
-        self.head, self.pages, self.timers = stored.head, dict(stored.pages), set(stored.timers)
+        self.values, self.timers = dict(stored.values), set(stored.timers)
         self.writes, self.fails_at = 0, fails_at
 
     def write(self) -> None:
@@ -138,11 +130,8 @@ class Transaction:
             raise WriteError(28, "No space left on device")
         self.writes += 1
 
-    def getValueState(self, *_: Any) -> Value:
-        return Value(self)
-
-    def getMapState(self, *_: Any) -> Value:
-        return Value(self)
+    def getMapState(self, *_: Any) -> Values:
+        return Values(self)
 
     def registerTimer(self, at: int) -> None:
         self.write()
@@ -153,7 +142,7 @@ class Transaction:
         self.timers.remove(at)
 
     def stored(self) -> Stored:
-        return Stored(self.head, tuple(self.pages.items()), frozenset(self.timers))
+        return Stored(tuple(self.values.items()), frozenset(self.timers))
 
 
 # -- workers --------------------------------------------------------------------------------------

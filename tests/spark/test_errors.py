@@ -31,7 +31,7 @@ from windowlib.operators import Aggregate, agg
 from windowlib.spark import session, versions
 from windowlib.spark.bucket.bucket import Bucket, check_fingerprint, check_nonce
 from windowlib.spark.bucket.processor import Processor
-from windowlib.spark.bucket.state_store import FORMAT, StateHead, StateStore, head_of
+from windowlib.spark.bucket.state_store import FORMAT, StateHead, StateStore, head_bytes, head_of
 from windowlib.spark.plan import input_merge, types
 from windowlib.spark.plan.key_hash import check_hashes
 from windowlib.spark.session import check_java, java_version
@@ -51,9 +51,6 @@ ROW = re.compile(r"^\|.*?\| `([^`]+)` \|", re.MULTILINE)
 
 class Lacking:
     """A state store that has lost its pages."""
-
-    def getValueState(self, name, schema):  # noqa: N802
-        return self
 
     def getMapState(self, name, key, value):  # noqa: N802
         return self
@@ -82,11 +79,15 @@ def other_window():
 
 
 def other_format():
-    head_of(vars(head(format=FORMAT + 1)))
+    head_of(head_bytes(head(format=FORMAT + 1)))
 
 
 def changed_head():
-    head_of(vars(head()))
+    head_of(head_bytes(head()))
+
+
+def no_head():
+    head_of(b"")
 
 
 def mixed_up():
@@ -134,6 +135,7 @@ HERE = [
     (other_format, StateVersionError),
     (lost_page, StateVersionError),
     (changed_head, StateError),
+    (no_head, StateError),
     (mixed_up, StateError),
     (no_bucket, StateError),
     (changed_bytes, StateError),
@@ -259,8 +261,9 @@ def test_a_protobuf_that_spark_cannot_use(texts, monkeypatch):
 
 
 def test_everything_in_the_tables_was_raised(texts):
-    # With Java twice, PySpark twice, Connect, protobuf, and two that Spark raises: test_by_spark.
-    assert len(HERE) + 8 == len(texts)
+    # With Java twice, PySpark twice, Connect, protobuf, and three that Spark raises: test_by_spark,
+    # test_rescale.
+    assert len({str(error_of(call)) for call, _ in HERE}) + 9 == len(texts)
 
 
 # -- the page --

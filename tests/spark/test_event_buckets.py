@@ -278,19 +278,6 @@ def test_the_plan_says_whose_watermark_it_is(watermark, columns, want):
     ) is not sparks
 
 
-class FakeValue:
-    """A value of the state store."""
-
-    def __init__(self) -> None:
-        self.value: Any = None
-
-    def get(self) -> Any:
-        return self.value
-
-    def update(self, value: Any) -> None:
-        self.value = value
-
-
 class FakeMap(dict[Any, Any]):
     """A map of the state store."""
 
@@ -305,14 +292,11 @@ class FakeHandle:
     """The state and the timers of one bucket."""
 
     def __init__(self) -> None:
-        self.value, self.pages, self.timers = FakeValue(), FakeMap(), set[int]()
+        self.values, self.timers = FakeMap(), set[int]()
         self.deleteTimer, self.registerTimer = self.timers.remove, self.timers.add
 
-    def getValueState(self, *_: Any) -> FakeValue:  # noqa: N802 - Spark's name
-        return self.value
-
     def getMapState(self, *_: Any) -> FakeMap:  # noqa: N802 - Spark's name
-        return self.pages
+        return self.values
 
 
 def test_timers_wake_a_bucket_when_the_watermark_reaches_the_end_of_a_window():

@@ -13,11 +13,20 @@ from windowlib.spark.bucket.bucket import Bucket
 from windowlib.spark.bucket.state_store import head_of
 
 
+def as_stored(path):
+    """A head as it is read: that of format 2 was in columns, of which all but the data are JSON."""
+    if not path.name.startswith("bucket.2."):
+        return path.read_bytes()
+    values = json.loads(path.read_text())
+    assert values.pop("data") is None
+    return json.dumps(values).encode()
+
+
 @pytest.mark.parametrize("head", sorted(FOLDER.glob("bucket.*.head")), ids=lambda path: path.name)
 def test_a_stored_bucket_goes_on(head):
     stem = head.name.removesuffix(".head")
     parts = [(FOLDER / f"{stem}.{name}").read_bytes() for name in ("snapshot", "entry0", "entry1")]
-    found = head_of(json.loads(head.read_text()))
+    found = head_of(as_stored(head))
     found.check(spec())
     restored = Bucket.restored(spec(), found.nonce, parts[0], parts[1:])
     left_alone = Bucket(spec(), 0)

@@ -35,7 +35,7 @@ from windowlib.spark import python_worker as worker
 from windowlib.spark.bucket import state_cache, state_store
 from windowlib.spark.bucket.bucket import Bucket, MicroBatch, MicroBatchResult
 from windowlib.spark.bucket.state_cache import StateCache, run_micro_batch
-from windowlib.spark.bucket.state_store import StateHead, StateStore
+from windowlib.spark.bucket.state_store import FORMAT, HEAD, StateHead, StateStore
 from windowlib.spark.plan import output_rows, shuffle, types
 from windowlib.spark.plan.input_merge import merged_inputs
 from windowlib.spark.plan.output_rows import OutputArrays, Unpack
@@ -289,18 +289,7 @@ def test_keys_of_several_inputs_are_hashed_in_one_type():
 # -- the state store --
 
 
-class Value:
-    def __init__(self) -> None:
-        self.held: Any = None
-
-    def get(self):
-        return self.held
-
-    def update(self, value):
-        self.held = tuple(bytearray(v) if isinstance(v, bytes) else v for v in value)
-
-
-class Pages:
+class Values:
     def __init__(self) -> None:
         self.held: dict[Any, Any] = {}
         self.writes = 0
@@ -320,14 +309,11 @@ class Handle:
     """What Spark gives a stateful processor, as far as we use it."""
 
     def __init__(self) -> None:
-        self.value, self.pages = Value(), Pages()
-
-    def getValueState(self, name, schema):  # noqa: N802
-        assert ("window", len(StateHead.__dataclass_fields__)) == (name, len(schema))
-        return self.value
+        self.values = Values()
 
     def getMapState(self, name, key, value):  # noqa: N802
-        return self.pages
+        assert ("window", ["number"], ["data"]) == (name, key.names, value.names)
+        return self.values
 
 
 CASE = cases.ONE_INPUT["sliding count"]
@@ -364,16 +350,16 @@ def test_what_is_written_is_what_is_read(monkeypatch, small, page):
         assert at // 10 == head.version
         copy = Bucket.restored(SPEC, head.nonce, *StateStore(handle).load(head))
         assert bucket.snapshot() == copy.snapshot()
-        assert head.pages + head.entries == len(handle.pages.held)
+        assert head.pages + head.entries + 1 == len(handle.values.held)
         assert (small == 100) == (head.data is None)
 
 
 def test_a_micro_batch_writes_one_entry_or_a_snapshot():
     handle, bucket = Handle(), Bucket(SPEC, 0)
     for at in range(0, 200, 10):
-        before = handle.pages.writes
+        before = handle.values.writes
         result = written(handle, bucket, at, at + 10)
-        assert (result.entry is not None) == (handle.pages.writes - before)
+        assert 1 + (result.entry is not None) == handle.values.writes - before
 
 
 def test_with_a_log_a_snapshot_is_not_written_again_with_every_entry(monkeypatch):
@@ -429,6 +415,21 @@ def test_a_head_that_was_changed_is_refused(change):
     head.check(SPEC)
     with pytest.raises(StateError, match="checksum of its head"):
         replace(head, **change).check(SPEC)
+
+
+def test_a_head_of_which_any_byte_was_changed_is_refused():
+    handle, head = stored()
+    place, (data,) = (HEAD,), handle.values.held[(HEAD,)]
+    line = len(data) - len(head.data or b"") - 1  # and a line feed
+    for at in range(line):
+        for changed in (data[:at], data[:at] + data[at + 1 :], data[:at] + b"\0" + data[at + 1 :]):
+            handle.values.held[place] = (changed,)
+            with pytest.raises(StateError, match=r"checksum of its head|has state of format"):
+                StateStore(handle).read()
+    for other in (b"[]", b"7", b"{}", b'{"format": []}', b'{"format": 3}', b"[" * 100_000):
+        handle.values.held[place] = (other + data[line:],)
+        with pytest.raises(StateError, match="checksum of its head"):
+            StateStore(handle).read()
 
 
 def test_every_byte_of_a_stored_bucket_is_checked():
@@ -490,7 +491,7 @@ def other():
 
 
 def head_at(address, nonce):
-    return StateHead(2, 0, nonce, "run", address, "{}", 0, 1 << 20, 0, 0, 0, b"")
+    return StateHead(FORMAT, 0, nonce, "run", address, "{}", 0, 1 << 20, 0, 0, 0, b"")
 
 
 def micro_batch(lo, hi):

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row
 from pyspark.sql import functions as fn
 from pyspark.sql.types import ArrayType, LongType, StringType
@@ -24,13 +29,25 @@ from windowlib.errors import HostError, ModelError, OperatorError
 from windowlib.operators import Aggregate, Dedup, Filter, Join, Sort, agg
 from windowlib.runtime.regrouping import regrouped
 from windowlib.spark import attach, inspect_state, migrate_state, rescale_state
-from windowlib.spark.bucket.state_store import StateHead, as_tuple
+from windowlib.spark.bucket.processor import Processor
+from windowlib.spark.bucket.state_store import (
+    FORMAT,
+    HEAD,
+    KEY_TYPE,
+    VALUE_TYPE,
+    StateHead,
+    StateStore,
+    head_bytes,
+    head_of,
+)
+from windowlib.spark.observe.inspect import StateTables
+from windowlib.spark.plan import streaming
 from windowlib.spark.plan.key_hash import check_hashes, key_hash
 from windowlib.spark.rescale import BucketMove, Mover, Splitter
-from windowlib.window.state_bytes import dump_state
 
 SCHEMA = pa.schema({"ts": pa.int64(), "k": pa.string(), "n": pa.int64(), "side": pa.int64()})
 PARTITIONS = "spark.sql.shuffle.partitions"
+PAGE = Path(__file__).parents[2] / "docs" / "spark-errors.md"
 
 
 class Rise(Operator):
@@ -81,14 +98,14 @@ def frame(source, names):
     return union(found)
 
 
-def expected(name, files):
-    """What comes out without Spark."""
+def expected(name, sizes):
+    """What comes out without Spark, of files with so many rows."""
     op, made = OPERATORS[name], list[Any]()
     running = op.open()
     for port in op.model.outputs:
         running.connect(port.name, made.append)
-    for number in range(files):
-        for row in sorted(rows(number), key=lambda row: (row["ts"], row["n"], row["side"])):
+    for number, size in enumerate(sizes):
+        for row in sorted(rows(number, size), key=lambda row: (row["ts"], row["n"], row["side"])):
             plain = {key: value for key, value in row.items() if key != "side"}
             running.insert(plain, row["side"] if name == "join" else 0)
     return Counter(told(row) for row in made)
@@ -117,9 +134,10 @@ def test_a_checkpoint_keeps_its_shuffle_partitions_whatever_the_session_says(
         query.run(op(stream(spark, files)))
     held = Counter(row["k"] for number in (0, 1) for row in rows(number))
     assert sum(count // 3 for count in held.values()) == len(query.rows)
-    heads = spark.read.format("statestore").option("stateVarName", "window")
-    abouts = heads.load(str(query.checkpoint)).select("value.about").collect()
-    told = {json.loads(row.about)["fingerprint"][PARTITIONS] for row in abouts}
+    values = spark.read.format("statestore").option("stateVarName", "window")
+    stored = values.load(str(query.checkpoint)).where(fn.col("user_map_key.number") == HEAD)
+    abouts = [head_of(bytes(row.data)).about for row in stored.select("user_map_value.*").collect()]
+    told = {json.loads(about)["fingerprint"][PARTITIONS] for about in abouts}
     assert {"4"} == told
 
 
@@ -139,7 +157,7 @@ def test_operators_of_all_kinds_go_on_with_more_buckets_and_with_fewer(spark, tm
         query.run(frame(stream(spark, files), names))
     found = by_name(query.rows)
     for name in names:
-        assert expected(name, 3) == Counter(told(row) for row in found[name]), name
+        assert expected(name, (120,) * 3) == Counter(told(row) for row in found[name]), name
 
 
 def test_buckets_move_whole_where_their_number_stays(spark, tmp_path):
@@ -184,7 +202,7 @@ def test_a_command_that_is_killed_leaves_the_old_checkpoint_and_no_new_one(spark
     query.checkpoint = new
     write(files, 1, rows(1), SCHEMA)
     query.run(op(stream(spark, files)))
-    assert expected("totals", 2) == Counter(told(row.asDict()) for row in query.rows)
+    assert expected("totals", (120,) * 2) == Counter(told(row.asDict()) for row in query.rows)
 
 
 def test_what_cannot_move_is_refused_and_leaves_nothing(spark, tmp_path):
@@ -257,40 +275,112 @@ def test_a_bucket_that_moves_whole_keeps_its_keys():
     assert move.new_number(-1) == -1
 
 
+class ValuesOf2:
+    """The state variables of format 2, used as the one of the present format."""
+
+    def __init__(self, handle: Any) -> None:
+        fields = StateHead.__dataclass_fields__.values()
+        kinds = {"int": "long", "str": "string", "bytes | None": "binary"}
+        columns = ", ".join(f"{each.name} {kinds[str(each.type)]}" for each in fields)
+        self.head = handle.getValueState("window", columns)
+        self.pages = handle.getMapState("pages", KEY_TYPE, VALUE_TYPE)
+
+    # Spark's names, not ours.
+    # ruff: noqa: N802
+    def getValue(self, key):
+        if key != (HEAD,):
+            return self.pages.getValue(key)
+        found = self.head.get()
+        return None if found is None else (head_bytes(StateHead(*found)),)
+
+    def updateValue(self, key, value):
+        if key != (HEAD,):
+            self.pages.updateValue(key, value)
+        else:
+            head = replace(head_of(*value), format=2).sealed()
+            self.head.update(tuple(vars(head).values()))
+
+    def clear(self):
+        self.pages.clear()
+
+
+class ProcessorOf2(Processor):
+    """What wrote checkpoints of format 2."""
+
+    def init(self, handle: Any) -> None:
+        self.handle = handle
+        self.store = StateStore(SimpleNamespace(getMapState=lambda *_: ValuesOf2(handle)))
+
+
+@pytest.fixture
+def checkpoint_of_2(spark, tmp_path, monkeypatch):
+    """A query whose checkpoint has state of format 2: a snapshot, and a log."""
+    files, query = tmp_path / "rows", Query(tmp_path / "0")
+    for number in range(3):
+        write(files, number, rows(number, 20 if number else 120), SCHEMA)
+    with monkeypatch.context() as before:
+        before.setattr(streaming, "Processor", ProcessorOf2)
+        query.run(attach(OPERATORS["totals"], order_by=("ts", "n"))(stream(spark, files)))
+    variables = StateTables(spark, str(query.checkpoint), "test")
+    heads = variables._variable(0, "window").select("value.*").collect()
+    assert {2} == {head.format for head in heads}
+    assert max(head.entries for head in heads) > 0
+    return query
+
+
+def test_a_checkpoint_of_format_2_is_refused_and_goes_on_when_it_was_migrated(
+    spark, tmp_path, checkpoint_of_2
+):
+    query, op = checkpoint_of_2, attach(OPERATORS["totals"], order_by=("ts", "n"))
+    files = tmp_path / "rows"
+    write(files, 3, rows(3, 20), SCHEMA)
+    with pytest.raises(StreamingQueryException) as refused:
+        query.run(op(stream(spark, files)))
+    (text,) = re.findall(r"Provided key schema does not .*?\.", str(refused.value))
+    assert re.search(rf"`{text}` .*`windowlib state migrate", PAGE.read_text())
+    old = [row.content for row in inspect_state(query.checkpoint, spark).collect()]
+    assert migrate_state(query.checkpoint, tmp_path / "1", spark)
+    rescale_state(query.checkpoint, tmp_path / "2", spark, partitions=3)
+    assert not migrate_state(tmp_path / "1", tmp_path / "3", spark)
+    assert old == [row.content for row in inspect_state(tmp_path / "1", spark).collect()]
+    before = dict(query.batches)
+    for new in ("1", "2"):
+        query.checkpoint, query.batches = tmp_path / new, dict(before)
+        query.run(op(stream(spark, files)))
+        sizes = (120, 20, 20, 20)
+        assert expected("totals", sizes) == Counter(told(row.asDict()) for row in query.rows), new
+
+
 class Clock:
     """What tells the time of a micro-batch."""
 
-    def getCurrentProcessingTimeInMs(self):  # noqa: N802 - Spark's name
+    def getCurrentProcessingTimeInMs(self):
         return 5000
 
 
 @pytest.mark.parametrize(("follows", "timer"), [(True, 30), (False, 5001)])
 def test_a_timer_waits_for_the_next_batch_of_the_query(follows, timer):
-    variables, timers = dict[str, Any](), list[int]()
+    timers = list[int]()
 
-    class Variable(dict[Any, Any]):
-        def update(self, value):  # type: ignore[override]
-            self["value"] = value
+    class Values(dict[Any, Any]):
+        def updateValue(self, key, value):
+            self[key] = value
 
     class Handle:
-        def getValueState(self, name, _):  # noqa: N802
-            return variables.setdefault(name, Variable())
+        def getMapState(self, *_):
+            return values
 
-        def getMapState(self, name, *_):  # noqa: N802
-            return variables.setdefault(name, Variable())
-
-        def registerTimer(self, at):  # noqa: N802
+        def registerTimer(self, at):
             timers.append(at)
 
     about = json.dumps({"fingerprint": {"buckets": "2", PARTITIONS: "2"}})
-    head = StateHead(2, 7, "n", "run", "home", about, 30, 1, 0, 0, 0, b"x").sealed()
+    head = StateHead(FORMAT, 7, "n", "run", "home", about, 30, 1, 0, 0, 0, b"x").sealed()
     mover = Mover(None, BucketMove(2, 2, 2, 5), follows)
-    handle: Any = Handle()
+    values, handle = Values(), Handle()
     mover.init(handle)
-    row = Row(kind=0, number=0, data=dump_state(as_tuple(head)))
+    row = Row(kind=0, number=0, data=head_bytes(head))
     assert list(mover.handleInputRows((3,), iter([row]), Clock())) == []
     assert [timer] == timers
-    kept = StateHead(*variables["window"]["value"])
-    kept.check_whole()
+    kept = head_of(*values[(HEAD,)])
     assert (timer, "", "n") == (kept.timer, kept.home, kept.nonce)
     assert json.loads(kept.about)["fingerprint"] == {"buckets": "2", PARTITIONS: "5"}

@@ -92,12 +92,7 @@ def test_a_short_write_of_state_is_refused(seed):
 
 def shortened(stored, share):
     """The state with one of its values cut short."""
-    for place, value in enumerate(stored.head):
-        if isinstance(value, bytes) and len(value) > 64:
-            head = list(stored.head)
-            head[place] = value[: int(len(value) * share)]
-            yield replace(stored, head=tuple(head))
-    for place, (key, (data,)) in enumerate(stored.pages):
-        pages = list(stored.pages)
-        pages[place] = key, (data[: int(len(data) * share)],)
-        yield replace(stored, pages=tuple(pages))
+    for place, (key, (data,)) in enumerate(stored.values):
+        values = list(stored.values)
+        values[place] = key, (data[: int(len(data) * share)],)
+        yield replace(stored, values=tuple(values))

@@ -34,10 +34,11 @@ from windowlib.spark.bucket.state_store import (
     FORMAT,
     HEAD,
     PAGE,
+    STATE,
     StateHead,
     StateStore,
-    as_tuple,
     assembled,
+    head_bytes,
     head_of,
 )
 from windowlib.spark.deployment import is_connect, ship
@@ -141,8 +142,10 @@ def migrate_state(
 ) -> bool:
     """Write the checkpoint of a stopped query anew, in the present format of state.
 
-    A query reads all formats that were ever released, and writes the present one, bucket by bucket,
-    as rows come for them. This does it at once, so that none of an older format is left.
+    A query reads the formats of windows and operators that were ever released, and writes the
+    present one, bucket by bucket, as rows come for them. This does it at once, so that none of an
+    older format is left. State of format 2 is in other variables of Spark's, and has to be migrated
+    before a query goes on from it.
 
     Args:
         checkpoint: the checkpointLocation of the query, which must not be running.
@@ -244,10 +247,10 @@ class Rescaling:
         rewrite: bool,
     ) -> None:
         """Move the state of one operator."""
-        first = state.heads(number).select("value.*").first()
+        first = state.head(number)
         if first is None:
             return
-        about = json.loads(head_of(first.asDict()).about)
+        about = json.loads(first.about)
         had, over = (int(about["fingerprint"][name]) for name in ("buckets", PARTITIONS))
         after = partitions or over
         alone = not about.get("key", True)  # then one bucket has it all
@@ -299,8 +302,8 @@ class Rescaling:
         query = writer.option("checkpointLocation", f"{folder}/checkpoint").start()
         query.awaitTermination()
         moved = session.read.parquet(f"{folder}/rows").select(BUCKET).distinct().count()
-        heads = state_reader(session).option("stateVarName", HEAD)
-        written = heads.load(f"{folder}/checkpoint").count()
+        values = state_reader(session).option("stateVarName", STATE).load(f"{folder}/checkpoint")
+        written = values.where(fn.col("user_map_key.number") == HEAD).count()
         if moved != written:
             msg = (
                 f"{self.owner}: Spark has written {written} of {moved} buckets, so there is no new "
@@ -374,8 +377,8 @@ class Splitter:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of moving state."""
-        for bucket, values, pages in stored_buckets(batches):
-            head = head_of(values)
+        for bucket, stored, pages in stored_buckets(batches):
+            head = head_of(stored)
             if self.operator is not None and not self.move.splits:
                 head, pages = self._rewritten(head, pages)
             whole = not self.move.splits or bucket == REGISTER
@@ -387,7 +390,7 @@ class Splitter:
     ) -> Iterator[dict[str, Any]]:
         """A bucket as it is, under its new number."""
         place = {BUCKET: self.move.new_number(bucket)}
-        yield {**place, "kind": HEAD_PART, "number": 0, "data": dump_state(as_tuple(head))}
+        yield {**place, "kind": HEAD_PART, "number": 0, "data": head_bytes(head)}
         for number, data in pages.items():
             yield {**place, "kind": PAGE_PART, "number": number, "data": data}
 
@@ -405,7 +408,7 @@ class Splitter:
         cuts = range(0, len(snapshot), PAGE)
         found = {n: snapshot[at : at + PAGE] for n, at in enumerate(cuts)}
         new = replace(head, saved=len(snapshot), logged=0, entries=0, pages=len(found), data=None)
-        return new, found
+        return new.sealed(), found
 
     def _split(self, head: StateHead, pages: Mapping[int, bytes]) -> Iterator[dict[str, Any]]:
         """The share of a bucket's state for each of the new buckets."""
@@ -459,12 +462,12 @@ def _page(pages: Mapping[int, bytes], key: tuple[int]) -> bytes | None:
 
 def formats(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For each bucket, whether it is in the present format."""
-    for _, values, pages in stored_buckets(batches):
-        head = head_of(values)
+    for _, stored, pages in stored_buckets(batches):
+        head = head_of(stored)
         snapshot, log = assembled(head, partial(_page, pages))
         state = load_state(snapshot)[1]
         present = (
-            values["format"] == FORMAT
+            head.format == FORMAT
             and all(ENVELOPE.unpack_from(blob)[1] == ENCODING for blob in (snapshot, *log))
             and state["v"] == OPERATOR_FORMAT
             and all(each["v"] == WINDOW_FORMAT for each in state.get("windows", ()))
@@ -510,7 +513,7 @@ class Mover(StatefulProcessor):
         """Nothing is open."""
 
     def _whole(self, parts: Sequence[tuple[int, int, bytes]], now: int) -> StateHead:
-        head = StateHead(*load_state(parts[0][2]))
+        head = head_of(parts[0][2])
         head = replace(
             head,
             format=FORMAT,

@@ -1,12 +1,15 @@
 """The state of a bucket in Spark's state store.
 
-One value, the head, holds what identifies the state, and a small snapshot; pages of a large
-snapshot and the log entries after it are values of a map. A micro-batch reads the head, and writes
-it and at most one entry, as long as the running operator itself is still in memory somewhere.
+All of it is in one map from numbers to bytes, because Spark writes code for the types of each state
+variable anew in every task. One value, the head, holds what identifies the state, and a small
+snapshot; others are pages of a large snapshot and the log entries after it. A micro-batch reads the
+head, and writes it and at most one entry, as long as the running operator itself is still in memory
+somewhere.
 
-Nothing of it is code. The head says in JSON what the query is; snapshots and entries are bytes of
-`window/state_bytes.py`, with a checksum each, and they name the states before and after them, so
-that what was changed, lost or mixed up is refused.
+Nothing of it is code. The head is a line of JSON with a checksum, which also says what the query
+is, and the snapshot behind it; snapshots and entries are bytes of `window/state_bytes.py`, with a
+checksum each, and they name the states before and after them, so that what was changed, lost or
+mixed up is refused.
 """
 
 from __future__ import annotations
@@ -17,47 +20,33 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from pyspark.sql.types import (
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from windowlib.errors import StateError, StateVersionError
+from windowlib.errors import StateError, StateVersionError, WindowlibError
 from windowlib.spark.bucket.bucket import BucketSpec, MicroBatchResult, check_fingerprint
 
-FORMAT = 2
-"""1 held pickles, which are not read."""
-HEAD = "window"
-PAGES = "pages"
-TYPES = {"int": IntegerType(), "long": LongType(), "string": StringType(), "binary": BinaryType()}
-
-
-def _struct(columns: str) -> StructType:
-    """Columns by their names and types, which Spark would have to be asked for in every task.
-
-    >>> _struct("number int, data binary").names
-    ['number', 'data']
-    """
-    pairs = (column.split() for column in columns.split(", "))
-    return StructType([StructField(name, TYPES[kind]) for name, kind in pairs])
-
-
-HEAD_TYPE = _struct(
-    "format int, version long, nonce string, run string, home string, about string, timer long, "
-    "saved long, logged long, pages int, entries int, data binary, checksum string"
-)
-KEY_TYPE, PAGE_TYPE = _struct("number int"), _struct("data binary")
-NAMES = HEAD_TYPE.names
+FORMAT = 3
+"""1 held pickles, which are not read. 2 had the head in a variable of its own, a column for each of
+its fields. It is read where it lies, and no query goes on from it before it was migrated."""
+STATE = "window"
+"""The map. The head of format 2 had this name, too, so Spark refuses such a checkpoint at once; a
+map under another name would begin without state."""
+KEY_TYPE = StructType([StructField("number", IntegerType())])
+VALUE_TYPE = StructType([StructField("data", BinaryType())])
+HEAD = -(1 << 31)
+"""The number of the head. Pages count from 0 up, and entries from -1 down."""
+HEAD_OF_2, PAGES_OF_2 = "window", "pages"
+"""The variables of format 2."""
 PAGE = 1 << 23
 """Bytes in a page."""
 SMALL = 1 << 20
 """Bytes of a snapshot up to which it is kept beside what identifies it."""
 TINY = 1 << 14
 """The same once there is a log: then it would be written again with every entry."""
+CHANGED = (
+    "the state in the checkpoint was changed: the checksum of its head does not fit. Restore the "
+    "checkpoint from a copy, or use a new one."
+)
 
 
 @dataclass(frozen=True)
@@ -90,11 +79,7 @@ class StateHead:
     def check_whole(self) -> None:
         """Refuse a head that is not as it was written."""
         if self.checksum != self._sum():
-            msg = (
-                "the state in the checkpoint was changed: the checksum of its head does not fit. "
-                "Restore the checkpoint from a copy, or use a new one."
-            )
-            raise StateError(msg)
+            raise StateError(CHANGED)
 
     def check(self, spec: BucketSpec) -> None:
         """Refuse state that this query cannot go on with."""
@@ -113,21 +98,34 @@ def check_format(found: int) -> None:
         raise StateVersionError(msg)
 
 
-READERS: dict[int, Callable[..., StateHead]] = {FORMAT: StateHead}
+READERS: dict[int, Callable[..., StateHead]] = {2: StateHead, FORMAT: StateHead}
 """For each format that was ever released, what makes a head of this one of its values."""
 
 
-def head_of(values: Mapping[str, Any]) -> StateHead:
-    """The head of a stored value, whatever the format that it was written in."""
-    check_format(values["format"])
-    head = READERS[values["format"]](**values)
+def head_bytes(head: StateHead) -> bytes:
+    """A head as it is stored: all but the data as a line of JSON, and the data.
+
+    >>> head = StateHead(3, 0, "n", "run", "home", "{}", 0, 1, 0, 0, 0, b"x").sealed()
+    >>> head_bytes(head).partition(b"\\n")[2], head_of(head_bytes(head)) == head
+    (b'x', True)
+    """
+    values = {name: value for name, value in vars(head).items() if name != "data"}
+    return json.dumps(values, separators=(",", ":")).encode() + b"\n" + (head.data or b"")
+
+
+def head_of(stored: bytes) -> StateHead:
+    """The head that is stored in these bytes, of whatever format."""
+    line, _, data = stored.partition(b"\n")
+    try:
+        values = json.loads(line)
+        check_format(values["format"])
+        head = READERS[values["format"]](**values, data=data or None)
+    except WindowlibError:
+        raise
+    except (ValueError, KeyError, TypeError, RecursionError):  # no JSON, or none of a head
+        raise StateError(CHANGED) from None
     head.check_whole()
     return head
-
-
-def as_tuple(head: StateHead) -> tuple[Any, ...]:
-    """A head as Spark stores it."""
-    return tuple(vars(head).values())
 
 
 def first_key(number: int, *, entry: bool) -> tuple[int]:
@@ -159,20 +157,19 @@ class StateStore:
     """Reads and writes the state of the bucket that Spark has made current."""
 
     def __init__(self, handle: Any) -> None:
-        self._head = handle.getValueState(HEAD, HEAD_TYPE)
-        self._pages = handle.getMapState(PAGES, KEY_TYPE, PAGE_TYPE)
+        self._values = handle.getMapState(STATE, KEY_TYPE, VALUE_TYPE)
 
     def read(self) -> StateHead | None:
         """The head, or None if the bucket is new."""
-        found = self._head.get()
-        return None if found is None else head_of(dict(zip(NAMES, _plain(found), strict=True)))
+        found = self._value((HEAD,))
+        return None if found is None else head_of(found)
 
     def load(self, head: StateHead) -> tuple[bytes, list[bytes]]:
         """The last snapshot, and the log since then."""
-        return assembled(head, self._page)
+        return assembled(head, self._value)
 
-    def _page(self, key: tuple[int]) -> bytes | None:
-        found = self._pages.getValue(key)
+    def _value(self, key: tuple[int]) -> bytes | None:
+        found = self._values.getValue(key)
         return None if found is None else bytes(found[0])
 
     def write(
@@ -196,26 +193,26 @@ class StateStore:
             if result.entry is not None:
                 if data is not None and len(data) > TINY:
                     pages, data = self._paged(data), None
-                self._pages.updateValue(first_key(entries, entry=True), (result.entry,))
+                self._values.updateValue(first_key(entries, entry=True), (result.entry,))
                 entries, logged = entries + 1, logged + len(result.entry)
         head = StateHead(
             FORMAT, version, result.nonce, run, home, about, timer, saved, logged, pages,
             entries, data,
         )  # fmt: skip
         head = head.sealed()
-        self._head.update(as_tuple(head))
+        self._values.updateValue((HEAD,), (head_bytes(head),))
         return head
 
     def put(self, head: StateHead, pages: Mapping[int, bytes]) -> None:
         """Write a head with all its pages and entries, for a bucket that has nothing yet."""
         for number, data in pages.items():
-            self._pages.updateValue((number,), (data,))
-        self._head.update(as_tuple(head))
+            self._values.updateValue((number,), (data,))
+        self._values.updateValue((HEAD,), (head_bytes(head),))
 
     def _replace(self, before: StateHead | None, snapshot: bytes) -> tuple[int, bytes | None]:
         """Put a snapshot in the place of an older one and its log."""
         if before is not None and (before.pages or before.entries):
-            self._pages.clear()
+            self._values.clear()
         if len(snapshot) <= SMALL:
             return 0, snapshot
         return self._paged(snapshot), None
@@ -224,9 +221,5 @@ class StateStore:
         """Write a snapshot as pages; how many."""
         starts = range(0, len(snapshot), PAGE)
         for number, at in enumerate(starts):
-            self._pages.updateValue(first_key(number, entry=False), (snapshot[at : at + PAGE],))
+            self._values.updateValue(first_key(number, entry=False), (snapshot[at : at + PAGE],))
         return len(starts)
-
-
-def _plain(values: Any) -> list[Any]:
-    return [bytes(value) if isinstance(value, bytearray) else value for value in values]

@@ -16,7 +16,15 @@ from windowlib.extensions import extension
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.running import Running
 from windowlib.spark.bucket.bucket import Bucket, BucketSpec, check_fingerprint
-from windowlib.spark.bucket.state_store import HEAD, PAGES, assembled, head_of
+from windowlib.spark.bucket.state_store import (
+    HEAD,
+    HEAD_OF_2,
+    PAGES_OF_2,
+    STATE,
+    StateHead,
+    assembled,
+    head_of,
+)
 from windowlib.spark.deployment import ship
 from windowlib.spark.plan.shuffle import BUCKET
 from windowlib.spark.versions import state_reader
@@ -48,6 +56,9 @@ SUBWINDOW_DDL = (
 LIMIT = 100
 SPARKS = ("key", "buckets")
 """What fingerprints have of Spark's, whatever an operator calls so."""
+OURS = {(STATE, "MapState")}
+OURS_OF_2 = {(HEAD_OF_2, "ValueState"), (PAGES_OF_2, "MapState")}
+"""The state variables of our operators, in the present format and in format 2."""
 ROWS = 1000
 """Subwindows that go to Spark at once."""
 
@@ -160,39 +171,56 @@ class StateTables:
     @property
     def ours(self) -> list[int]:
         """The numbers of our operators among them."""
-        found = []
-        for number, (_, properties) in self._rows.items():
-            variables = properties.get("stateVariables", [])
-            if {HEAD, PAGES} <= {each["stateName"] for each in variables}:
-                found.append(number)
-        return sorted(found)
+        return sorted(number for number in self._rows if self._named(number) in (OURS, OURS_OF_2))
+
+    def _named(self, number: int) -> set[tuple[str, str]]:
+        """The names of an operator's state variables, and what kind each is."""
+        variables = self._rows[number][1].get("stateVariables", [])
+        own = ((each["stateName"], each["stateVariableType"]) for each in variables)
+        return {(name, kind) for name, kind in own if not name.startswith("$")}
 
     def mode(self, number: int) -> str:
         """The clock of an operator, as Spark calls it."""
         return str(self._rows[number][1]["timeMode"])
 
-    def heads(self, number: int) -> DataFrame:
-        """The heads of an operator's buckets."""
-        return self._variable(number, HEAD)
+    def head(self, number: int) -> StateHead | None:
+        """The head of one of an operator's buckets; None if there is no state yet."""
+        found = self._values(number).where(fn.col("number") == HEAD).first()
+        return None if found is None else head_of(bytes(found.data))
 
     def _variable(self, number: int, name: str) -> DataFrame:
         reader = state_reader(self.spark).option("operatorId", number)
         reader = reader.option("batchId", self.batch).option("stateVarName", name)
         return reader.load(self.checkpoint)
 
+    def _values(self, number: int) -> DataFrame:
+        """What an operator's buckets have stored, in format 2 as if it were of the present one."""
+        if self._named(number) == OURS:
+            return _numbered(self._variable(number, STATE))
+        heads = self._variable(number, HEAD_OF_2).select(
+            fn.col(f"key.{BUCKET}").alias("bucket"),
+            fn.lit(HEAD).alias("number"),
+            fn.concat(
+                fn.to_json(fn.col("value").dropFields("data")).cast("binary"),
+                fn.lit(b"\n"),
+                fn.coalesce("value.data", fn.lit(b"")),
+            ).alias("data"),
+        )
+        return heads.union(_numbered(self._variable(number, PAGES_OF_2)))
+
     def parts(self, number: int) -> DataFrame:
-        """The parts of an operator's buckets in a row, what identifies a bucket first."""
-        return _together(self.heads(number), self._variable(number, PAGES))
+        """What an operator's buckets have stored, bucket by bucket, each with its head first."""
+        rows = self._values(number).repartition("bucket")
+        return rows.sortWithinPartitions("bucket", "number")
 
     def operator(self, number: int, given: Sequence[Operator]) -> Operator | None:
         """The operator of the state: the one that was passed, or as the checkpoint describes it.
 
         None if there is no state yet.
         """
-        found = self.heads(number).select("value.*").first()
-        if found is None:  # no bucket has anything yet
+        head = self.head(number)
+        if head is None:
             return None
-        head = head_of(found.asDict())
         about = json.loads(head.about)
         for each in given:
             was, now = _compared(about["fingerprint"], each)
@@ -215,41 +243,31 @@ def _compared(fingerprint: dict[str, str], operator: Operator) -> tuple[dict[str
     return {name: fingerprint.get(name) for name in now}, now
 
 
-def _together(heads: DataFrame, pages: DataFrame) -> DataFrame:
-    """The parts of each bucket's state in a row, what identifies it first."""
-    kind = heads.schema["value"].dataType
-    first = heads.select(
-        fn.col(f"key.{BUCKET}").alias("bucket"),
-        fn.lit(0).alias("part"),
-        fn.lit(0).alias("number"),
-        fn.lit(None).cast("binary").alias("data"),
-        fn.col("value").alias("head"),
-    )
-    others = pages.select(
-        fn.col(f"key.{BUCKET}"),
-        fn.lit(1),
-        fn.col("user_map_key.number"),
-        fn.col("user_map_value.data"),
-        fn.lit(None).cast(kind),
-    )
-    return first.union(others).repartition("bucket").sortWithinPartitions("bucket", "part")
+def _numbered(values: DataFrame) -> DataFrame:
+    """The values of a map of the state store: for each its bucket, its number and its bytes."""
+    names = {
+        "bucket": f"key.{BUCKET}",
+        "number": "user_map_key.number",
+        "data": "user_map_value.data",
+    }
+    return values.select([fn.col(place).alias(name) for name, place in names.items()])
 
 
 def stored_buckets(
     batches: Iterable[pa.RecordBatch],
-) -> Iterator[tuple[int, dict[str, Any], dict[int, bytes]]]:
-    """The buckets of one task: the number, the values of the head, and the pages of each."""
-    head: dict[str, Any] | None = None
+) -> Iterator[tuple[int, bytes, dict[int, bytes]]]:
+    """The buckets of one task: the number, the head as it is stored, and the pages of each."""
+    head: bytes | None = None
     bucket, pages = 0, dict[int, bytes]()
     for batch in batches:
         for at in range(batch.num_rows):
             (part,) = batch.slice(at, 1).to_pylist()  # a page may be large: one at a time
-            if part["head"] is None:
+            if part["number"] != HEAD:
                 pages[part["number"]] = part["data"]
                 continue
             if head is not None:
                 yield bucket, head, pages
-            bucket, head, pages = part["bucket"], part["head"], {}
+            bucket, head, pages = part["bucket"], part["data"], {}
     if head is not None:
         yield bucket, head, pages
 
@@ -266,9 +284,9 @@ class StateReader:
             yield from self._batches(bucket, head, pages)
 
     def _batches(
-        self, bucket: int, values: dict[str, Any], pages: dict[int, bytes]
+        self, bucket: int, stored: bytes, pages: dict[int, bytes]
     ) -> Iterator[pa.RecordBatch]:
-        head = head_of(values)
+        head = head_of(stored)
         assert self.operator is not None  # there is a head, so there is a description
         snapshot, log = assembled(head, lambda key: pages.get(key[0]))
         spec = reading_spec(self.operator, json.loads(head.about)["fingerprint"])
