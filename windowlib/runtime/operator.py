@@ -16,7 +16,6 @@ from windowlib.durations import Duration, Instant
 from windowlib.errors import ModelError, OperatorError, SchemaError, no_such_column, suggestion
 from windowlib.extensions import extension
 from windowlib.runtime.keyed_state import Keyed, Unkeyed, declarations
-from windowlib.runtime.measured_columns import check_measures
 from windowlib.runtime.model import OperatorModel
 from windowlib.runtime.running import Running
 from windowlib.runtime.schema_text import columns_of, schema_of
@@ -24,6 +23,7 @@ from windowlib.runtime.splitting import beyond_window, by_default
 from windowlib.spec.policies import Attribute, attribute_text
 from windowlib.spec.specification import KEY, By, Order, Sliding, Spec, Tumbling
 from windowlib.spec.spl import parse
+from windowlib.window.engine.rules import check_measured_columns
 from windowlib.window.event_time import EventTimeWindow
 from windowlib.window.events import UNHEARD, WindowEvents, overridden
 from windowlib.window.sliding import SlidingWindow
@@ -507,7 +507,7 @@ class Operator(WindowEvents[Any, Any]):
         """Refuse Arrow columns that this operator cannot compute with, whatever their values."""
         spec = self.windows[port] if port < len(self.windows) else None
         if spec is not None:
-            check_measures(spec, schema)
+            check_measured_columns(spec, schema)
 
     def rebuilt(self) -> Self:
         """A new operator from the call that made this one; nothing of it is shared."""

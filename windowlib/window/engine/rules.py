@@ -1,4 +1,4 @@
-"""Rules that both engines call, off the hot path."""
+"""Rules that both engines and hosts call, off the hot path."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from windowlib.errors import PartitionError, SchemaError, WindowlibError
-from windowlib.spec.policies import Delta
-from windowlib.spec.specification import KEY
+from windowlib.spec.policies import Attribute, Delta
+from windowlib.spec.specification import KEY, Spec
 from windowlib.window.subwindow import DEFAULT_KEY, NO_KEY, UNSET, Subwindow
 
 if TYPE_CHECKING:
@@ -45,6 +45,59 @@ def _why_not(policy: Delta, value: Any, tuple_: Any) -> str:
         fix = f"Delta({policy.attribute!r}, {threshold.total_seconds():g})"
         return f"is of type {kind}, so the threshold must be a number. Write {fix}."
     return f"is of type {kind}, which has no distance. Use a number, a Decimal or a datetime."
+
+
+def check_measured_columns(spec: Spec, schema: Any) -> None:
+    """Refuse Arrow columns without distances, and distances of another kind than theirs.
+
+    >>> import pyarrow as pa
+    >>> from windowlib import Tumbling
+    >>> check_measured_columns(Tumbling(Delta("ts", 5)), pa.schema({"ts": pa.int64()}))
+    >>> times = pa.schema({"ts": pa.timestamp("us")})
+    >>> check_measured_columns(Tumbling(Delta("ts", 5)), times)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    windowlib.errors.SchemaError: ...: the column 'ts' is timestamp[us], so distances ...
+    """
+    for shown, column, distances in _measures(spec):
+        place = schema.get_field_index(column) if isinstance(column, str) else -1
+        if place < 0:
+            continue
+        kind = schema.field(place).type
+        measure = _measure_of(kind)
+        if measure == "none":
+            msg = (
+                f"{shown}: the column {column!r} is {kind}, which has no distances. Use a column "
+                f"of numbers, dates or timestamps, or cast it before."
+            )
+            raise SchemaError(msg)
+        times = measure == "time"
+        if measure != "any" and any(isinstance(each, timedelta) is not times for each in distances):
+            fix = 'durations, such as "5s"' if times else "numbers, such as 5"
+            msg = f"{shown}: the column {column!r} is {kind}, so distances must be {fix}."
+            raise SchemaError(msg)
+
+
+def _measures(spec: Spec) -> Iterator[tuple[str, Attribute, list[Any]]]:
+    """The text, the column and the distances of each policy that measures a column."""
+    if (event := spec.evict.event) is not None:
+        yield repr(event), event.attribute, [amount for _, amount in spec.amounts]
+    for policy in spec.policies:
+        if (delta := policy.delta) is not None:
+            yield delta.shown, delta.attribute, [delta.threshold]
+
+
+def _measure_of(kind: Any) -> Literal["number", "time", "any", "none"]:
+    """What distances between values of an Arrow type are; "any" if only the values tell."""
+    import pyarrow as pa
+
+    of = pa.types
+    if of.is_integer(kind) or of.is_floating(kind) or of.is_decimal(kind):
+        return "number"
+    if of.is_timestamp(kind) or of.is_date(kind) or of.is_duration(kind):
+        return "time"
+    encoded = of.is_dictionary(kind) or of.is_run_end_encoded(kind)
+    untold = of.is_null(kind) or of.is_boolean(kind) or isinstance(kind, pa.BaseExtensionType)
+    return "any" if encoded or untold else "none"
 
 
 def clearer_error(
