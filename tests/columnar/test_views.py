@@ -47,7 +47,7 @@ def kind(values):
 
 @pytest.fixture(autouse=True)
 def all_batches_are_worth_it(monkeypatch):
-    monkeypatch.setattr(handover, "WORTH", 1)
+    monkeypatch.setattr(handover, "MIN_ROWS", 1)
 
 
 @pytest.mark.parametrize("values", VIEWS, ids=kind)
