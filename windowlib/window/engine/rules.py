@@ -70,8 +70,8 @@ def check_measured_columns(spec: Spec, schema: Any) -> None:
                 f"of numbers, dates or timestamps, or cast it before."
             )
             raise SchemaError(msg)
-        times = measure == "time"
-        if measure != "any" and any(isinstance(each, timedelta) is not times for each in distances):
+        times, told = measure == "time", filter(None, distances)  # 0 is a distance of either kind
+        if measure != "any" and any(isinstance(each, timedelta) is not times for each in told):
             fix = 'durations, such as "5s"' if times else "numbers, such as 5"
             msg = f"{shown}: the column {column!r} is {kind}, so distances must be {fix}."
             raise SchemaError(msg)
