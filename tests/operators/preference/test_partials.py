@@ -168,11 +168,11 @@ def test_coordinates_that_mean_nothing_elsewhere_are_found_again(values, more):
     assert whole == reduce(partials.merge, parts)
 
 
-def test_parts_with_other_columns_do_not_merge():
+@pytest.mark.parametrize("values", [[2.5, 1], [1, 2.5], [2.5, 3]])
+def test_parts_with_columns_of_other_types_merge_like_their_rows(values):
     partials = Skyline(WINDOW, "a").partials
-    one, other = partials.of({"a": [1]}), partials.of({"a": [2.5]}, 1)
-    with pytest.raises(pa.ArrowInvalid, match="Schema"):
-        partials.merge(one, other)
+    first, second = (partials.of({"a": [value]}, at) for at, value in enumerate(values))
+    assert partials.of({"a": list(map(float, values))}) == partials.merge(first, second)
 
 
 def test_what_is_left_out_is_not_held_for_ever():
