@@ -16,10 +16,10 @@ from windowlib import Count, Operator, OperatorModel, Tumbling, TupleCount
 from windowlib.columnar import handover, primitives
 from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.kept_rows import (
-    Deal,
     FullWindows,
     KeyTable,
-    Moves,
+    SlotMoves,
+    SlotScatter,
     SlotTable,
     SlotTables,
 )
@@ -56,7 +56,7 @@ def test_windows_have_kept_rows_and_new_ones_behind_them(partitions):
     arriving = [each for part in new for each in part][::-1]
     rows = np.arange(len(arriving))[::-1]
     slots = [i * WIDTH + at for i, part in enumerate(kept) for at in range(len(part), WIDTH)]
-    moves = Moves(rows, np.array(slots, np.intp))
+    moves = SlotMoves(rows, np.array(slots, np.intp))
     full, owners = FullWindows(tables, [column(arriving)] * 2, ids, moves)
     windows = [carried + more for carried, more in zip(kept, new, strict=True)]
     assert [each for window in windows for each in window] == full.arrow().to_pylist()
@@ -73,7 +73,7 @@ def test_rows_that_are_dealt_go_to_their_slots_or_nowhere(dealt):
     before = list(range(2 * WIDTH))
     table.put(np.arange(2 * WIDTH), column(before))
     places = np.array([place for place, _ in dealt], np.intp)
-    Deal(places, first).fill(table, column([value for _, value in dealt]))
+    SlotScatter(places, first).fill(table, column([value for _, value in dealt]))
     after = before + [None] * 12
     for place, value in dealt:
         if place >= first:

@@ -89,7 +89,7 @@ class Column:
             return first
         valid = None
         if any(column.valid is not None for column in columns):
-            valid = np.concatenate([column.there() for column in columns])
+            valid = np.concatenate([column.validity() for column in columns])
         if all(column.physical for column in columns):
             return cls(first.type, np.concatenate([column.data for column in columns]), valid)
         return cls(first.type, pa.concat_arrays([column.arrow() for column in columns]), valid)
@@ -107,7 +107,7 @@ class Column:
         """How many values are missing."""
         return 0 if self.valid is None else len(self) - int(np.count_nonzero(self.valid))
 
-    def there(self) -> npt.NDArray[np.bool_]:
+    def validity(self) -> npt.NDArray[np.bool_]:
         """Which values are there."""
         return np.ones(len(self), bool) if self.valid is None else self.valid
 
@@ -136,7 +136,7 @@ class Column:
         if not len(self):
             return Column(self.type, np.zeros(len(places), self.data.dtype), ~missing)
         found = self.take(np.where(missing, 0, places))
-        valid = found.there() & ~missing
+        valid = found.validity() & ~missing
         return Column(self.type, np.where(valid, found.data, found.data.dtype.type(0)), valid)
 
     def slice(self, lo: int, hi: int) -> Column:
@@ -195,7 +195,7 @@ class Column:
             codes[self.valid] = numbers.encode(data[self.valid])
         distinct = self.with_values(numbers.values.view(self.data.dtype))
         if self.floating:
-            distinct.data[distinct.data == 0] = self.data[self.there() & (self.data == 0)][:1]
+            distinct.data[distinct.data == 0] = self.data[self.validity() & (self.data == 0)][:1]
         return codes, distinct
 
     def _encoded(self) -> tuple[npt.NDArray[np.int64], Column]:

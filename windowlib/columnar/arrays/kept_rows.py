@@ -332,7 +332,7 @@ class SlotTable:
             self._data = _longer(self._data, room)
             self._valid = None if self._valid is None else _longer(self._valid, room)
 
-    def fill(self, column: Column, new: Moves | Deal) -> None:
+    def fill(self, column: Column, new: SlotMoves | SlotScatter) -> None:
         """Fill slots with new rows."""
         new.fill(self, column)
 
@@ -340,14 +340,14 @@ class SlotTable:
         """Fill some slots."""
         self._data[slots] = column.data
         if self._may_have_nulls(column):
-            self._valid[slots] = column.there()
+            self._valid[slots] = column.validity()
 
-    def deal(self, places: Places, first: int, column: Column) -> None:
+    def scatter(self, places: Places, first: int, column: Column) -> None:
         """Fill the slots at places from `first` on; values at other places are not wanted."""
         put = arrival_loops().put
         put(column.data, places, first, self._data)
         if self._may_have_nulls(column):
-            put(column.there(), places, first, self._valid)
+            put(column.validity(), places, first, self._valid)
 
     def _may_have_nulls(self, column: Column) -> bool:
         """Whether nulls are noted, as they are from the first column on that has some."""
@@ -398,7 +398,7 @@ class KeyTable:
     def grow(self, rows: int) -> None:
         """There is room."""
 
-    def fill(self, column: Column, new: Moves | Deal) -> None:
+    def fill(self, column: Column, new: SlotMoves | SlotScatter) -> None:
         """New rows have the key of their partition."""
 
     def put(self, slots: Places, column: Column) -> None:
@@ -433,7 +433,7 @@ class SlotTables:
         for table, column in zip(self.tables, columns, strict=True):
             table.put(slots, column)
 
-    def fill(self, columns: Sequence[Column], new: Moves | Deal) -> None:
+    def fill(self, columns: Sequence[Column], new: SlotMoves | SlotScatter) -> None:
         """Fill slots with new rows."""
         for table, column in zip(self.tables, columns, strict=True):
             table.fill(column, new)
@@ -444,7 +444,7 @@ class SlotTables:
         return [table.take(slots) for table in self.tables]
 
 
-class Moves(NamedTuple):
+class SlotMoves(NamedTuple):
     """Rows of a batch, and the slots they go to."""
 
     rows: Places
@@ -455,7 +455,7 @@ class Moves(NamedTuple):
         table.put(self.slots, column.gathered(self.rows))
 
 
-class Deal(NamedTuple):
+class SlotScatter(NamedTuple):
     """A place for each row of a batch; from `first` on, places are slots."""
 
     places: Places
@@ -463,7 +463,7 @@ class Deal(NamedTuple):
 
     def fill(self, table: SlotTable, column: Column) -> None:
         """Fill the slots with rows of a column."""
-        table.deal(self.places, self.first, column)
+        table.scatter(self.places, self.first, column)
 
 
 class FullWindows(Sequence[Column]):
@@ -481,7 +481,7 @@ class FullWindows(Sequence[Column]):
         kept: SlotTables,
         columns: Sequence[Column],
         ids: Places,
-        new: Moves | Deal,
+        new: SlotMoves | SlotScatter,
     ) -> None:
         self._kept, self._columns, self._ids, self._new = kept, columns, ids, new
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from windowlib.columnar.arrays.columns import Column
 from windowlib.columnar.arrays.kept_rows import (
-    Deal,
     FullWindows,
     KeyTable,
-    Moves,
     RowColumns,
+    SlotMoves,
+    SlotScatter,
     SlotTable,
     SlotTables,
 )
@@ -343,7 +343,9 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
         pairs = zip(self.names, self.store.none(), strict=True)
         self._slotted = all(column.physical or name in self._keyed for name, column in pairs)
         self._arriving: list[Column] = []
-        self._staying: Moves | Deal = Moves(NONE, NONE)  # which arriving rows go to which slots
+        self._staying: SlotMoves | SlotScatter = SlotMoves(
+            NONE, NONE
+        )  # which arriving rows go to which slots
 
     def insert(self, batch: pa.RecordBatch) -> Firings:
         """All flushes of a batch; `commit` makes it so."""
@@ -409,8 +411,8 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
         """All flushes of a batch whose rows stay as they came."""
         self.pending = runs
         places = runs.places()
-        self._staying = Deal(places, len(runs.rows) * self.size)
-        return self._flushes(batch, runs.owners, Deal(places, 0), runs.rows)
+        self._staying = SlotScatter(places, len(runs.rows) * self.size)
+        return self._flushes(batch, runs.owners, SlotScatter(places, 0), runs.rows)
 
     def _insert_slots(self, batch: pa.RecordBatch, order: Places, extents: Extents) -> Firings:
         """All flushes of a batch whose rows are sorted."""
@@ -419,16 +421,16 @@ class TumblingRowsEngine(TumblingEngine, RowsEngine):
         new = self._moves(extents, fires, order, np.arange(len(fires)))
         return self._flushes(batch, extents.fired_ids, new, extents.rows)
 
-    def _moves(self, extents: Extents, which: Places, order: Places, rows: Places) -> Moves:
+    def _moves(self, extents: Extents, which: Places, order: Places, rows: Places) -> SlotMoves:
         """Move the new rows of some extents to rows of slots, behind what they carry."""
         starts = extents.starts[which]
         new = extents.ends[which] - starts
         carried = extents.sizes[which] - new
         slots = ranges(rows * self.size + carried, new)
-        return Moves(order[ranges(starts, new)], slots)
+        return SlotMoves(order[ranges(starts, new)], slots)
 
     def _flushes(
-        self, batch: pa.RecordBatch, ids: Places, new: Moves | Deal, causes: Places
+        self, batch: pa.RecordBatch, ids: Places, new: SlotMoves | SlotScatter, causes: Places
     ) -> Firings:
         """The flushes of full subwindows of some partitions, and the rows that cause them."""
         self._arriving = columns = self.arriving(batch)
