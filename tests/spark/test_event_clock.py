@@ -290,8 +290,9 @@ def test_the_watermark_of_the_dataframe_is_the_clock(spark, tmp_path):
 def test_bad_clocks_are_refused_before_anything_runs(spark, tmp_path):
     write(tmp_path / "in", 0, rows(1, 5, 0), SCHEMA)
     source, op = stream(spark, tmp_path / "in"), OPERATORS["tumbling"]
-    with pytest.raises(SchemaError, match=r"attach\(times='k'\): string is no point in time"):
-        attach(op, times="k")(source)
+    for frame in (source, spark.read.schema(SCHEMA).json(str(tmp_path / "in"))):
+        with pytest.raises(SchemaError, match=r"attach\(times='k'\): string is no point in time"):
+            attach(op, times="k")(frame)
     with pytest.raises(HostError, match="a stream has one clock"):
         attach(op, times="ts", clock=lambda: 0.0)(source)
     with pytest.raises(HostError, match="nothing says which column it follows"):

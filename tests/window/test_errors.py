@@ -54,6 +54,7 @@ from windowlib.event_time.axis import timestamp_like
 from windowlib.window import state_bytes
 from windowlib.window.arrow import batch_of
 from windowlib.window.clock import HandClock  # noqa: F401 - named in the tables
+from windowlib.window.engine.rules import check_measured_columns
 from windowlib.window.state_bytes import dump_state, load_state
 
 ENGINES = ("generated", "reference")
@@ -1110,6 +1111,21 @@ def sealed(body, version=1):
 
 
 CALLS = [
+    (
+        "a column of text for a policy that measures distances",
+        lambda: check_measured_columns(Tumbling(Delta("at", 5)), pa.schema({"at": pa.string()})),
+        SchemaError,
+        "Delta('at', 5): the column 'at' is string, which has no distances. Use a column of "
+        "numbers, dates or timestamps, or cast it before.",
+    ),
+    (
+        "distances of another kind than those of the column",
+        lambda: check_measured_columns(
+            Sliding(Count(3), every=Delta("at", "5s")), pa.schema({"at": pa.int64()})
+        ),
+        SchemaError,
+        "Delta('at', \"5s\"): the column 'at' is int64, so distances must be numbers, such as 5.",
+    ),
     (
         "a row with a column that the output has not",
         lambda: batch_of([{"x": 1, "y": 2}], pa.schema({"x": pa.int64()})),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark.errors import PySparkTypeError
-from pyspark.sql.types import NumericType, StructType
+from pyspark.sql.types import DateType, NumericType, StructType
 
 from windowlib.errors import (
     ClockWarning,
@@ -25,7 +25,13 @@ from windowlib.runtime.operator import Operator
 from windowlib.runtime.splitting import under_watermark
 from windowlib.spark.plan import types
 from windowlib.spark.plan.input_merge import order_columns
-from windowlib.spark.plan.watermark import event_column, event_window, marked_columns
+from windowlib.spark.plan.watermark import (
+    TIMESTAMPS,
+    check_clock_type,
+    event_column,
+    event_window,
+    marked_columns,
+)
 from windowlib.spark.versions import arrow_schema
 from windowlib.spec.policies import PartitionAge
 from windowlib.spec.specification import Spec
@@ -147,7 +153,7 @@ def time_column(given: object) -> str | None:
 
 
 def times(column: str | None, clock: object, given: Sequence[Any], streaming: bool) -> None:
-    """Refuse a second clock on a stream, or a column that an input lacks."""
+    """Refuse a second clock on a stream, and a column that an input lacks or that is no time."""
     if column is not None and clock is not None and streaming:
         msg = (
             f"attach(times={column!r}, clock=...): a stream has one clock. Drop `clock=`, or "
@@ -155,6 +161,9 @@ def times(column: str | None, clock: object, given: Sequence[Any], streaming: bo
         )
         raise HostError(msg)
     _check_there("times", order_columns(column), given)
+    if column is not None and not streaming:
+        for frame in given:
+            check_clock_type(column, frame, (*TIMESTAMPS, DateType, NumericType))
 
 
 def key(

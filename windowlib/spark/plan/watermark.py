@@ -45,7 +45,8 @@ DELAY = "spark.watermarkDelayMs"
 COLUMN = "_watermark"
 """The timestamp of a row as Spark's type, where the column has another one."""
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
-MARKED = (TimestampType, TimestampNTZType, DateType, *WHOLE)
+TIMESTAMPS = (TimestampType, TimestampNTZType)
+MARKED = (*TIMESTAMPS, DateType, *WHOLE)
 """Types that Spark can have a watermark of."""
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -116,6 +117,17 @@ def stream_watermark(operator: Operator, frame: Any) -> StreamWatermark | None:
     return StreamWatermark(column, _milliseconds(amount), unit, shown)
 
 
+def check_clock_type(times: str, frame: Any, types: tuple[type[DataType], ...]) -> None:
+    """Refuse a column for `attach(times=...)` whose type is none of these."""
+    kind = frame.schema[times].dataType
+    if not isinstance(kind, types):
+        msg = (
+            f"attach(times={times!r}): {kind.simpleString()} is no point in time. Use a column "
+            f"with seconds as numbers, or with timestamps."
+        )
+        raise SchemaError(msg)
+
+
 def clock_watermark(
     operator: Operator, times: str, said: Watermark | None, frames: Sequence[Any]
 ) -> StreamWatermark:
@@ -128,13 +140,7 @@ def clock_watermark(
         frames: the streams.
     """
     for frame in frames:
-        kind = frame.schema[times].dataType
-        if not isinstance(kind, (TimestampType, TimestampNTZType, *WHOLE, FloatType, DoubleType)):
-            msg = (
-                f"attach(times={times!r}): {kind.simpleString()} is no point in time. Use a column "
-                f"with seconds as numbers, or with timestamps."
-            )
-            raise SchemaError(msg)
+        check_clock_type(times, frame, (*TIMESTAMPS, *WHOLE, FloatType, DoubleType))
         _check_column(operator, times, frame, "the clock")
     delays = [frame.schema[times].metadata.get(DELAY) for frame in frames]
     amount = timedelta(0) if said is None else _clock_slack(said)
