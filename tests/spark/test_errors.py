@@ -27,7 +27,7 @@ from tests.runtime.test_operator_errors import shown, unseen
 from tests.window.test_errors import lines_of
 from windowlib import Count, Delta, Event, Sliding, Tumbling, WindowlibError
 from windowlib.errors import HostError, SchemaError, StateError, StateVersionError
-from windowlib.operators import Aggregate, agg
+from windowlib.operators import Aggregate, AsOf, Join, agg
 from windowlib.spark import session, versions
 from windowlib.spark.bucket.bucket import Bucket, check_fingerprint, check_nonce
 from windowlib.spark.bucket.processor import Processor
@@ -290,6 +290,17 @@ def test_columns_of_a_window_are_looked_at_before_the_query(spark):
     ):
         with pytest.raises(SchemaError, match=reason):
             frame.transform(Aggregate(window, n=agg.count()))
+
+
+def test_inputs_are_put_in_one_order_by_columns_that_compare(spark):
+    left = spark.createDataFrame([(1, "a")], "ts int, k string")
+    numbers = left.selectExpr("CAST(ts AS decimal(9, 2)) AS ts", "k")
+    times = left.selectExpr("timestamp_seconds(ts) AS ts", "k")
+    assert [(1, "a")] == [row[:2] for row in AsOf("ts", on="k")(left, numbers).collect()]
+    join = Join(left=Sliding(Count(2)), right=Sliding(Count(2)), on="k")
+    for op in (AsOf("ts", on="k"), windowlib.spark.attach(join, times="ts")):
+        with pytest.raises(SchemaError, match=r"by 'ts' \(int\) and 'ts' \(timestamp\), which do"):
+            op(left, times)
 
 
 @pytest.mark.parametrize("argument", ["key", "order_by", "times"])

@@ -235,6 +235,7 @@ def plan_query(
     for number, schema in enumerate(inputs):
         operator.check_types(schema, number)
     validation.comparable(operator, key, orders, read)
+    validation.same_order(operator, orders, options.times, read)
     return QueryPlan(
         operator=operator,
         options=options,

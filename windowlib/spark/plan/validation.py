@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark.errors import PySparkTypeError
-from pyspark.sql.types import DateType, NumericType, StructType
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    NullType,
+    NumericType,
+    StructType,
+    TimestampType,
+)
 
 from windowlib.errors import (
     ClockWarning,
@@ -24,7 +31,7 @@ from windowlib.runtime.graph import Graph
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.splitting import under_watermark
 from windowlib.spark.plan import types
-from windowlib.spark.plan.input_merge import order_columns
+from windowlib.spark.plan.input_merge import order_columns, time_order
 from windowlib.spark.plan.watermark import (
     TIMESTAMPS,
     check_clock_type,
@@ -217,6 +224,34 @@ def comparable(
                     f"df.withColumn({name!r}, F.array_sort(F.map_entries({name!r})))."
                 )
                 raise SchemaError(msg)
+
+
+def same_order(
+    operator: Operator, orders: Sequence[Any], times: str | None, sources: Sequence[Any]
+) -> None:
+    """Refuse inputs that are ordered together by columns whose types do not compare."""
+    if any(order is None for order in orders) and times is None:
+        return
+    names = [order_columns(order) or order_columns(times) for order in orders]
+    if times is not None and not operator.waits:
+        names = [time_order(times, own) for own in names]
+    for columns in zip(*names, strict=False):
+        pairs = zip(columns, sources, strict=True)
+        kinds = [(name, source.schema[name].dataType) for name, source in pairs]
+        if len({_compared_as(kind) for _, kind in kinds} - {NullType}) > 1:
+            shown = " and ".join(f"{name!r} ({kind.simpleString()})" for name, kind in kinds)
+            msg = (
+                f"{operator.name}(...): its inputs are put in one order by {shown}, which do not "
+                f"compare. Cast one of them before."
+            )
+            raise SchemaError(msg)
+
+
+def _compared_as(kind: DataType) -> type[DataType]:
+    """One type for all that Spark compares with each other."""
+    if isinstance(kind, (DateType, *TIMESTAMPS)):
+        return TimestampType
+    return NumericType if isinstance(kind, NumericType) else type(kind)
 
 
 def for_python(operator: Operator, sources: Sequence[Any], timezone: str) -> list[Any]:
