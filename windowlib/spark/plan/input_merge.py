@@ -64,6 +64,21 @@ def time_order(times: str, order: Any) -> tuple[Any, ...]:
     return tuple(dict.fromkeys((times, *order_columns(order))))
 
 
+def input_orders(
+    orders: Sequence[Any], times: str | None, *, apart: bool
+) -> list[tuple[Any, ...]]:  # fmt: skip
+    """For each input, the columns that order its rows among those of all inputs.
+
+    >>> input_orders(["ts", ("at", "n")], None, apart=False)
+    [('ts',), ('at', 'n')]
+    >>> input_orders(["n", None], "ts", apart=False)
+    [('ts',), ('ts',)]
+    """
+    ordered = apart or all(order is not None for order in orders)
+    found = [order_columns(order if ordered else None) or order_columns(times) for order in orders]
+    return found if times is None or apart else [time_order(times, own) for own in found]
+
+
 def _keys(table: pa.Table, order: Any) -> pa.Table:
     names = order_columns(order)
     return table.select(list(names)).rename_columns([str(n) for n in range(len(names))])

@@ -17,7 +17,7 @@ from pyspark.sql import functions as fn
 
 from windowlib.errors import WindowlibWarning
 from windowlib.spark.bucket.bucket import Bucket, BucketSpec
-from windowlib.spark.plan.input_merge import order_columns, time_order
+from windowlib.spark.plan.input_merge import input_orders
 from windowlib.spark.plan.output_rows import Unpack
 from windowlib.spark.plan.query_plan import QueryPlan
 from windowlib.spark.plan.shuffle import BUCKET, gathered
@@ -57,14 +57,11 @@ def _with_bounds(plan: QueryPlan, rows: DataFrame, times: str) -> DataFrame:
 
 def _union(plan: QueryPlan) -> tuple[DataFrame, list[Any]]:
     """The rows of all inputs in one DataFrame, and the columns that order them."""
-    found, orders = None, plan.orders
+    found = None
     apart = plan.operator.waits  # then the last input comes first, whole
-    ordered = apart or all(order is not None for order in orders)
+    orders = input_orders(plan.orders, plan.times, apart=apart)
     keys: list[str] = []
-    for side, frame in enumerate(plan.bucketed()):
-        own = order_columns(orders[side] if ordered else None) or order_columns(plan.times)
-        if plan.times is not None and not apart:
-            own = time_order(plan.times, own)
+    for side, (frame, own) in enumerate(zip(plan.bucketed(), orders, strict=True)):
         keys = [f"_key{at}" for at in range(len(own))]
         bucket, *names = frame.columns
         columns = [fn.col(quoted(name)) for name in names]

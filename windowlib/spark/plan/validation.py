@@ -31,7 +31,7 @@ from windowlib.runtime.graph import Graph
 from windowlib.runtime.operator import Operator
 from windowlib.runtime.splitting import under_watermark
 from windowlib.spark.plan import types
-from windowlib.spark.plan.input_merge import order_columns, time_order
+from windowlib.spark.plan.input_merge import input_orders, order_columns
 from windowlib.spark.plan.watermark import (
     TIMESTAMPS,
     check_clock_type,
@@ -230,12 +230,7 @@ def same_order(
     operator: Operator, orders: Sequence[Any], times: str | None, sources: Sequence[Any]
 ) -> None:
     """Refuse inputs that are ordered together by columns whose types do not compare."""
-    if any(order is None for order in orders) and times is None:
-        return
-    names = [order_columns(order) or order_columns(times) for order in orders]
-    if times is not None and not operator.waits:
-        names = [time_order(times, own) for own in names]
-    for columns in zip(*names, strict=False):
+    for columns in zip(*input_orders(orders, times, apart=operator.waits), strict=False):
         pairs = zip(columns, sources, strict=True)
         kinds = [(name, source.schema[name].dataType) for name, source in pairs]
         if len({_compared_as(kind) for _, kind in kinds} - {NullType}) > 1:
